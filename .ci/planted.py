@@ -24,12 +24,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from pmlopt.programs.linear import letter_pairs, structured
+from pmlopt.programs.linear import block_interior_point, constraint_generation
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method
-from pmlopt.programs.solving import QUESTIONS
+from pmlopt.programs.solving import REGISTRY
 from pmlopt.programs.subconvex import methods as subconvex
-from pmlopt.solvers import highs, through_cvxpy
+from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.structured import simplex
 
 ROOT = Path(__file__).parent.parent
@@ -47,14 +47,19 @@ SHARED = ("test_routing.py", "test_solving.py", "test_signed_gap.py")
 """Tests of all questions, which belong to each room of programs and solvers."""
 
 BEHIND: dict[str, tuple[Callable[..., Any], ...]] = {
-    "closed-form": (linear._certified,),
-    "classes": (linear.by_classes,),
-    "letter-pairs": (letter_pairs.run,),
-    "structured": (structured.run,),
-    "highs": (simplex.run, letter_pairs.by_simplex, highs.run, subconvex._by_simplex),
-    "highs-ipm": (highs.run,),
-    "clarabel": (through_cvxpy.run,),
-    "scs": (through_cvxpy.run,),
+    "closed-form": (linear._solve_and_certify,),
+    "classes": (linear.solve_by_partition,),
+    "letter-pairs": (constraint_generation.generate_constraints,),
+    "structured": (block_interior_point.solve_block_lp,),
+    "highs": (
+        simplex.solve_by_simplex,
+        constraint_generation.solve_by_simplex,
+        highs.solve_problem,
+        subconvex._solve_by_simplex,
+    ),
+    "highs-ipm": (highs.solve_problem,),
+    "clarabel": (cvxpy_interface.solve_problem,),
+    "scs": (cvxpy_interface.solve_problem,),
 }
 """What the functions that several rows share call for a row of a name."""
 
@@ -193,7 +198,7 @@ def check_room(folder: Path, path: Path, checked: set[tuple[str, ...]]) -> None:
 def rows() -> dict[tuple[Path, int], str]:
     """Return where the function of each row begins, with the rows that it is for."""
     found: dict[tuple[Path, int], str] = {}
-    for question in QUESTIONS:
+    for question in REGISTRY:
         for row in question.methods:
             for function in functions_of(row):
                 name = f"{question.program.__name__} {row.id}"

@@ -29,7 +29,7 @@ from scipy import sparse
 
 from pmlopt import PML, ExpectedLoss, MetricPrivacy, MutualInformation, Prior, Result, Secret, design, solve
 from pmlopt.model.utility import absolute
-from pmlopt.programs.plots import save_figure, utility_figure
+from pmlopt.programs.plots import draw_curves, save_figure
 
 INCOME = (0.05, 0.15, 0.2, 0.25, 0.4, 0.6)
 """The probability of a high income for each level of education, made up to rise with it."""
@@ -99,7 +99,7 @@ def draw(output: Path, points: int) -> None:
         largest = max(largest, *(result.gap for result in results))
         curves[name] = [result.value for result in results]
     title = "Adult data, 6 levels of education: what can be told where a secret is protected"
-    save_figure(utility_figure(grid.tolist(), curves, "mutual information [nats]", title), output)
+    save_figure(draw_curves(grid.tolist(), curves, "mutual information [nats]", title), output)
     table(("epsilon", *curves), [
         (f"{grid[k]:.3g}", *(f"{values[k]:.4f}" for values in curves.values()))
         for k in sorted({0, points // 6, points // 3, points - 1})

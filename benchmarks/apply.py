@@ -28,12 +28,12 @@ from common import report, suite_parser
 
 import pmlopt
 from pmlopt import Mechanism
-from pmlopt.core.display import figure_class
+from pmlopt.core.display import get_figure_class
 from pmlopt.data.sampling.categorical import RowSampler, SystemBits
-from pmlopt.data.sampling.grid_noise import gaussian_noise, grid_step, laplace_noise
-from pmlopt.data.tables import CsvForm, open_table
+from pmlopt.data.sampling.grid_noise import choose_grid_step, draw_gaussian_noise, draw_laplace_noise
+from pmlopt.data.tables import CsvFormat, open_table
 from pmlopt.errors import InputError
-from pmlopt.programs.exact.arithmetic import snap
+from pmlopt.programs.exact.arithmetic import round_rows_to_grid
 from pmlopt.programs.plots import save_figure
 from pmlopt.releases.applying import apply_columns
 from pmlopt.releases.batches import ColumnRelease
@@ -58,7 +58,7 @@ pyarrow.parquet.write_table(table, target) if parquet else pyarrow.csv.write_csv
 
 def rule() -> Mechanism:
     """Randomized response on five levels, on the grid."""
-    return Mechanism(snap(np.full((5, 5), 0.1) + np.eye(5) / 2), LEVELS, LEVELS)
+    return Mechanism(round_rows_to_grid(np.full((5, 5), 0.1) + np.eye(5) / 2), LEVELS, LEVELS)
 
 
 def write_data(folder: Path, rows: int) -> None:
@@ -140,7 +140,7 @@ def race(rows: int, repeats: int, out: Path | None) -> None:
 
 def _draw(table: Sequence[tuple[str, ...]], path: Path) -> None:
     """Bars of the two programs."""
-    figure = figure_class()(figsize=(8, 3), layout="constrained")
+    figure = get_figure_class()(figsize=(8, 3), layout="constrained")
     for axes, place, label in zip(
         figure.subplots(1, 2), (2, 4), ("processor [s]", "peak [MiB]"), strict=True
     ):
@@ -158,7 +158,7 @@ def frequencies(draws: int, out: Path | None) -> None:
     laws = {
         "5 outputs": rule().matrix[:1],
         "1/3, 2/3 (off the grid)": np.array([[1 / 3, 2 / 3]]),
-        "1,000 outputs": snap(rng.dirichlet(np.ones(1000), 1)),
+        "1,000 outputs": round_rows_to_grid(rng.dirichlet(np.ones(1000), 1)),
     }
     table = []
     for name, matrix in laws.items():
@@ -166,7 +166,7 @@ def frequencies(draws: int, out: Path | None) -> None:
         begin = time.process_time()
         for start in range(0, draws, 10**6):
             rows = np.zeros(min(10**6, draws - start), dtype=np.int64)
-            counts += np.bincount(sampler.draw(rows, SystemBits()), minlength=len(counts))
+            counts += np.bincount(sampler.draw_outputs(rows, SystemBits()), minlength=len(counts))
         seconds = time.process_time() - begin
         expected = matrix[0] / matrix[0].sum() * draws
         statistic = float(((counts - expected) ** 2 / expected).sum())
@@ -181,10 +181,13 @@ def noise(draws: int, out: Path | None) -> None:
     """The time of a draw of noise, beside numpy's and OpenDP's."""
     rng, bits = np.random.default_rng(2), SystemBits()
     ways: list[tuple[str, Callable[[], Any]]] = [
-        ("discrete Laplace, step 1", lambda: laplace_noise(3.0, 1.0, draws, bits)),
-        ("discrete Laplace, fine step", lambda: laplace_noise(3.0, grid_step(3.0), draws, bits)),
-        ("discrete Gaussian, step 1", lambda: gaussian_noise(3.0, 1.0, draws, bits)),
-        ("discrete Gaussian, fine step", lambda: gaussian_noise(3.0, grid_step(3.0), draws, bits)),
+        ("discrete Laplace, step 1", lambda: draw_laplace_noise(3.0, 1.0, draws, bits)),
+        ("discrete Laplace, fine step", lambda: draw_laplace_noise(3.0, choose_grid_step(3.0), draws, bits)),
+        ("discrete Gaussian, step 1", lambda: draw_gaussian_noise(3.0, 1.0, draws, bits)),
+        (
+            "discrete Gaussian, fine step",
+            lambda: draw_gaussian_noise(3.0, choose_grid_step(3.0), draws, bits),
+        ),
         ("numpy Laplace, in doubles", lambda: rng.laplace(0, 3.0, draws)),
         *_opendp(draws),
     ]
@@ -275,11 +278,11 @@ def _trip(folder: Path, columns: dict[str, list[Any]], kind: str) -> int:
         mechanism = Mechanism(np.eye(len(letters)), letters, letters)
     with open_table(source) as table:
         apply_columns(table, [ColumnRelease(mechanism, (secret,))], target)
-    with open_table(target, CsvForm(",")) as table:
+    with open_table(target, CsvFormat(",")) as table:
         (batch,) = table.batches()
         back = []
         for place in range(len(table.names)):
-            values, codes = batch.encoded(place)
+            values, codes = batch.encode_column(place)
             back.append([values[code] for code in codes.tolist()])
         names = table.names
     expected = list(columns.values())

@@ -21,7 +21,7 @@ from common import report, suite_parser
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.uncertainty.confidence import binomial_intervals
 from pmlopt.releases.estimation import level_from_samples
-from pmlopt.releases.estimation.sampled_levels import Measure, _ratios
+from pmlopt.releases.estimation.sampled_levels import Measure, _compute_ratios
 
 MARGIN, CONFIDENCE = 0.2, 0.95
 MOST = 2**24
@@ -33,8 +33,8 @@ def intervals_of_all_entries(p: np.ndarray, counts: np.ndarray, measure: Measure
     ends = binomial_intervals(counts.ravel(), rest.ravel(), (1 - CONFIDENCE) / (2 * counts.size))
     lower, upper = (end.reshape(counts.shape) for end in ends)
     return (
-        float(_ratios(p, lower, upper, measure).max()),
-        float(_ratios(p, upper, lower, measure).max()),
+        float(_compute_ratios(p, lower, upper, measure).max()),
+        float(_compute_ratios(p, upper, lower, measure).max()),
     )
 
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.display import figure_class
-from pmlopt.core.files import write_whole
+from pmlopt.core.display import get_figure_class
+from pmlopt.core.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -152,7 +152,7 @@ def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) ->
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = io.StringIO(newline="")
     csv.writer(stream, lineterminator="\n").writerows([head, *rows])
-    write_whole(path, stream.getvalue().encode())
+    atomic_write(path, stream.getvalue().encode())
 
 
 def report(
@@ -171,7 +171,7 @@ def growth_figure(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], upright: str, across: str = "N"
 ) -> Figure:
     """Curves on two logarithmic axes, such as seconds over N."""
-    figure = figure_class()(figsize=(8.5, 4.8), layout="constrained")
+    figure = get_figure_class()(figsize=(8.5, 4.8), layout="constrained")
     axes = figure.subplots()
     marks = cycle("osx^vD+<>*")
     for place, ((name, (sizes, values)), mark) in enumerate(zip(curves.items(), marks, strict=False)):

@@ -21,7 +21,7 @@ from common import report
 
 from pmlopt import PML, Continuous, DistanceLoss, design
 from pmlopt.programs.continuous.certificate import ContinuousCertificate
-from pmlopt.programs.continuous.methods import certified_on
+from pmlopt.programs.continuous.methods import certify_on_grid
 
 EPSILON = 1.0
 CASES = {
@@ -55,7 +55,7 @@ def ends(name: str, quick: bool) -> list[ContinuousCertificate]:
     found = []
     for count in bins[:3] if quick else bins:
         boxes = min(32 * count, 8192) if secret.axes == 1 else 2048
-        found.append(certified_on(program, secret.even(count), boxes))
+        found.append(certify_on_grid(program, secret.even(count), boxes))
     return found
 
 

@@ -28,7 +28,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pmlopt import Result, distortion_leakage, leakage_distortion, queries, record_leakage, solve
-from pmlopt.cli.printing import progress
+from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.model.closed_forms import parity_distortion, parity_leakage
 from pmlopt.model.queries import ModularSum, Query, Weight, expected_distortion
 from pmlopt.programs.plots import save_figure
@@ -221,7 +221,7 @@ def figure_6(left: Axes, right: Axes, ways: Ways) -> None:
     known = [parity_leakage(3, limit, b) for limit in DISTORTIONS]
     local = [
         penalty("parity", "leakage", limit, b)[1]
-        for limit in progress(PENALISED, len(PENALISED), "Figure 6, penalty")
+        for limit in iterate_with_progress(PENALISED, len(PENALISED), "Figure 6, penalty")
     ]
     left.plot(DISTORTIONS, [r.value for r in curve], "tab:blue", label="certified optimum")
     left.plot(DISTORTIONS, known, "k:", label="closed form")
@@ -341,7 +341,7 @@ def beyond(axes: Axes, name: str, entropy: float, ways: Ways) -> None:
 def compared(repeats: int, ways: Ways) -> None:
     """Cutting planes beside the penalty method."""
     rows = []
-    for name, sense, limit, entropy in progress(COMPARED, len(COMPARED), "comparing"):
+    for name, sense, limit, entropy in iterate_with_progress(COMPARED, len(COMPARED), "comparing"):
         exact: Mapping[str, Callable[[], Answer]] = {
             "exact": partial(answer, sense, QUERIES[name], limit, entropy, time_limit=ways.time_limit)
         }
@@ -367,7 +367,7 @@ def compared(repeats: int, ways: Ways) -> None:
 def hard(ways: Ways) -> None:
     """What takes the exact method longest."""
     rows = []
-    for name, sense, limit, entropy in progress(HARD, len(HARD), "hard cases"):
+    for name, sense, limit, entropy in iterate_with_progress(HARD, len(HARD), "hard cases"):
         found = answer(sense, QUERIES[name], limit, entropy, time_limit=ways.time_limit)
         rows.append([
             name, f"{'D' if sense == 'leakage' else 'L'} = {limit:g}", f"{entropy:g}", f"{found.value:.6f}",
@@ -381,7 +381,7 @@ def hard(ways: Ways) -> None:
 def many(ways: Ways) -> None:
     """Many records at b = (n - 1/2) log 2, beside the symmetric channel audited for as long."""
     rows = []
-    for name, query, limit, error in progress(MANY, len(MANY), "many records"):
+    for name, query, limit, error in iterate_with_progress(MANY, len(MANY), "many records"):
         entropy = (query.records - 0.5) * math.log(2)
         found = answer("leakage", query, limit, entropy, time_limit=ways.time_limit)
         channel = record_leakage(query, queries.symmetric_channel(query, error), entropy)

@@ -10,14 +10,14 @@ import numpy as np
 from common import FloatArray
 
 from pmlopt import leakage_distortion, record_leakage, solve
-from pmlopt.cli.printing import progress
+from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.model.closed_forms.parity import parity_prior
-from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, orbits
-from pmlopt.model.queries.channel import loss_table
-from pmlopt.programs.record_leakage.alternating import joint_of
-from pmlopt.programs.tradeoff.penalty import Penalised
-from pmlopt.programs.tradeoff.program import declare_tradeoff, informations
-from pmlopt.programs.tradeoff.proof import Sense, Tradeoff
+from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, orbits
+from pmlopt.model.queries.channel import compute_loss_table
+from pmlopt.programs.record_leakage.alternating import compute_joint_law
+from pmlopt.programs.tradeoff.penalty import PenalizedProblem
+from pmlopt.programs.tradeoff.program import build_tradeoff_model, express_informations
+from pmlopt.programs.tradeoff.proof import Sense, TradeoffLosses
 
 QUERIES: Mapping[str, Query] = {
     "parity": ModularSum(3, 2),
@@ -44,7 +44,7 @@ def convexity() -> list[str]:
     parity = QUERIES["parity"]
     random = np.random.default_rng(0)
     above, count = -math.inf, 20
-    for _ in progress(range(count), count, "convexity"):
+    for _ in iterate_with_progress(range(count), count, "convexity"):
         ends = random.dirichlet(np.ones(2), (2, 2))
         leaked = [solve(record_leakage(parity, end, 1.5)) for end in ends]
         middle = solve(record_leakage(parity, ends.mean(axis=0), 1.5))
@@ -57,12 +57,12 @@ def convexity() -> list[str]:
 
 def biased() -> list[list[str]]:
     """The penalised minimiser for the worst prior of parity, by a convex solver, over lambda."""
-    tradeoff = Tradeoff((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
+    tradeoff = TradeoffLosses((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
     joints = [parity_prior(3, 1.5)]
     rows = []
     asked: tuple[tuple[Sense, str, float], ...] = (("leakage", "D", 0.2), ("distortion", "L", 0.1))
     for sense, letter, limit in asked:
-        program = declare_tradeoff(tradeoff, joints, sense, limit)
+        program = build_tradeoff_model(tradeoff, joints, sense, limit)
         program.problem.solve(solver=cp.CLARABEL)
         bounding = program.constraints["distortion" if sense == "leakage" else "priors"]
         price = float(np.sum(bounding.dual_value))
@@ -79,19 +79,19 @@ def biased() -> list[list[str]]:
 
 
 def reached_by(
-    tradeoff: Tradeoff, joints: Sequence[FloatArray], sense: Sense, limit: float, weight: float
+    tradeoff: TradeoffLosses, joints: Sequence[FloatArray], sense: Sense, limit: float, weight: float
 ) -> float:
     """What is bounded, at the minimiser of the penalised problem."""
     matrix = minimiser(tradeoff, joints, sense, limit, weight)[0]
-    return Penalised(tuple(joints), tradeoff.losses, sense, limit, weight).both(matrix)[1]
+    return PenalizedProblem(tuple(joints), tradeoff.losses, sense, limit, weight).evaluate_both(matrix)[1]
 
 
 def minimiser(
-    tradeoff: Tradeoff, joints: Sequence[FloatArray], sense: Sense, limit: float, weight: float
+    tradeoff: TradeoffLosses, joints: Sequence[FloatArray], sense: Sense, limit: float, weight: float
 ) -> tuple[FloatArray, float]:
     """Of the penalised problem, and its objective."""
     variable = cp.Variable(tradeoff.losses.shape, nonneg=True)
-    leaked = cp.max(informations(variable, joints))
+    leaked = cp.max(express_informations(variable, joints))
     spent = cp.sum(cp.multiply(tradeoff.losses, variable))
     aim, bounded = (leaked, spent) if sense == "leakage" else (spent, leaked)
     objective = cp.Minimize(aim + weight * cp.square(cp.logistic(bounded - limit)))
@@ -102,13 +102,13 @@ def minimiser(
 
 def best_of_all() -> list[str]:
     """Algorithm 7 with its subproblems solved exactly: the lambdas it goes through, and its q_best."""
-    tradeoff = Tradeoff((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
+    tradeoff = TradeoffLosses((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
     joints = [parity_prior(3, 1.5)]
     weight, limit, least, best = 1.0, 0.2, math.inf, math.nan
     trace = []
     for _ in range(8):
         matrix, value = minimiser(tradeoff, joints, "leakage", limit, weight)
-        spent = tradeoff.distortion(matrix)
+        spent = tradeoff.compute_distortion(matrix)
         trace.append(f"{spent:.3f}")
         if value < least:
             least, best = value, spent
@@ -126,16 +126,16 @@ def armijo() -> list[str]:
     """Whether any exponentiated step decreases as much as Algorithm 8 asks."""
     joints = (parity_prior(3, 1.5),)
     losses = (1 - np.eye(2)) / 2
-    problem = Penalised(joints, losses, "leakage", 0.2, 1.0)
+    problem = PenalizedProblem(joints, losses, "leakage", 0.2, 1.0)
     random = np.random.default_rng(0)
     held, most, count = 0, 0.0, 100
     for _ in range(count):
         matrix = random.dirichlet(np.ones(2), 2)
-        gradient, value = problem.gradient(matrix), problem.value(matrix)
+        gradient, value = problem.compute_gradient(matrix), problem.evaluate(matrix)
         for size in 0.5 ** np.arange(20):
             moved = matrix * np.exp(-size * gradient)
             moved /= moved.sum(axis=1, keepdims=True)
-            share = (value - problem.value(moved)) / float(size * (gradient**2).sum() / 2)
+            share = (value - problem.evaluate(moved)) / float(size * (gradient**2).sum() / 2)
             held, most = held + (share >= 1), max(most, share)
     return [
         f"Algorithms 8 and 11: backtracking ends; parity of three, b = 1.5, {count} random mechanisms, eta = "
@@ -147,27 +147,27 @@ def armijo() -> list[str]:
 def swinging(what: str, name: str, limit: float, entropy: float, *, listed: bool = False) -> list[str]:
     """Algorithm 6 with both subproblems solved exactly: the certified leakage of its mechanisms."""
     query = QUERIES[name]
-    loss, _ = loss_table(query, None)
+    loss, _ = compute_loss_table(query, None)
     found = orbits(query)
     classes, values, masses = found.query, found.values, found.masses
     if listed:
         every = query.table()
-        classes = Explicit(np.arange(every.size).reshape(every.shape))
+        classes = TableQuery(np.arange(every.size).reshape(every.shape))
         values, masses = every.ravel(), np.full(every.size, 1 / every.size)
     losses = masses[:, None] * loss[values]
-    tradeoff = Tradeoff(losses, np.ones(losses.shape, dtype=bool))
+    tradeoff = TradeoffLosses(losses, np.ones(losses.shape, dtype=bool))
     places = classes.table()
     uniform = np.full(losses.shape, 1 / losses.shape[1])
     cheapest = (loss[values] == 0).astype(float)
-    share = min(1.0, limit / tradeoff.distortion(uniform))
+    share = min(1.0, limit / tradeoff.compute_distortion(uniform))
     matrix = (1 - share) * cheapest + share * uniform
     leaked = []
-    for _ in progress(range(6), 6, what):
+    for _ in iterate_with_progress(range(6), 6, what):
         audit = solve(record_leakage(classes, matrix, entropy), gap=1e-4, time_limit=5)
         leaked.append(f"{audit.value:.4f}")
         prior = audit.certificate.prior()
-        joints = [joint_of(prior, record, places) for record in range(places.ndim)]
-        program = declare_tradeoff(tradeoff, joints, "leakage", limit)
+        joints = [compute_joint_law(prior, record, places) for record in range(places.ndim)]
+        program = build_tradeoff_model(tradeoff, joints, "leakage", limit)
         program.problem.solve(solver=cp.CLARABEL)
         solved = np.asarray(program.variables["mechanism"].value)
         matrix = np.where(solved > 1e-9, solved, 0.0)
@@ -189,8 +189,8 @@ def alone(name: str) -> list[str]:
     for cut in best.proof.cuts:
         shares = cut.joint / np.maximum(np.exp(best.query.log_counts(cut.record)), 1e-300)
         prior = np.moveaxis(shares[letters, np.moveaxis(places, cut.record, 0)], 0, cut.record)
-        joints = [joint_of(prior, record, places) for record in range(places.ndim)]
-        program = declare_tradeoff(best.tradeoff, joints, "leakage", 0.2)
+        joints = [compute_joint_law(prior, record, places) for record in range(places.ndim)]
+        program = build_tradeoff_model(best.tradeoff, joints, "leakage", 0.2)
         forced = max(forced, float(program.problem.solve(solver=cp.CLARABEL)))
         heavy += cut.weight > 0.01
     return [

@@ -29,7 +29,7 @@ import numpy as np
 from common import report, suite_parser
 
 from pmlopt import Mechanism
-from pmlopt.programs.exact.arithmetic import snap
+from pmlopt.programs.exact.arithmetic import round_rows_to_grid
 
 SIZE = 16
 LETTERS = [f"level {k:02d}" for k in range(SIZE)]
@@ -39,7 +39,9 @@ GROUPS = 64
 PARTS = 8
 
 
-RULE = Mechanism(snap(np.random.default_rng(0).dirichlet(np.ones(SIZE), SIZE)), LETTERS, LETTERS)
+RULE = Mechanism(
+    round_rows_to_grid(np.random.default_rng(0).dirichlet(np.ones(SIZE), SIZE)), LETTERS, LETTERS
+)
 """Sixteen laws, on the grid of exported matrices."""
 
 
@@ -249,10 +251,10 @@ def race(cases: Sequence[tuple[str, int]], out: Path | None) -> None:
 
 
 def _draw(rows: Sequence[Sequence[str]], path: Path) -> None:
-    from pmlopt.core.display import figure_class
+    from pmlopt.core.display import get_figure_class
     from pmlopt.programs.plots import save_figure
 
-    figure = figure_class()(figsize=(7, 3), layout="constrained")
+    figure = get_figure_class()(figsize=(7, 3), layout="constrained")
     axes = figure.subplots()
     axes.bar([f"{row[0]}\n{row[1]}" for row in rows], [float(row[4]) for row in rows])
     axes.axhline(1.5, color="black", linewidth=0.8)

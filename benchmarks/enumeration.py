@@ -20,7 +20,7 @@ from common import FloatArray, growth_figure, interleaved, machine, table
 from pmlopt import PML, MutualInformation, Prior, Result, design, solve
 from pmlopt.errors import ProgramError
 from pmlopt.programs.plots import save_figure
-from pmlopt.solvers.parametric_program import Master
+from pmlopt.solvers.parametric_program import MasterProblem
 
 HEAD = ("N", "prior", "epsilon", "columns", "enumeration [s]", "generation [s]",
         "ratio", "gap", "difference", "pricing")  # fmt: skip
@@ -79,10 +79,10 @@ def compare(prior: Prior, kind: str, epsilon: float, repeats: int) -> list[Any]:
 
     def enumerate_all() -> float:
         program = design(prior, PML(epsilon), MutualInformation()).with_every_column()
-        return Master(program.lifts, program.worths).solve()[0]
+        return MasterProblem(program.lifts, program.column_values).solve()[0]
 
     contestants: dict[str, Callable[[], Any]] = {"generation": generate}
-    count = design(prior, PML(epsilon), MutualInformation()).space.count
+    count = design(prior, PML(epsilon), MutualInformation()).space.column_count
     if prior.size <= LARGEST:
         contestants["enumeration"] = enumerate_all
     try:

@@ -30,7 +30,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pmlopt import Box, ConvexHull, L1Ball, Result, envelope, leakage_level, pointwise_leakage, solve
-from pmlopt.cli.printing import progress
+from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import PriorLike
 from pmlopt.measures import binary_envelope, leakage_quantile
@@ -209,7 +209,7 @@ def figure_2(
 def study(count: int, rng: np.random.Generator) -> list[list[Any]]:
     """Two rows: random priors where the condition of Theorem 5 holds, and where it fails."""
     points: dict[bool, list[tuple[float, ...]]] = {True: [], False: []}
-    for _ in progress(range(count), count, "study"):
+    for _ in iterate_with_progress(range(count), count, "study"):
         size = int(rng.integers(2, 13))
         prior = random_prior(size, rng)
         epsilon, delta = float(rng.uniform(0.05, 4.0)), float(rng.uniform(0.01, 0.99))
@@ -255,7 +255,7 @@ def sparse_channel(seed: int, number: int) -> tuple[FloatArray, FloatArray]:
 def sparse_study(count: int, seed: int) -> list[Any]:
     """One row: how many envelopes of sparse channels are proved to the tolerance, each solved by itself."""
     found: list[EnvelopeResult] = []
-    for number in progress(range(count), count, "sparse channels"):
+    for number in iterate_with_progress(range(count), count, "sparse channels"):
         prior, matrix = sparse_channel(seed, number)
         found += [solve(envelope(prior, matrix, delta), time_limit=20.0) for delta in SPARSE_DELTAS]
     return proofs(count, found)
@@ -264,7 +264,7 @@ def sparse_study(count: int, seed: int) -> list[Any]:
 def tiny_study(count: int, seed: int) -> list[Any]:
     """The same where letters and deltas may be as small as 1e-9."""
     found: list[EnvelopeResult] = []
-    for number in progress(range(count), count, "tiny letters"):
+    for number in iterate_with_progress(range(count), count, "tiny letters"):
         rng = np.random.default_rng([seed, number])
         letters, outputs = (int(size) for size in rng.integers(2, 8, 2))
         weights = 10.0 ** rng.uniform(-9, 0, letters)
@@ -288,7 +288,7 @@ def proofs(count: int, found: list[EnvelopeResult]) -> list[Any]:
 def set_study(name: str, count: int, seed: int) -> list[Any]:
     """One row: value and bound over sets of priors of one kind, of both questions."""
     gaps: dict[str, list[float]] = {"envelope": [], "failure": []}
-    for number in progress(range(count), count, name):
+    for number in iterate_with_progress(range(count), count, name):
         rng = np.random.default_rng([seed, number])
         letters, outputs = (int(size) for size in rng.integers(2, 8, 2))
         prior = rng.dirichlet(np.full(letters, 5.0))

@@ -17,7 +17,7 @@ import numpy as np
 from common import machine, table
 
 from pmlopt import PML, ApproximatePML, ExpectedGain, ExpectedLoss, design, envelope_design, solve
-from pmlopt.cli.printing import progress
+from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.measures import envelope_slack
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
@@ -72,7 +72,7 @@ def guesses(name: str, delta: float) -> list[Any]:
 def study(size: int, delta: float, draws: int, seed: int) -> list[Any]:
     """One row: random gains on random priors."""
     ahead, gaps, seconds, proved = [], [], [], 0
-    for number in progress(range(draws), draws, f"{size} letters, delta {delta:g}"):
+    for number in iterate_with_progress(range(draws), draws, f"{size} letters, delta {delta:g}"):
         rng = np.random.default_rng([seed, size, number])
         prior, gains = rng.dirichlet(np.ones(size)), ExpectedGain(rng.random((size, size)))
         epsilon = float(rng.uniform(0.1, 1.5))

@@ -29,7 +29,7 @@ from pmlopt.library import find
 from pmlopt.model.closed_forms import randomized_response, subset_selection
 from pmlopt.programs.plots import save_figure
 from pmlopt.releases.estimation import level_from_samples, samples_to_refute
-from pmlopt.releases.estimation.frequencies import most_likely
+from pmlopt.releases.estimation.frequencies import maximize_likelihood
 
 PEER = ((8, 1.0, 27.84), (8, 3.0, 2.391), (12, 1.0, 55.10))
 """Letters, epsilon, and the average variance of prefix sums that mckenna2020workload prints."""
@@ -94,7 +94,7 @@ def compare_prefix_sums() -> None:
     error, rows = EstimationError("prefix"), []
     for size, epsilon, theirs in PEER:
         prior = Prior.uniform(size)
-        wanted = error.combinations(prior)
+        wanted = error.build_combinations(prior)
         own = float((wanted**2).sum(axis=0) @ prior.pmf - ((wanted @ prior.pmf) ** 2).sum())
         begin = time.perf_counter()
         result = solve(design(prior, LDP(epsilon), error))
@@ -116,7 +116,7 @@ def without_list(sizes: Sequence[int]) -> None:
                 for error in (EstimationError(), EstimationError("prefix"), EstimationError(criterion="D")):
                     begin = time.process_time()
                     program = design(prior, privacy, error)
-                    if program.columns.complete:
+                    if program.columns.is_complete:
                         continue
                     found = solve(program)
                     seconds = time.process_time() - begin
@@ -140,7 +140,9 @@ def study(letters: int, runs: int, output: Path, csv: Path | None) -> None:
         law, errors = prior.pmf @ mechanism.matrix, []
         for people in PEOPLE:
             samples = rng.multinomial(people, law / law.sum(), runs)
-            found = np.array([most_likely(mechanism.matrix, sample.astype(float)) for sample in samples])
+            found = np.array(
+                [maximize_likelihood(mechanism.matrix, sample.astype(float)) for sample in samples]
+            )
             errors.append(math.sqrt(((found - prior.pmf) ** 2).sum(axis=1).mean()))
         rows.append([math.sqrt(error.value(prior, mechanism)), *errors])
     head = ("mechanism", "sqrt(value)", *(f"n = {people:,}" for people in PEOPLE))

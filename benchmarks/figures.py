@@ -43,7 +43,7 @@ from pmlopt import (  # fmt: skip
     shuffled_level,
     solve,
 )
-from pmlopt.cli.printing import progress
+from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.library import find
 from pmlopt.model.utility import absolute
 from pmlopt.releases import linear_caps
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.compute:
         folder.mkdir(parents=True, exist_ok=True)
     with house_style(), computed_in(folder) if arguments.compute else nullcontext():
-        for name in progress(names, len(names), "figures"):
+        for name in iterate_with_progress(names, len(names), "figures"):
             write(FIGURES[name](), arguments.out / f"{name}.svg")
 
 

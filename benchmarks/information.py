@@ -19,7 +19,7 @@ from common import drawing, table, write_csv
 from pmlopt import LDP, PML, L1Ball, MutualInformation, Prior, closed_forms, design, mutual_information, solve
 from pmlopt.library import find
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.plots import save_figure, utility_figure
+from pmlopt.programs.plots import draw_curves, save_figure
 
 RADIUS = 0.1
 GROUPS = {
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = [point(prior, float(epsilon)) for epsilon in grid]
     curves = dict(zip(NAMES, np.array(rows).T.tolist(), strict=True))
     title = f"Adult data, 6 levels of education, 32,561 people; l1 radius {RADIUS}"
-    save_figure(utility_figure(grid.tolist(), curves, "mutual information [nats]", title), arguments.output)
+    save_figure(draw_curves(grid.tolist(), curves, "mutual information [nats]", title), arguments.output)
     if arguments.csv is not None:
         points = ((e, *row) for e, row in zip(grid.tolist(), rows, strict=True))
         write_csv(arguments.csv, ("epsilon", *NAMES), points)

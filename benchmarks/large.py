@@ -25,7 +25,7 @@ from common import growth_figure, instance, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, design, solve
-from pmlopt.programs.linear.certifying import certify_linear as certify
+from pmlopt.programs.linear.build_certificate import certify_linear as certify
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.plots import save_figure
 
@@ -128,7 +128,7 @@ def generic(kind: str, size: str, settings: dict[str, Any]) -> dict[str, Any]:
     """The same problem through cvxpy; what comes after its answer is ours, and timed apart."""
     clock = stopwatch()
     program = declared(kind, size)
-    scale = float(1 / np.abs(program.prior.pmf[:, None] * program.centred).max())
+    scale = float(1 / np.abs(program.prior.pmf[:, None] * program.centered_gains).max())
     problem = cp.Problem(cp.Maximize(scale * program.problem.objective.expr), [*program.constraints.values()])
     problem.solve(**settings)
     seconds, cpu = clock()

@@ -19,7 +19,7 @@ from common import growth_figure, interleaved, machine, report, suite_parser
 
 from pmlopt import solve
 from pmlopt.library import bench, load_all
-from pmlopt.library.bench import families
+from pmlopt.library.bench import list_families
 from pmlopt.programs.linear.known_optima import known_optimum
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.plots import save_figure
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     sizes, repeats = ([5, 10], 1) if arguments.quick else (arguments.letters, arguments.repeats)
     lines: dict[str, tuple[list[float], list[float]]] = {}
     rows = []
-    for name, program in families(sizes):
+    for name, program in list_families(sizes):
         if not fnmatchcase(name, arguments.only):
             continue
         row, seconds = compared(name, program, repeats)
@@ -79,7 +79,7 @@ def compared(name: str, program: LinearDesign, repeats: int) -> tuple[list[str],
 def library(repeats: int, pattern: str) -> tuple[list[list[str]], list[list[str]]]:
     """Return the rows of `pmlopt bench`, linear programs and others; fail where a claim does not hold."""
     rows: tuple[list[list[str]], list[list[str]]] = [], []
-    for row in bench.compare((one for one in load_all() if fnmatchcase(one.id, pattern)), repeats):
+    for row in bench.compare_instances((one for one in load_all() if fnmatchcase(one.id, pattern)), repeats):
         cells = ["", "", "", ""]
         if row.solve_seconds is not None:
             cells = [

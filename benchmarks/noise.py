@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from pmlopt import leakage_level
-from pmlopt.cli.printing import progress
+from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.model.uncertainty import weissman_radius
 from pmlopt.programs.plots import save_figure
 from pmlopt.releases.noise import (
@@ -253,7 +253,7 @@ def swept(
     """(points, 2) mean and standard error for each curve."""
     work = [(name, case) for name, line in cases.items() for case in line]
     points: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
-    for name, (classes, epsilon, alpha) in progress(work, len(work), label):
+    for name, (classes, epsilon, alpha) in iterate_with_progress(work, len(work), label):
         noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=alpha)
         points[name].append(distances(classes, noise, repeats, rng))
     return {name: np.array(values) for name, values in points.items()}

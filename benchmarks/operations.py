@@ -20,11 +20,11 @@ import numpy as np
 from common import FloatArray, instance, machine, report, suite_parser
 
 from pmlopt import PML, ExpectedGain, design, solve
-from pmlopt.core.display import figure_class
+from pmlopt.core.display import get_figure_class
 from pmlopt.programs.plots import save_figure
-from pmlopt.solvers.outcome import one_thread
+from pmlopt.solvers.solver_result import limit_threads
 from pmlopt.solvers.structured import interior_point
-from pmlopt.solvers.structured.newton import Newton, precision
+from pmlopt.solvers.structured.newton import NewtonSystem, get_lapack
 
 HEAD = ("precision", "iterations", "operations [10^9]", "rate [10^9/s]", "seconds at that rate", "seconds")
 
@@ -42,7 +42,7 @@ def least_time(work: Callable[[], Any], repeats: int = 5) -> float:
 def rate(matrix: FloatArray) -> float:
     """Operations a second of a general product of a matrix with another of its size."""
     other = matrix.T.copy()
-    with one_thread():
+    with limit_threads():
         return float(2 * matrix.shape[0] ** 2 * matrix.shape[1] / least_time(lambda: matrix @ other))
 
 
@@ -54,20 +54,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(machine())
     n = 100 if arguments.quick else arguments.size
     count, seconds = {True: 0, False: 0}, {True: 0.0, False: 0.0}
-    iterate, build = interior_point._iterate, Newton.__init__
+    iterate, build = interior_point._step_once, NewtonSystem.__init__
 
-    def timed_iterate(newton: Newton) -> Any:
-        single = newton.precision is precision(single=True)
+    def timed_iterate(newton: NewtonSystem) -> Any:
+        single = newton.precision is get_lapack(single=True)
         count[single] += 1
         start = time.process_time()
         found = iterate(newton)
         seconds[single] += time.process_time() - start
         return found
 
-    def timed_build(self: Newton, task: Any, at: Any) -> None:
+    def timed_build(self: NewtonSystem, task: Any, at: Any) -> None:
         start = time.process_time()
         build(self, task, at)
-        seconds[self.precision is precision(single=True)] += time.process_time() - start
+        seconds[self.precision is get_lapack(single=True)] += time.process_time() - start
 
     p, gains = instance("random", n, 1)
     matrix = np.random.default_rng(2).random((n, n))
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     start = time.process_time()
     with (
         patch.object(interior_point, "_iterate", timed_iterate),
-        patch.object(Newton, "__init__", timed_build),
+        patch.object(NewtonSystem, "__init__", timed_build),
     ):
         solve(design(p, PML(1.0), ExpectedGain(gains)), "structured", tolerance=1e-6)
     whole = time.process_time() - start
@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows.append(("all, with the certificate", sum(count.values()), "", "", f"{ideal:.2f}", f"{whole:.2f}"))
     report(arguments.out, "operations", HEAD, rows)
     if arguments.out is not None:
-        figure = figure_class()(figsize=(5, 3), layout="constrained")
+        figure = get_figure_class()(figsize=(5, 3), layout="constrained")
         axes = figure.subplots()
         axes.barh(["operations of LAPACK at that rate", "the method"], [ideal, whole])
         axes.set_xlabel("seconds")

@@ -25,10 +25,10 @@ from common import FloatArray, drawing, machine, report
 from matplotlib.figure import Figure
 
 from pmlopt import Result, queries, record_leakage, solve
-from pmlopt.cli.printing import progress
+from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.data.mechanism import MechanismLike
-from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
-from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
+from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight
+from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_record_information
 from pmlopt.programs import BranchAndBound
 from pmlopt.programs.plots import save_figure
 from pmlopt.programs.record_leakage import branch_and_bound
@@ -92,7 +92,8 @@ def dimensions(largest: int, seconds: float, output: Path, folder: Path | None) 
     for (name, cases), colour in zip(families(largest).items(), colours, strict=True):
         for method, line in zip(METHODS, ("o-", "x:"), strict=True):
             found = [
-                proved(*case, method, seconds) for case in progress(cases, len(cases), f"{name}, {method}")
+                proved(*case, method, seconds)
+                for case in iterate_with_progress(cases, len(cases), f"{name}, {method}")
             ]
             outputs = [result.certificate.channel.rows.shape[1] for result in found]
             gaps = [max(result.gap, LEAST_GAP) for result in found]
@@ -126,7 +127,7 @@ def many_outputs(largest: int, seconds: float, folder: Path | None) -> None:
         if outputs <= largest
     ]
     rows = []
-    for query, outputs in progress(asked, len(asked), "many outputs"):
+    for query, outputs in iterate_with_progress(asked, len(asked), "many outputs"):
         random = np.random.default_rng(outputs)
         matrix = random.dirichlet(np.full(outputs, 0.4), size=len(query.values))
         for method in METHODS:
@@ -141,14 +142,14 @@ def many_outputs(largest: int, seconds: float, folder: Path | None) -> None:
 def adversaries(cases: int) -> None:
     """The least distance of a bound from what an adversary over the simplex of all datasets reaches."""
     least, verified = math.inf, 0
-    for seed in progress(range(cases), cases, "adversaries"):
+    for seed in iterate_with_progress(range(cases), cases, "adversaries"):
         random = np.random.default_rng(seed)
         shapes = ((2, 2), (2, 2, 2), (3, 2), (3, 3), (2, 2, 3), (3, 3, 3))
         alphabets = shapes[seed % len(shapes)]
         size = math.prod(alphabets)
         rows = random.dirichlet(np.full(int(random.integers(2, 5)), 0.6), size=size)
         entropy = float(random.uniform(0, 0.98)) * math.log(size)
-        program = record_leakage(Explicit(np.arange(size).reshape(alphabets)), rows, entropy)
+        program = record_leakage(TableQuery(np.arange(size).reshape(alphabets)), rows, entropy)
         nodes = (None, 1, 10)[seed // len(shapes) % 3]
         with patch.object(branch_and_bound, "OUTPUTS_BY_DIMENSION", 3 * (seed // 2 % 2)):
             found = solve(program, solver=BranchAndBound(nodes), tolerance=1e-3, time_limit=2)
@@ -177,7 +178,7 @@ def attack(
     best = 0.0
     for _ in range(4):
         prior = allowed(random.dirichlet(np.full(size, 0.2)), entropy)
-        value = record_information(members * prior, rows)
+        value = compute_record_information(members * prior, rows)
         step = 1.0
         for _ in range(60):
             law = members * prior @ rows
@@ -186,9 +187,9 @@ def attack(
             slope = (rows * (members.T @ ratio)).sum(axis=1)
             moved = prior * np.exp(step * (slope - slope.max()))
             moved = allowed(moved / moved.sum(), entropy)
-            found = record_information(members * moved, rows)
+            found = compute_record_information(members * moved, rows)
             prior, value, step = (moved, found, 1.5 * step) if found > value else (prior, value, step / 3)
-        assert dataset_entropy(members * prior, counts) >= entropy - 1e-12
+        assert compute_dataset_entropy(members * prior, counts) >= entropy - 1e-12
         best = max(best, value)
     return best
 

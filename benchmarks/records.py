@@ -31,7 +31,7 @@ from records_claims import BIT, claims
 from scipy.special import xlogy
 
 from pmlopt import Result, queries, record_leakage, solve
-from pmlopt.cli.printing import progress
+from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.closed_forms import parity_leakage
 from pmlopt.model.queries import ModularSum, Quadratic, Query, Weight, symmetric_channel
@@ -109,7 +109,7 @@ def table_3(restarts: int, folder: Path | None, entropies: Sequence[float]) -> N
         "alternating [s]", "one prior leaks", "its entropy",
     )  # fmt: skip
     asked = [(name, b) for name in MECHANISMS for b in entropies]
-    rows = [row_3(name, b, restarts) for name, b in progress(asked, len(asked), "Table 3")]
+    rows = [row_3(name, b, restarts) for name, b in iterate_with_progress(asked, len(asked), "Table 3")]
     report(folder, "table-3", head, rows)
 
 
@@ -171,7 +171,9 @@ def figure_3(axes: Axes, records: int, points: int, starts: int, folder: Path | 
         exact = curve(parity, channel, grid)
         local = [
             solve(record_leakage(parity, channel, b), solver=Alternating(starts, place)).value
-            for place, b in enumerate(progress(some, len(some), f"Figure 3, n = {records}, p = {error}"))
+            for place, b in enumerate(
+                iterate_with_progress(some, len(some), f"Figure 3, n = {records}, p = {error}")
+            )
         ]
         axes.plot(grid, [r.bound for r in exact], color=colour, label=f"p = {error}")
         axes.plot(some, local, "x:", color=colour, markersize=4, linewidth=0.8)
@@ -317,7 +319,7 @@ def harder(limit: float, folder: Path | None) -> None:
         *(("quadratic", Quadratic(n), 0.2) for n in (3, 4, 5, 6)),
     ]
     rows = []
-    for name, query, error in progress(asked, len(asked), "harder queries"):
+    for name, query, error in iterate_with_progress(asked, len(asked), "harder queries"):
         bits = query.records - 0.5
         program = record_leakage(query, symmetric_channel(query, error), bits * BIT)
         found = solve(program, time_limit=limit)

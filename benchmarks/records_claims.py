@@ -8,9 +8,9 @@ import numpy as np
 from common import FloatArray
 
 from pmlopt import ldp_level, queries, record_leakage, solve
-from pmlopt.cli.printing import progress
+from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.model.queries import ModularSum, Weight
-from pmlopt.model.queries.record_leakage_measures import divergences
+from pmlopt.model.queries.record_leakage_measures import compute_divergences
 from pmlopt.programs import Alternating
 from pmlopt.programs.record_leakage import alternating as steps
 
@@ -31,7 +31,7 @@ def row_by_row(mechanisms: int) -> list[str]:
     for seed in range(mechanisms):
         channel = np.random.default_rng(seed).dirichlet(np.full(3, 0.5), size=8).reshape(2, 4, 3)
         leaks = np.array([
-            [steps.information(np.full(2, 0.5), channel[[0, 1], [i, j]]) for j in range(4)] for i in range(4)
+            [steps.compute_information(np.full(2, 0.5), channel[[0, 1], [i, j]]) for j in range(4)] for i in range(4)
         ])  # fmt: skip
         ends = leaks[(leaks == leaks.max(axis=0)) & (leaks == leaks.max(axis=1)[:, None])]
         stuck += bool(ends.min() < leaks.max() - 1e-9)
@@ -55,14 +55,14 @@ def printed_gradient(letters: FloatArray, laws: FloatArray, channel: FloatArray)
     """[wu2026entropy, eq. (37)], as printed."""
     mean = letters @ laws
     last = letters[:, None] ** 2 * np.einsum("arm,am->ar", channel, laws / mean)
-    right = steps.conditional_gradient(letters, laws, channel)
+    right = steps.compute_conditional_gradient(letters, laws, channel)
     return np.asarray(letters[:, None] + right - last)
 
 
 def gradient() -> list[str]:
     """(37) beside differences, along the directions in which a row stays a law."""
     letters, others, channel = random_conditionals(4, 0.1, 0)
-    laws = steps.outputs(others, channel)
+    laws = steps.compute_output_laws(others, channel)
 
     def away(found: FloatArray) -> float:
         worst = 0.0
@@ -70,12 +70,13 @@ def gradient() -> list[str]:
             moved = np.zeros(others.shape)
             moved[0, place], moved[0, 0] = 1e-5, -1e-5
             after, before = (
-                steps.information(letters, steps.outputs(others + sign * moved, channel)) for sign in (1, -1)
+                steps.compute_information(letters, steps.compute_output_laws(others + sign * moved, channel))
+                for sign in (1, -1)
             )
             worst = max(worst, abs((after - before) / 2e-5 - (found[0, place] - found[0, 0])))
         return worst
 
-    right = away(steps.conditional_gradient(letters, laws, channel))
+    right = away(steps.compute_conditional_gradient(letters, laws, channel))
     wrong = away(printed_gradient(letters, laws, channel))
     return [
         "(37), parity of four records, BSC(0.1), a random prior",
@@ -87,10 +88,10 @@ def uniform_start() -> list[str]:
     """Algorithm 1 from the uniform prior, where Section 3.1 starts it."""
     _, _, channel = random_conditionals(4, 0.1, 0)
     letters, others = np.full(2, 0.5), np.full((2, 8), 1 / 8)
-    laws, inner = steps.outputs(others, channel), steps.entropies(others)
-    moved = steps.marginal_step(letters, laws, inner, 2.0)
-    after = steps.conditional_step(moved, others, channel, 2.0)
-    leaked = steps.information(moved, steps.outputs(after, channel))
+    laws, inner = steps.compute_output_laws(others, channel), steps.compute_entropies(others)
+    moved = steps.optimize_marginal(letters, laws, inner, 2.0)
+    after = steps.optimize_conditionals(moved, others, channel, 2.0)
+    leaked = steps.compute_information(moved, steps.compute_output_laws(after, channel))
     spread = np.ptp(printed_gradient(letters, laws, channel), axis=1).max()
     return [
         "Section 3.1 starts at the uniform prior; parity, b = 2",
@@ -105,25 +106,25 @@ def stopping_rule() -> list[str]:
     for accuracy in (1e-3, 1e-6):
         law, price, last, value, rounds = start, 0.0, -math.inf, 0.0, 0
         while abs(value - last) >= accuracy:
-            worth = (divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
+            worth = (compute_divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
             law = law * np.exp(worth)
             law /= law.sum()
-            uncertain = float(steps.entropies(law) + law @ inner)
+            uncertain = float(steps.compute_entropies(law) + law @ inner)
             price = max(0.0, price - 0.1 * (uncertain - entropy))
-            last, value, rounds = value, steps.information(law, laws), rounds + 1
+            last, value, rounds = value, steps.compute_information(law, laws), rounds + 1
         ends.append(f"for {accuracy:g} in round {rounds} at an entropy of {uncertain:.5f}")
-    ours = steps.marginal_step(start, laws, inner, entropy)
-    held = float(steps.entropies(ours) + ours @ inner)
+    ours = steps.optimize_marginal(start, laws, inner, entropy)
+    held = float(steps.compute_entropies(ours) + ours @ inner)
     return ["Algorithm 2 stops when I stands still; b = 2", f"{'; '.join(ends)}; here at {held:.5f}"]
 
 
 def row_entropy() -> list[str]:
     """(18), which sums over all rows, beside Algorithm 3, which leaves row k out."""
     letters, others, _ = random_conditionals(4, 0.1, 1)
-    held = steps.entropies(others)
-    total = float(steps.entropies(letters) + letters @ held)
-    every = (total - float(steps.entropies(letters)) - float(letters @ held)) / letters[0]
-    but_one = (total - float(steps.entropies(letters)) - float(letters[1] * held[1])) / letters[0]
+    held = steps.compute_entropies(others)
+    total = float(steps.compute_entropies(letters) + letters @ held)
+    every = (total - float(steps.compute_entropies(letters)) - float(letters @ held)) / letters[0]
+    but_one = (total - float(steps.compute_entropies(letters)) - float(letters[1] * held[1])) / letters[0]
     return [
         "(18): the entropy that row k needs, at a prior of entropy b",
         f"row {held[0]:.4f}; (18) {abs(every):.4f}; Algorithm 3, line 9 {but_one:.4f}",
@@ -133,7 +134,7 @@ def row_entropy() -> list[str]:
 def projection() -> list[str]:
     """Algorithm 5 on a law whose entropy is short of t by next to nothing."""
     law = np.array([0.7, 0.2, 0.1])
-    wanted = float(steps.entropies(law)) + 1e-6
+    wanted = float(steps.compute_entropies(law)) + 1e-6
     moved = steps.project_to_entropy(law, wanted)
     return [
         "Algorithm 5 on (0.7, 0.2, 0.1), t = its entropy and 1e-6 more",
@@ -162,7 +163,7 @@ def single_runs(count: int) -> list[str]:
     """Theorem 4 at b = 0: single runs of Algorithm 1 on random mechanisms of three values."""
     query = Weight(2)
     below, most, which = 0, -1.0, 0
-    for seed in progress(range(count), count, "Theorem 4"):
+    for seed in iterate_with_progress(range(count), count, "Theorem 4"):
         rows = np.random.default_rng(seed).dirichlet(np.full(3, 0.5), 3)
         program = record_leakage(query, rows, 0.0)
         exact = solve(program)

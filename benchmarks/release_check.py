@@ -21,10 +21,10 @@ from common import table
 from pmlopt import LDP, PML, ExpectedGain, Prior, design, solve
 from pmlopt.core.arrays import IntArray
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.sampling.categorical import RowSampler, random_bits
+from pmlopt.data.sampling.categorical import RowSampler, make_random_bits
 from pmlopt.data.tables import open_table
-from pmlopt.data.tables.counting import tally, tuples_of
-from pmlopt.publishing import Fit, fit_of_release
+from pmlopt.data.tables.counting import count_tuples, find_tuples
+from pmlopt.publishing import FitTest, assess_release_fit
 from pmlopt.publishing.example import write_example
 
 SHARE = 0.01
@@ -38,13 +38,13 @@ def people() -> tuple[IntArray, list[Mechanism]]:
         codes, priors = [], []
         for name in ("education", "sex"):
             with open_table(path) as data:
-                counts = {key[0]: number for key, number in tally(data, [name], "refuse").items()}
+                counts = {key[0]: number for key, number in count_tuples(data, [name], "refuse").items()}
             letters = {str(letter): place for place, letter in enumerate(counts)}
             with open_table(path) as data:
                 place = data.names.index(name)
                 found = []
                 for batch in data.batches():
-                    values, rows = tuples_of(batch, [place])
+                    values, rows = find_tuples(batch, [place])
                     found.append(np.array([letters[value[0]] for value in values])[rows])
             codes.append(np.concatenate(found))
             priors.append(Prior.from_counts(counts))
@@ -55,7 +55,7 @@ def people() -> tuple[IntArray, list[Mechanism]]:
     return np.stack(codes, axis=1), made
 
 
-def tested(rows: IntArray, letters: IntArray, mechanisms: list[Mechanism]) -> Fit:
+def tested(rows: IntArray, letters: IntArray, mechanisms: list[Mechanism]) -> FitTest:
     """The test of rows of outcomes, by their places, under the law of these letters."""
     shape = [len(one.inputs) for one in mechanisms]
     law = np.zeros(shape)
@@ -65,7 +65,7 @@ def tested(rows: IntArray, letters: IntArray, mechanisms: list[Mechanism]) -> Fi
         tuple(one.outputs[k] for one, k in zip(mechanisms, place, strict=True)): int(number)
         for place, number in zip(places.tolist(), numbers.tolist(), strict=True)
     }
-    return fit_of_release(mechanisms, law, observed, same_people=True)
+    return assess_release_fit(mechanisms, law, observed, same_people=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -77,11 +77,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     releases = 5 if options.quick else options.releases
     letters, mechanisms = people()
-    rng, bits = np.random.default_rng(1), random_bits(2)
+    rng, bits = np.random.default_rng(1), make_random_bits(2)
     honest = copied = 0
     for _ in range(releases):
         rows = np.stack(
-            [RowSampler(one.matrix).draw(letters[:, k], bits) for k, one in enumerate(mechanisms)], axis=1
+            [RowSampler(one.matrix).draw_outputs(letters[:, k], bits) for k, one in enumerate(mechanisms)],
+            axis=1,
         )
         fit = tested(rows, letters, mechanisms)
         honest += not fit.holds

@@ -83,7 +83,7 @@ def shape(rng: np.random.Generator, entries: int | None) -> tuple[int, int]:
 def compared(name: str, instances: int, entries: int | None) -> tuple[Any, ...]:
     """One kind on random designs, beside HiGHS on the program in cvxpy."""
     proved, off, gap, exact = 0, 0.0, 0.0, 0
-    usual = interior_point.SINGLE_PRECISION_ENTRIES
+    usual = interior_point.MIN_SINGLE_PRECISION_ENTRIES
     for seed in range(instances):
         rng = np.random.default_rng([list(KINDS).index(name), seed])
         n, m = shape(rng, entries)
@@ -91,7 +91,7 @@ def compared(name: str, instances: int, entries: int | None) -> tuple[Any, ...]:
         p /= p.sum()
         privacy = KINDS[name](p, float(rng.uniform(0.05, 2.5)))
         program = design(Prior(p), privacy, ExpectedGain(rng.normal(size=(n, m))))
-        interior_point.SINGLE_PRECISION_ENTRIES = 0 if seed % 2 and entries is None else usual
+        interior_point.MIN_SINGLE_PRECISION_ENTRIES = 0 if seed % 2 and entries is None else usual
         try:
             result = solve(program, "structured" if entries is None else "auto")
             proved += 1
@@ -102,7 +102,7 @@ def compared(name: str, instances: int, entries: int | None) -> tuple[Any, ...]:
         off = max(off, abs(result.value - other) / (program.scale or 1.0))
         gap = max(gap, result.gap / (program.scale or 1.0))
         exact += result.certificate.verify()
-    interior_point.SINGLE_PRECISION_ENTRIES = usual
+    interior_point.MIN_SINGLE_PRECISION_ENTRIES = usual
     return name, instances, proved, f"{off:.1e}", f"{gap:.1e}", exact
 
 

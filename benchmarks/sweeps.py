@@ -25,7 +25,7 @@ from common import instance, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, Program, design
-from pmlopt.core.display import figure_class
+from pmlopt.core.display import get_figure_class
 from pmlopt.programs.plots import save_figure
 
 OURS: Mapping[str, dict[str, int]] = {
@@ -186,7 +186,7 @@ def ratios(name: str, run: Run, others: Mapping[str, Run]) -> tuple[str, str]:
 
 def draw(found: Found, path: Path, title: str) -> None:
     """Seconds of every contestant that ended."""
-    figure = figure_class()(figsize=(7.5, 4.5), layout="constrained")
+    figure = get_figure_class()(figsize=(7.5, 4.5), layout="constrained")
     axes = figure.subplots()
     labels = list(dict.fromkeys(name for _, name in found))
     for kind, mark in zip(dict.fromkeys(kind for kind, _ in found), "os", strict=False):

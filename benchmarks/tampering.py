@@ -31,7 +31,7 @@ from fuzz import KINDS
 from fuzzing.tampering import changed, is_proof, leaves, mutated, places, still_true, tells_nothing
 
 from pmlopt import verify_file
-from pmlopt.core.display import figure_class
+from pmlopt.core.display import get_figure_class
 from pmlopt.errors import PmloptError
 from pmlopt.verification import verifier
 
@@ -168,7 +168,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     cells = [[row[name] for name in HEAD] for row in rows]
     table(HEAD, cells)
     write_csv(options.out / "tampering.csv", HEAD, cells)
-    figure = figure_class()(figsize=(7, 3.5), layout="constrained")
+    figure = get_figure_class()(figsize=(7, 3.5), layout="constrained")
     axes = figure.subplots()
     left = np.zeros(len(rows))
     for name in ("refused", "proofs", "still true", "false"):

@@ -13,7 +13,7 @@ from pathlib import Path
 from common import growth_figure, interleaved, machine, table
 
 from pmlopt import solve
-from pmlopt.library.bench import families
+from pmlopt.library.bench import list_families
 from pmlopt.programs.plots import save_figure
 
 
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(machine())
     rows = []
     lines: dict[str, tuple[list[float], list[float]]] = {}
-    for name, program in families(arguments.sizes):
+    for name, program in list_families(arguments.sizes):
         measured = interleaved(
             {
                 "cold": partial(solve, program, "highs", warm_start=False),

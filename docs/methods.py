@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pmlopt.programs.solving import QUESTIONS
+from pmlopt.programs.solving import REGISTRY
 
 PAGE = Path(__file__).parent / "solvers.md"
 BEGIN, END = "<!-- methods: python docs/methods.py -->\n", "<!-- end of methods -->\n"
@@ -67,7 +67,7 @@ EVIDENCE = {
 def table() -> str:
     """A row for each row of the questions' tables, in the order in which `auto` tries them."""
     lines = ["| question | method | id | when, and why | seen in |", "| --- | --- | --- | --- | --- |"]
-    for question in QUESTIONS:
+    for question in REGISTRY:
         kind, told = question.program.__name__, set[str]()
         for method in question.methods:
             if method.automatic:
@@ -75,12 +75,12 @@ def table() -> str:
             elif method.name in told:
                 continue  # what is tried can be asked for
             else:
-                why = f"by name alone; takes {method.takes or 'every program of the question'}"
+                why = f"by name alone; takes {method.requirements_text or 'every program of the question'}"
             shown = "" if method.name in told else f"`{EVIDENCE[kind, method.name]}`"
             title = "" if told else TITLES[kind]
             lines.append(f"| {title} | `{method.name}` | `{method.id}` | {why} | {shown} |")
             told.add(method.name)
-        if question.by_cvxpy is not None:
+        if question.make_cvxpy_method is not None:
             lines.append("| | any solver of cvxpy | its name | by name alone | |")
     return "\n".join(lines) + "\n"
 

@@ -3,7 +3,7 @@
 import sys
 
 
-def run() -> None:
+def run_command_line() -> None:
     """Run the command that the arguments name."""
     try:
         from pmlopt.cli import main
@@ -22,4 +22,4 @@ def run() -> None:
 
 
 if __name__ == "__main__":
-    run()
+    run_command_line()

@@ -375,7 +375,7 @@ def released_rows(
             cells = [
                 [values[code] for code in codes.tolist()]
                 for batch in table.batches()
-                for values, codes in (batch.encoded(0), batch.encoded(1))
+                for values, codes in (batch.encode_column(0), batch.encode_column(1))
             ]
         found.append([(LETTERS.index(y), int(token)) for y, token in zip(cells[0], cells[1], strict=True)])
     return found

@@ -28,7 +28,7 @@ from mutate_state import KINDS, change_content, change_value, make_states
 from pmlopt import PML, Mechanism, design, solve
 from pmlopt.errors import PmloptError
 from pmlopt.publishing import check, release, stated_prior
-from pmlopt.publishing.folder import DESCRIPTION, ReleaseFile, digests_of
+from pmlopt.publishing.folder import DESCRIPTION, ReleaseFile, digest_folder
 
 FOLDERS = ("design", "kept", "tuple")
 
@@ -109,7 +109,7 @@ def digest_again(folder: Path) -> None:
     path = folder / DESCRIPTION
     try:
         data = json.loads(path.read_text())
-        data["digests"] = digests_of(folder)
+        data["digests"] = digest_folder(folder)
         path.write_text(json.dumps(data))
     except (OSError, ValueError, TypeError, IndexError):
         return
@@ -117,7 +117,7 @@ def digest_again(folder: Path) -> None:
 
 def is_unchanged(folder: Path, original: Path) -> bool:
     """Return whether two folders have the same files, and descriptions that read the same."""
-    if digests_of(folder) != digests_of(original):
+    if digest_folder(folder) != digest_folder(original):
         return False
     try:
         return ReleaseFile.read(folder) == ReleaseFile.read(original)

@@ -24,13 +24,13 @@ import pyarrow.parquet
 
 from pmlopt import PML, Chain, Ledger, Mechanism, Stream
 from pmlopt.core import files
-from pmlopt.core.drafts import Draft, digest_of
+from pmlopt.core.drafts import Draft, digest_file
 from pmlopt.data.tables import FolderTable
 from pmlopt.errors import PmloptError
-from pmlopt.releases import Crowd, Streams, stored
+from pmlopt.releases import Crowd, Streams, array_files
 from pmlopt.releases.applying import SUMMARY, apply_folder
 from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.publications import Publication, key_of_file
+from pmlopt.releases.publications import PendingPublication, compute_file_key
 
 JUNK: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2**53, 2**70, 0.5, -0.0, 1e308, "", "x", "../x", "/etc/passwd", "report.md",
@@ -224,7 +224,7 @@ def change_drawn(draft: Path, rng: np.random.Generator) -> str:
         pyarrow.parquet.write_table(pyarrow.table({"ill": ["no"] * count, "id": ["x"] * count}), path)
         journal = draft / "journal.jsonl"
         head, *lines = journal.read_bytes().splitlines()
-        values = {"rows": count, "dropped": ROWS - count, "sha256": digest_of(path)}
+        values = {"rows": count, "dropped": ROWS - count, "sha256": digest_file(path)}
         every = [json.loads(line) for line in lines]
         again = [signed(head, {**one, **values} if one["file"] == path.name else one) for one in every]
         journal.write_bytes(b"".join(line + b"\n" for line in (head, *again)))
@@ -254,7 +254,7 @@ def run_draft(rng: np.random.Generator, place: Path) -> tuple[str, str]:
     for name, one in told["files"].items():
         rows = pyarrow.parquet.read_table(home / "out" / name)
         ids += rows["id"].to_pylist()
-        if rows.num_rows != one["rows"] or digest_of(home / "out" / name) != one["sha256"]:
+        if rows.num_rows != one["rows"] or digest_file(home / "out" / name) != one["sha256"]:
             return "accepted", done
         if keep_order and (one["rows"], one["dropped"]) != (ROWS - MISSING, MISSING):
             return "accepted", done
@@ -283,14 +283,14 @@ def make_ledger(place: Path) -> None:
 
 def begin_publication(home: Path) -> tuple[Path, bytes]:
     """Write the draft that the ledger is to publish; return its path and its content."""
-    draft = Draft.begin(home / "wave.csv", key_of_file(home / "ledger.npz"))
+    draft = Draft.create(home / "wave.csv", compute_file_key(home / "ledger.npz"))
     content = b"ill\nno\nyes\n"
-    draft.part.write_bytes(content)
+    draft.partial_path.write_bytes(content)
     draft.seal()
-    about, arrays, _, _ = stored.read_arrays(home / "ledger.npz", "ledger", "pmlopt-ledger", 2)
-    entry = vars(Publication.of(draft.whole, draft.target))
-    stored.write_arrays(home / "ledger.npz", {**about, "publishing": [dict(entry)]}, arrays)
-    return draft.whole, content
+    about, arrays, _, _ = array_files.read_arrays(home / "ledger.npz", "ledger", "pmlopt-ledger", 2)
+    entry = vars(PendingPublication.describe(draft.complete_path, draft.target))
+    array_files.write_arrays(home / "ledger.npz", {**about, "publishing": [dict(entry)]}, arrays)
+    return draft.complete_path, content
 
 
 def run_publication(rng: np.random.Generator, place: Path) -> tuple[str, str]:
@@ -301,7 +301,7 @@ def run_publication(rng: np.random.Generator, place: Path) -> tuple[str, str]:
     kind = str(rng.choice(["entry", "content", "link", "target", "remove"], p=[0.6, 0.1, 0.1, 0.1, 0.1]))
     done = kind
     if kind == "entry":
-        about, arrays, _, _ = stored.read_arrays(home / "ledger.npz", "ledger", "pmlopt-ledger", 2)
+        about, arrays, _, _ = array_files.read_arrays(home / "ledger.npz", "ledger", "pmlopt-ledger", 2)
         if rng.random() < 0.3:  # names of files that are there
             name = str(rng.choice(["draft", "target"]))
             chosen = ("../home/secret.txt", "secret.txt", "important.txt", "ledger.npz", ".", "..", "a/b")
@@ -309,7 +309,7 @@ def run_publication(rng: np.random.Generator, place: Path) -> tuple[str, str]:
             done = f"{name} {about['publishing'][0][name]}"
         else:
             done = change_value(about["publishing"], rng)
-        stored.write_arrays(home / "ledger.npz", about, arrays)
+        array_files.write_arrays(home / "ledger.npz", about, arrays)
     elif kind == "content":
         changed, done = change_content(content, rng)
         whole.write_bytes(changed)
@@ -368,7 +368,7 @@ def run_arrays(
     home = write_mine(place / "changed")
     path = home / original.name
     shutil.copy(original, path)
-    about, arrays, digest, _ = stored.read_arrays(path, "file", kind, version)
+    about, arrays, digest, _ = array_files.read_arrays(path, "file", kind, version)
     how = str(rng.choice(["bytes", "about", "array", "absent"]))
     is_signed = how != "bytes" and bool(rng.integers(2))
     name = str(rng.choice(sorted(arrays)))
@@ -387,7 +387,7 @@ def run_arrays(
             del arrays[name]
         if is_signed:
             try:
-                stored.write_arrays(path, about, arrays)
+                array_files.write_arrays(path, about, arrays)
             except PmloptError:  # no JSON
                 return "refused", done
         else:
@@ -472,9 +472,9 @@ def use_crowd(path: Path) -> Any:
 
 def run_crowd(rng: np.random.Generator, place: Path) -> tuple[str, str]:
     """Change a crowd."""
-    from pmlopt.releases.crowd import FORMAT, VERSION
+    from pmlopt.releases.crowd import CROWD_FILE_VERSION, FORMAT
 
-    return run_arrays(rng, place / "crowd.npz", place, FORMAT, VERSION, use_crowd)
+    return run_arrays(rng, place / "crowd.npz", place, FORMAT, CROWD_FILE_VERSION, use_crowd)
 
 
 KINDS: dict[str, Callable[[np.random.Generator, Path], tuple[str, str]]] = {

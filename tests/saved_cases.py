@@ -65,7 +65,7 @@ from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.utility import CoordinateGain, DisplacementLoss, SumOfParts, TotalVariation
 from pmlopt.programs import best_guaranteed_utility, failure_after_processing
-from pmlopt.programs.held import prove
+from pmlopt.programs.compliance import prove
 from pmlopt.verification import verifier
 
 P = [0.5, 0.3, 0.2]

@@ -15,7 +15,7 @@ from commands import run
 from documents import ROOT
 
 import pmlopt
-from pmlopt.core.fields import tag_of
+from pmlopt.core.fields import get_tag
 from pmlopt.model import constraints, privacy, queries, uncertainty, utility
 from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import LDP, Requirement
@@ -23,7 +23,7 @@ from pmlopt.model.queries import Query
 from pmlopt.model.uncertainty import ConvexHull, PriorSet
 from pmlopt.model.utility import ChiSquare, SubConvex, Utility
 from pmlopt.programs.program import Program
-from pmlopt.programs.solving import QUESTIONS
+from pmlopt.programs.solving import REGISTRY
 from pmlopt.releases import noise
 
 
@@ -60,7 +60,7 @@ def written_in(file: str) -> Need:
 
 def helped(command: str, option: str) -> Need:
     def has(public: Any) -> bool:
-        tag = tag_of(public)
+        tag = get_tag(public)
         return tag is not None and has_word(help_of(command, option), tag[1])
 
     return f"its name for files in the help of `pmlopt {command} {option}`", has
@@ -99,7 +99,7 @@ def kinds_in(module: ModuleType, base: type, *left_out: type) -> list[type]:
 
 def builders() -> list[Any]:
     """Return the public functions that declare a program."""
-    programs = {question.program.__name__ for question in QUESTIONS} | {Program.__name__}
+    programs = {question.program.__name__ for question in REGISTRY} | {Program.__name__}
     functions = (getattr(pmlopt, name) for name in dir(pmlopt))
     return [
         one
@@ -111,7 +111,7 @@ def builders() -> list[Any]:
 
 INFORMATIONS = kinds_in(utility, SubConvex, SubConvex, utility.FInformation)
 PUBLIC: dict[Any, tuple[Need, ...]] = {
-    **dict.fromkeys(kinds_in(privacy, Requirement, privacy.Conjunction), REQUIREMENT),
+    **dict.fromkeys(kinds_in(privacy, Requirement, privacy.RequirementConjunction), REQUIREMENT),
     privacy.RatioBound: BY_MATRICES,
     **dict.fromkeys(kinds_in(utility, Utility, utility.LinearUtility), UTILITY),
     **dict.fromkeys(INFORMATIONS, INFORMATION),
@@ -140,7 +140,7 @@ def test_the_rooms_are_looked_through() -> None:
         pmlopt.envelope,
     ):
         assert one in PUBLIC
-    assert {question.program.__name__ for question in QUESTIONS} <= set(
+    assert {question.program.__name__ for question in REGISTRY} <= set(
         re.findall(r"\w+", " ".join(str(inspect.signature(one).return_annotation) for one in builders()))
     ) | {"LinearDesign", "SymmetricDesign", "ColumnDesign", "EstimationDesign", "ContinuousDesign",
          "SymmetricLeastLeakage", "ProcessedFailureProgram"}  # fmt: skip

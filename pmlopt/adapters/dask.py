@@ -11,9 +11,9 @@ import pyarrow
 
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.sampling.categorical import KeyedBits
-from pmlopt.data.tables.reading import to_arrow
+from pmlopt.data.tables.reading import integers_to_arrow
 from pmlopt.errors import InputError, MissingExtraError
-from pmlopt.releases.batches import BatchRelease, ColumnsAtWork
+from pmlopt.releases.batches import BatchRelease, ColumnReleaser
 
 try:
     import dask
@@ -64,17 +64,17 @@ def release(
     """
     kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).keyed(seed)
     order = None if keep_order else "-".join(["order", *map(str, frame.columns)])  # no column's name
-    drawn = dask.delayed(_drawn)
+    drawn = dask.delayed(_release_partition)
     # the number goes with the task: Dask renumbers partitions where only some are computed
     parts = [drawn(part, kernel, number, order) for number, part in enumerate(frame.to_delayed())]
-    made = dask.dataframe.from_delayed(parts, meta=_drawn(frame._meta, kernel, -1, order))
+    made = dask.dataframe.from_delayed(parts, meta=_release_partition(frame._meta, kernel, -1, order))
     if order is None:
         return made
-    meta = _drawn(frame._meta, kernel, -1, None)
-    return made.shuffle(on=order).map_partitions(_sorted_by, order, meta=meta)
+    meta = _release_partition(frame._meta, kernel, -1, None)
+    return made.shuffle(on=order).map_partitions(_sort_rows, order, meta=meta)
 
 
-def _drawn(part: Any, kernel: BatchRelease, number: int, order: str | None) -> Any:
+def _release_partition(part: Any, kernel: BatchRelease, number: int, order: str | None) -> Any:
     """Return a partition of pandas, released, with a column of random words by which its rows will be
     ordered.
 
@@ -85,28 +85,28 @@ def _drawn(part: Any, kernel: BatchRelease, number: int, order: str | None) -> A
     """
     columns = list(part.columns)
     check_text_names(columns)
-    work = ColumnsAtWork(kernel.releases, columns, "the data frame", typed=True, keep=kernel.keep)
+    work = ColumnReleaser(kernel.releases, columns, "the data frame", typed=True, keep=kernel.keep)
     taken = list(dict.fromkeys(name for one in kernel.releases for name in one.columns))
     numbered = "-".join(["row", *taken])  # no column's name
     rows = pyarrow.RecordBatch.from_pandas(part[taken], preserve_index=False)
     rows = pyarrow.RecordBatch.from_arrays(
-        [*rows.columns, to_arrow(np.arange(len(part)))], names=[*taken, numbered]
+        [*rows.columns, integers_to_arrow(np.arange(len(part)))], names=[*taken, numbered]
     )
     released = replace(kernel, keep=(numbered,))(rows, number)
     kept = released.column(numbered).to_numpy()
     made = pandas.DataFrame({
-        one.name: _cells(part[one.name].iloc[kept].reset_index(drop=True))
+        one.name: _strip_column(part[one.name].iloc[kept].reset_index(drop=True))
         if one.place is not None
         else released.column(one.name).to_pandas()
         for one in work.columns
     })  # fmt: skip
     if order is None:
         return made
-    words = KeyedBits(kernel.key or b"", "order", number).words(len(made))
+    words = KeyedBits(kernel.key or b"", "order", number).draw_words(len(made))
     return made.assign(**{order: words.view(np.int64)})
 
 
-def _cells(column: Any) -> Any:
+def _strip_column(column: Any) -> Any:
     """Return a column with its cells only: no category that no cell has, and no value below a null."""
     kind = column.dtype
     if isinstance(kind, pandas.CategoricalDtype):
@@ -119,7 +119,7 @@ def _cells(column: Any) -> Any:
     return column
 
 
-def _sorted_by(part: Any, name: str) -> Any:
+def _sort_rows(part: Any, name: str) -> Any:
     """Return the rows of a partition sorted by a column, without it and without an index."""
     return part.sort_values(name).drop(columns=name).reset_index(drop=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow
 
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
-from pmlopt.data.tables.writing import label_type
+from pmlopt.data.tables.writing import get_label_type
 from pmlopt.errors import MissingExtraError
 from pmlopt.releases.batches import BatchRelease
 
@@ -46,14 +46,14 @@ def register(connection: Any, name: str, mechanism: MechanismLike) -> None:
     kernel, made = BatchRelease.of_arrays(mechanism), as_mechanism(mechanism)
     tuples = [label if isinstance(label, tuple) else (label,) for label in made.inputs]
 
-    def drawn(*columns: Any) -> Any:
+    def draw_outputs(*columns: Any) -> Any:
         return kernel.array(columns)
 
     parts = [Parameter(f"part{k}", Parameter.POSITIONAL_ONLY) for k in range(len(tuples[0]))]
-    setattr(drawn, "__signature__", Signature(parts))  # noqa: B010 -- DuckDB counts the parameters by it
+    setattr(draw_outputs, "__signature__", Signature(parts))  # noqa: B010 -- DuckDB counts the parameters by it
 
     connection.create_function(
-        name, drawn, [_SQL[label_type(part)] for part in zip(*tuples, strict=True)], _SQL[kernel.array_type],
+        name, draw_outputs, [_SQL[get_label_type(part)] for part in zip(*tuples, strict=True)], _SQL[kernel.array_type],
         type=ARROW, null_handling="special", side_effects=True,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from pmlopt.data.mechanism import Mechanism, as_mechanism
-from pmlopt.data.sampling.categorical import new_key
+from pmlopt.data.sampling.categorical import make_key
 from pmlopt.errors import MissingExtraError
 from pmlopt.releases.batches import BatchRelease
 
@@ -20,7 +20,7 @@ except ImportError:
 
 
 @pl.api.register_expr_namespace("pmlopt")
-class Expressions:
+class PmloptExpressions:
     """The namespace of Polars expressions for columns of a frame.
 
     Examples:
@@ -48,11 +48,11 @@ class Expressions:
         Raises:
             MechanismError: on evaluation, for a value that is no input.
         """
-        kernel = BatchRelease.of_arrays(mechanism, None if seed is None else new_key(seed))
+        kernel = BatchRelease.of_arrays(mechanism, None if seed is None else make_key(seed))
         kind = pl.Series(list(as_mechanism(mechanism).with_named_outputs().outputs)).dtype
         batches = count()
 
-        def drawn(batch: Any) -> Any:
+        def draw_outputs(batch: Any) -> Any:
             fields = [batch.struct.field(name) for name in batch.struct.fields[:-2]]
             made = kernel.array([field.to_arrow() for field in fields], next(batches))
             return pl.Series(fields[0].name, made, dtype=kind)
@@ -65,5 +65,5 @@ class Expressions:
         rows = values.len() if values.meta.root_names() else pl.len()
         numbered = pl.int_range(rows).alias("pmlopt-row")
         return pl.struct(self._column, own, numbered).map_batches(
-            drawn, return_dtype=kind, is_elementwise=True
+            draw_outputs, return_dtype=kind, is_elementwise=True
         )

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pmlopt.data.mechanism import MechanismLike, as_mechanism, paired
+from pmlopt.data.mechanism import MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError, MissingExtraError
 from pmlopt.measures import ldp_level, leakage_level
 from pmlopt.model.privacy import LDP, PML, Requirement
-from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
+from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
 
 try:
     import opendp.prelude as dp
@@ -49,8 +49,8 @@ def ldp_measurement(mechanism: MechanismLike) -> Any:
             "the mechanism is not locally differentially private, for an output excludes a letter: take "
             "pml_measurement"
         )
-    proved = _proved(Prior.uniform(len(known.inputs), known.inputs), known, level, LDP)
-    return _measurement(known, dp.max_divergence(), proved)
+    proved = _find_proved_level(Prior.uniform(len(known.inputs), known.inputs), known, level, LDP)
+    return _make_measurement(known, dp.max_divergence(), proved)
 
 
 def pml_measurement(prior: PriorLike, mechanism: MechanismLike) -> Any:
@@ -71,14 +71,16 @@ def pml_measurement(prior: PriorLike, mechanism: MechanismLike) -> Any:
         >>> round(measurement.map(1), 6)
         0.405465
     """
-    p, known = paired(prior, mechanism)
-    proved = _proved(p, known, leakage_level(p, known), PML)
-    return _measurement(known, dp.user_divergence("pointwise maximal leakage under the given prior"), proved)
+    p, known = pair_with_prior(prior, mechanism)
+    proved = _find_proved_level(p, known, leakage_level(p, known), PML)
+    return _make_measurement(
+        known, dp.user_divergence("pointwise maximal leakage under the given prior"), proved
+    )
 
 
-def _proved(prior: Prior, mechanism: Any, level: float, requirement: type[Requirement]) -> float:
+def _find_proved_level(prior: Prior, mechanism: Any, level: float, requirement: type[Requirement]) -> float:
     """Find the least float from the level on that is proved in integers."""
-    if not rows_are_exact(mechanism.matrix):
+    if not has_exact_rows(mechanism.matrix):
         raise MechanismError(
             "the rows do not sum to exactly one on multiples of 2^-53, so that no level is proved of its "
             "draws: take the mechanism of a Result, or that of certify(design(...), matrix)"
@@ -86,13 +88,13 @@ def _proved(prior: Prior, mechanism: Any, level: float, requirement: type[Requir
     claimed = max(level, 0.0)
     # How many units in the last place a level is raised at most until it is proved.
     for _ in range(64):
-        if holds_exactly(prior, requirement(claimed), mechanism.matrix):  # type: ignore[call-arg]
+        if is_met_exactly(prior, requirement(claimed), mechanism.matrix):  # type: ignore[call-arg]
             return claimed
         claimed = math.nextafter(claimed, math.inf)
     raise MechanismError(f"the level {level:g} could not be proved in integers")
 
 
-def _measurement(mechanism: Any, divergence: Any, level: float) -> Any:
+def _make_measurement(mechanism: Any, divergence: Any, level: float) -> Any:
     letters = frozenset(mechanism.inputs)
     return dp.m.make_user_measurement(
         input_domain=dp.user_domain("letters of the mechanism", lambda value: value in letters),

@@ -10,7 +10,7 @@ import pyarrow
 
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.sampling.categorical import KeyedBits
-from pmlopt.data.tables.reading import to_arrow
+from pmlopt.data.tables.reading import integers_to_arrow
 from pmlopt.errors import MissingExtraError
 from pmlopt.releases.batches import BatchRelease
 
@@ -47,31 +47,31 @@ def release(
         MechanismError: when it is computed: a cell is no input of its mechanism.
     """
     kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).keyed(seed)
-    types = _types()
+    types = _import_type_converters()
     whole = kernel.schema(types.to_arrow_schema(frame.schema))
 
-    def released(batches: Iterator[Any]) -> Iterator[Any]:
-        part = _partition()
+    def release_batches(batches: Iterator[Any]) -> Iterator[Any]:
+        part = _get_partition()
         for number, batch in enumerate(batches):
             yield kernel(batch, part, number)
 
-    def with_words(batches: Iterator[Any]) -> Iterator[Any]:
-        part = _partition()
-        for number, batch in enumerate(released(batches)):
-            words = KeyedBits(kernel.key or b"", "order", part, number).words(batch.num_rows)
-            yield batch.append_column(order, to_arrow(words.view(np.int64)))
+    def add_random_words(batches: Iterator[Any]) -> Iterator[Any]:
+        part = _get_partition()
+        for number, batch in enumerate(release_batches(batches)):
+            words = KeyedBits(kernel.key or b"", "order", part, number).draw_words(batch.num_rows)
+            yield batch.append_column(order, integers_to_arrow(words.view(np.int64)))
 
     if keep_order:
-        return frame.mapInArrow(released, types.from_arrow_schema(whole))
+        return frame.mapInArrow(release_batches, types.from_arrow_schema(whole))
     order = "-".join(["order", *whole.names])  # no column's name
     columns = types.from_arrow_schema(whole.append(pyarrow.field(order, pyarrow.int64())))
-    return frame.mapInArrow(with_words, columns).orderBy(f"`{order.replace('`', '``')}`").drop(order)
+    return frame.mapInArrow(add_random_words, columns).orderBy(f"`{order.replace('`', '``')}`").drop(order)
 
 
-def column(mechanism: MechanismLike, seed: int | None = None) -> Any:
+def release_column(mechanism: MechanismLike, seed: int | None = None) -> Any:
     """Return a function of columns that draws one random output for each row, as `release` does.
 
-    `frame.select(column(mechanism)("education"))`. Used twice on one column it gives one draw twice.
+    `frame.select(release_column(mechanism)("education"))`. Used twice on one column it gives one draw twice.
 
     Args:
         mechanism: its inputs are the values of the column, or tuples of those of as many columns.
@@ -82,23 +82,23 @@ def column(mechanism: MechanismLike, seed: int | None = None) -> Any:
     """
     kernel = BatchRelease.of_arrays(mechanism).keyed(seed)
 
-    def one(batches: Iterator[pyarrow.Array]) -> Iterator[pyarrow.Array]:
-        return several((batch,) for batch in batches)
+    def release_single(batches: Iterator[pyarrow.Array]) -> Iterator[pyarrow.Array]:
+        return release_tuple((batch,) for batch in batches)
 
-    def several(batches: Iterator[tuple[pyarrow.Array, ...]]) -> Iterator[pyarrow.Array]:
-        part = _partition()
+    def release_tuple(batches: Iterator[tuple[pyarrow.Array, ...]]) -> Iterator[pyarrow.Array]:
+        part = _get_partition()
         for number, batch in enumerate(batches):
             yield kernel.array(batch, part, number)
 
-    types = _types()
+    types = _import_type_converters()
     from pyspark.sql.functions import arrow_udf
 
     kind = types.from_arrow_type(kernel.array_type)
-    drawn = one if len(kernel.releases[0].columns) == 1 else several
+    drawn = release_single if len(kernel.releases[0].columns) == 1 else release_tuple
     return arrow_udf(drawn, kind).asNondeterministic()
 
 
-def _types() -> Any:
+def _import_type_converters() -> Any:
     """Return the functions that turn types of Arrow into those of Spark and back."""
     try:
         from pyspark.sql.pandas import types
@@ -107,7 +107,7 @@ def _types() -> Any:
     return types
 
 
-def _partition() -> int:
+def _get_partition() -> int:
     """Return the number of the partition that this task works on."""
     from pyspark import TaskContext
 

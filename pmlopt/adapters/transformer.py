@@ -88,9 +88,9 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self.most_frequent_: list[Any] = []
         levels = []
         for column in table.T:
-            values = _plain(column)
-            prior = _law(values, self.max_letters)
-            loss = absolute if _numeric(values) else hamming
+            values = _to_plain_column(column)
+            prior = _count_values(values, self.max_letters)
+            loss = absolute if _to_numeric(values) else hamming
             result = solve(design(prior, requirement, ExpectedLoss(loss)))
             self.mechanisms_.append(result.mechanism)
             self.most_frequent_.append(prior.labels[int(prior.pmf.argmax())])
@@ -107,11 +107,13 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         check_is_fitted(self)
         table = validate_data(self, _with_exact_integers(X), dtype=None, reset=False)
         seeds = None if self.random_state is None else check_random_state(self.random_state)
-        outputs = [_in_type(_exact_array(mechanism.outputs), table.dtype) for mechanism in self.mechanisms_]
+        outputs = [
+            _cast_integers(_to_exact_array(mechanism.outputs), table.dtype) for mechanism in self.mechanisms_
+        ]
         released: NDArray[Any] = np.empty(table.shape, np.result_type(table, *outputs))
         for place, (mechanism, column) in enumerate(zip(self.mechanisms_, table.T, strict=True)):
             seed = None if seeds is None else int(seeds.randint(2**31))
-            letters = _nearest(mechanism, _plain(column))
+            letters = _match_letters(mechanism, _to_plain_column(column))
             if self.handle_unknown == "most_frequent":
                 known = set(mechanism.inputs)
                 letters = [one if one in known else self.most_frequent_[place] for one in letters]
@@ -140,7 +142,7 @@ def _with_exact_integers(X: Any) -> Any:
     return X if np.result_type(*integers).kind in "iu" else X.astype(object)
 
 
-def _in_type(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+def _cast_integers(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
     """Return whole numbers in another type of these, where it holds them; all else as it is."""
     if not (values.dtype.kind in "iu" and kind.kind in "iu"):
         return values
@@ -149,7 +151,7 @@ def _in_type(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
     return values.astype(kind) if fits else values
 
 
-def _plain(column: NDArray[Any]) -> NDArray[Any]:
+def _to_plain_column(column: NDArray[Any]) -> NDArray[Any]:
     """Return a column of objects as numbers, truth values or text, where it is all that.
 
     Raises:
@@ -160,7 +162,7 @@ def _plain(column: NDArray[Any]) -> NDArray[Any]:
         return column
     values = column.tolist()
     kinds = {_kind_of(value) for value in values}
-    found = _exact_array(values) if len(kinds) == 1 else None
+    found = _to_exact_array(values) if len(kinds) == 1 else None
     if found is None or found.dtype == object or found.tolist() != values:
         names = ", ".join(sorted({type(value).__name__ for value in values}))
         raise InputError(
@@ -170,7 +172,7 @@ def _plain(column: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-def _exact_array(values: Sequence[Any]) -> NDArray[Any]:
+def _to_exact_array(values: Sequence[Any]) -> NDArray[Any]:
     """Return values as an array: numpy makes floats of whole numbers of which only some need 64 bits."""
     if all(type(value) is int for value in values) and max(values) >= 2**63 and min(values) >= 0:
         return np.array(values, dtype=np.uint64 if max(values) < 2**64 else object)
@@ -186,23 +188,23 @@ def _kind_of(value: Any) -> str:
     return "text" if isinstance(value, str) else type(value).__name__
 
 
-def _numeric(values: NDArray[Any]) -> bool:
+def _to_numeric(values: NDArray[Any]) -> bool:
     return bool(np.issubdtype(values.dtype, np.number))
 
 
-def _law(values: NDArray[Any], most: int) -> Prior:
+def _count_values(values: NDArray[Any], most: int) -> Prior:
     """Count the values, or the middles of bins where numbers are too many."""
     letters, counts = np.unique(values, return_counts=True)
-    if len(letters) > most and _numeric(values):
+    if len(letters) > most and _to_numeric(values):
         edges = np.quantile(values, np.linspace(0, 1, most + 1)[1:-1])
         bins = np.searchsorted(edges, values, side="right")
-        middles = [_middle(values[bins == place]) for place in np.unique(bins)]
+        middles = [_exact_median(values[bins == place]) for place in np.unique(bins)]
         # the law of what `transform` hands to the mechanism: a middle may be nearest to values of another bin
-        letters, counts = np.unique(_to_nearest(np.unique(middles), values), return_counts=True)
+        letters, counts = np.unique(_round_to_letters(np.unique(middles), values), return_counts=True)
     return Prior.from_counts(counts.tolist(), letters.tolist())
 
 
-def _middle(values: NDArray[Any]) -> Any:
+def _exact_median(values: NDArray[Any]) -> Any:
     """Return the median in the type of the values, without rounding where they are whole numbers."""
     if values.dtype.kind not in "iu":
         return np.median(values).astype(values.dtype)
@@ -211,14 +213,14 @@ def _middle(values: NDArray[Any]) -> Any:
     return values.dtype.type(abs(total) // 2 * (1 if total > 0 else -1))  # halves go towards zero
 
 
-def _nearest(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
+def _match_letters(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
     """Return the letter of each value: itself, or the nearest number."""
-    letters = _exact_array(mechanism.inputs)
-    found = _to_nearest(letters, values) if _numeric(values) and _numeric(letters) else values
+    letters = _to_exact_array(mechanism.inputs)
+    found = _round_to_letters(letters, values) if _to_numeric(values) and _to_numeric(letters) else values
     return list(found.tolist())
 
 
-def _to_nearest(letters: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+def _round_to_letters(letters: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     """Return for each value the nearest of some letters, which ascend; the lower one of two."""
     whole = letters.dtype.kind in "iu" and values.dtype.kind in "iu"
     if whole:  # differences are of more bits, and types of other signs would become floats
@@ -227,4 +229,4 @@ def _to_nearest(letters: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     above = np.clip(np.searchsorted(letters, values), 1, max(1, len(letters) - 1))
     low, high = letters[above - 1], letters[np.minimum(above, len(letters) - 1)]
     nearest = np.where(np.abs(values - low) <= np.abs(high - values), low, high)
-    return _exact_array(nearest.tolist()) if nearest.dtype == object else np.asarray(nearest)
+    return _to_exact_array(nearest.tolist()) if nearest.dtype == object else np.asarray(nearest)

@@ -11,58 +11,65 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.asked import (
-    Beside,
-    DataOptions,
-    KeepOrder,
-    MissingCells,
-    Seed,
-    Who,
-    Workers,
-    row_progress,
-    warn_of_order,
-    warn_of_seed,
-)
-from pmlopt.cli.ledger import say_finished, say_recorded
+from pmlopt.cli.ledger import print_finished, print_recorded
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     PATH,
     TARGET,
     TARGET_OR_FOLDER,
-    Arg,
+    ArgumentNote,
     Json,
-    Opt,
-    command,
+    OptionNote,
+    add_command,
     main,
     note_spent,
 )
-from pmlopt.cli.printing import echo_json, nats, number, print_table, say, say_worth
-from pmlopt.cli.reading import constraints_in, prior_in
+from pmlopt.cli.printing import (
+    format_nats,
+    format_number,
+    print_json,
+    print_line,
+    print_table,
+    print_usefulness,
+)
+from pmlopt.cli.privacy_options import (
+    DataOptions,
+    KeepOptions,
+    KeepOrder,
+    MissingCells,
+    Seed,
+    Who,
+    WorkerOptions,
+    show_row_progress,
+    warn_of_order,
+    warn_of_seed,
+)
+from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
 from pmlopt.core import files
-from pmlopt.core.arrays import places_of
+from pmlopt.core.arrays import indices_of
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.core.arrays import IntArray
-    from pmlopt.data.tables import Batch, Table
-    from pmlopt.releases.applying import Applied
+    from pmlopt.data.tables import Table, TableBatch
+    from pmlopt.releases.applying import ApplyResult
     from pmlopt.releases.batches import ColumnRelease
 
-    Drawn: TypeAlias = Callable[[Batch, Sequence[IntArray]], None]
+    Drawn: TypeAlias = Callable[[TableBatch, Sequence[IntArray]], None]
 
 
 @dataclass(frozen=True)
-class Account:
+class LedgerOptions:
     """The ledger of a release, if it has one."""
 
-    ledger_file: Annotated[Path | None, Opt(
+    ledger_file: Annotated[Path | None, OptionNote(
         "Check the release against this ledger, publish it and record it, together or not at all.", "--ledger"
     )] = None  # fmt: skip
     who: Who = None
 
     @contextmanager
-    def keeps(
+    def publish_with_ledger(
         self, table: Table, releases: Sequence[ColumnRelease], output: Path, dropping: bool
     ) -> Iterator[tuple[Path, Drawn | None]]:
         """Yield where a release is written and how draws are recorded; publish it when the block ends.
@@ -78,56 +85,58 @@ class Account:
             return
         from pmlopt.releases import Ledger
         from pmlopt.releases.drafts import begin_draft, resolve_folder_of
-        from pmlopt.releases.publications import key_of_file
-        from pmlopt.releases.recorded import RecordedDraws
+        from pmlopt.releases.ledger_entries import RecordedDraws
+        from pmlopt.releases.publications import compute_file_key
 
         if dropping:
             raise InputError("--ledger keeps a row for each person in it: leave out --missing drop")
-        if files.is_standard(output):
+        if files.is_standard_stream(output):
             raise InputError("--ledger publishes a file, after an interruption too: give -o one")
         target = resolve_folder_of(output)
-        with files.alone(target), Ledger.open(self.ledger_file, target.parent) as book:
-            say_finished(book)
+        with files.exclusive_lock(target), Ledger.open(self.ledger_file, target.parent) as book:
+            print_finished(book)
             if str(target) in book.finished:
                 sys.exit()  # this very release
             draws = RecordedDraws(releases, table, self.who)
-            with begin_draft(target, key_of_file(self.ledger_file)) as draft:
-                yield draft.part, draws.add
+            with begin_draft(target, compute_file_key(self.ledger_file)) as draft:
+                yield draft.partial_path, draws.add_batch
                 outcomes = draws.record(book)
                 draft.seal()
-                book.publish(draft.whole, target)
+                book.publish(draft.complete_path, target)
         note_spent(f"{output} is published, and recorded in {self.ledger_file}")
-        say_recorded(book, self.ledger_file, outcomes)
+        print_recorded(book, self.ledger_file, outcomes)
 
 
-_Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
+_Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
     "The column of DATA that holds the secret. Given several times, inputs are tuples of them.", "--column"
 )]  # fmt: skip
 
 
-@command(main, spends=True)
+@add_command(main, spends=True)
 def apply(
-    mechanism_file: Annotated[Path, Arg("MECHANISM")],
-    data: Annotated[Path, Arg("DATA")],
+    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
+    data: Annotated[Path, ArgumentNote("DATA")],
     columns: _Columns,
     output: Annotated[
         Path,
-        Opt(
+        OptionNote(
             "The file to write, by its ending; - for standard output. For a folder: one to make.",
             "-o/--output",
             TARGET_OR_FOLDER,
         ),
     ],
-    beside: Beside,
-    account: Account,
+    beside: KeepOptions,
+    account: LedgerOptions,
     form: DataOptions,
-    workers: Workers,
+    workers: WorkerOptions,
     also: Annotated[
         tuple[Any, ...],
-        Opt("Another mechanism for another column, in the same pass: MECHANISM COLUMN.", type=(PATH, str)),
+        OptionNote(
+            "Another mechanism for another column, in the same pass: MECHANISM COLUMN.", type=(PATH, str)
+        ),
     ] = (),
     assess: Annotated[
-        bool, Opt("Print what each column that stays in clear tells of the secret, by DATA.")
+        bool, OptionNote("Print what each column that stays in clear tells of the secret, by DATA.")
     ] = False,
     missing: MissingCells = "refuse",
     keep_order: KeepOrder = False,
@@ -147,17 +156,17 @@ def apply(
     After an interruption the same command goes on where it stopped. The summary is applied.json there: rows,
     digests, and the levels.
     """
-    from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
-    from pmlopt.data.tables import FolderTable, is_folder
-    from pmlopt.publishing.releasing import ClearColumns
+    from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
+    from pmlopt.data.tables import FolderTable, is_data_folder
+    from pmlopt.publishing.releasing import ClearColumnCounts
     from pmlopt.releases.applying import apply_columns, apply_folder
     from pmlopt.releases.batches import ColumnRelease
-    from pmlopt.verification import trusted
+    from pmlopt.verification import load_trusted
 
-    if not is_folder(data):
+    if not is_data_folder(data):
         files.check_target(output)
-    if holds_orbits(mechanism_file):
-        if assess or also or len(columns) > 1 or account != Account():
+    if is_orbit_file(mechanism_file):
+        if assess or also or len(columns) > 1 or account != LedgerOptions():
             raise InputError(
                 "a mechanism by orbits releases one column: leave out --assess, --also and --ledger"
             )
@@ -165,7 +174,7 @@ def apply(
         apply_orbits(mechanism_file, data, form, columns[0], output, beside, seed, keep_order)
         return
     chosen = [(mechanism_file, tuple(columns)), *((file, (column,)) for file, column in also)]
-    held = [trusted(file) for file, _ in chosen]
+    held = [load_trusted(file) for file, _ in chosen]
     releases = [
         ColumnRelease(getattr(one, "mechanism", one), names)
         for one, (_, names) in zip(held, chosen, strict=True)
@@ -173,57 +182,62 @@ def apply(
     warn_of_seed(seed)
     warn_of_order(keep_order)
     dropping = missing == "drop"
-    if is_folder(data):
-        if assess or account != Account():
+    if is_data_folder(data):
+        if assess or account != LedgerOptions():
             raise InputError("a folder of files is released without --assess and --ledger: leave them out")
         folder = FolderTable(data)
-        kept = beside.columns(folder.names, [name for one in releases for name in one.columns], data, False)
-        with row_progress(folder) as progress, workers.executor() as executor:
+        kept = beside.list_kept(folder.names, [name for one in releases for name in one.columns], data, False)
+        with show_row_progress(folder) as progress, workers.open_executor() as executor:
             done, _ = apply_folder(
                 folder, releases, output, keep=kept, drop_missing=dropping, seed=seed, keep_order=keep_order,
-                executor=executor, progress=progress, about=_about(chosen, held),
+                executor=executor, progress=progress, about=_describe_mechanisms(chosen, held),
             )  # fmt: skip
-        _say_done(done, data, output, held)
+        _print_done(done, data, output, held)
         return
-    if workers != Workers():
+    if workers != WorkerOptions():
         raise InputError("--workers and --scheduler are for a folder of files: leave them out")
     with (
-        form.open(data) as table,
-        row_progress(table) as progress,
-        account.keeps(table, releases, output, dropping) as (target, released),
+        form.open_table(data) as table,
+        show_row_progress(table) as progress,
+        account.publish_with_ledger(table, releases, output, dropping) as (target, released),
     ):
         taken = [name for release in releases for name in release.columns]
-        kept = beside.columns(table.names, taken, table.where, assess)
+        kept = beside.list_kept(table.names, taken, table.where, assess)
         if assess and len(taken) > 1:
             raise InputError("--assess is about one column that is released: leave the others out")
-        clear = ClearColumns(table, kept if assess else [])
+        clear = ClearColumnCounts(table, kept if assess else [])
 
-        def watch(batch: Batch, inputs: Sequence[IntArray]) -> None:
-            clear.add(batch, inputs[0])
+        def record_batch(batch: TableBatch, inputs: Sequence[IntArray]) -> None:
+            clear.add_batch(batch, inputs[0])
             progress(batch.size)
 
         done = apply_columns(
             table, releases, target, keep=kept, drop_missing=dropping, seed=seed, keep_order=keep_order,
-            watch=watch, released=released, replace=False,
+            watch=record_batch, released=released, replace=False,
         )  # fmt: skip
-    _say_done(done, data, output, held)
+    _print_done(done, data, output, held)
     if assess and kept and done.rows:
-        told = clear.told([releases[0].mechanism])
-        rows = [(one.columns[0] if len(one.columns) == 1 else "all of them", *one.row(nats)) for one in told]
+        told = clear.compute_levels([releases[0].mechanism])
+        rows = [
+            (one.columns[0] if len(one.columns) == 1 else "all of them", *one.table_row(format_nats))
+            for one in told
+        ]
         print_table(["in clear beside it", "values", "by itself", "with the release"], rows)
 
 
-def _about(taken: Sequence[tuple[Path, tuple[str, ...]]], held: Sequence[Any]) -> dict[str, Any]:
+def _describe_mechanisms(
+    taken: Sequence[tuple[Path, tuple[str, ...]]], held: Sequence[Any]
+) -> dict[str, Any]:
     """Return what the summary of a folder states about its mechanisms: the files, and what they prove."""
     from pmlopt import __version__
 
-    def claims(one: Any) -> dict[str, Any]:
+    def describe_claims(one: Any) -> dict[str, Any]:
         return {"level": one.level, "statement": str(one)} if hasattr(one, "certificate") else {}
 
     return {
         "version": __version__,
         "mechanisms": [
-            {"columns": names, "sha256": files.digest_of(file), **claims(one)}
+            {"columns": names, "sha256": files.digest_file(file), **describe_claims(one)}
             for one, (file, names) in zip(held, taken, strict=True)
         ],
     }
@@ -235,7 +249,7 @@ def apply_orbits(
     form: DataOptions,
     column: str,
     output: Path,
-    beside: Beside,
+    beside: KeepOptions,
     seed: int | None,
     keep_order: bool = False,
 ) -> None:
@@ -243,17 +257,17 @@ def apply_orbits(
 
     Its cells are all together one table of records, or a letter each. The rows get a random order.
     """
-    from pmlopt.data.sampling.categorical import random_bits
+    from pmlopt.data.sampling.categorical import make_random_bits
     from pmlopt.data.symmetry import IIDPrior, OrbitMechanism
-    from pmlopt.data.tables.reading import texts_in
+    from pmlopt.data.tables.reading import read_texts
     from pmlopt.data.tables.row_order import shuffle_list
-    from pmlopt.verification import trusted_mechanism
+    from pmlopt.verification import load_trusted_mechanism
 
-    with form.open(data) as table:
-        kept = beside.columns(table.names, [column], data, False)
+    with form.open_table(data) as table:
+        kept = beside.list_kept(table.names, [column], data, False)
         names = [name for name in table.names if name == column or name in kept]
-        cells = dict(zip(names, texts_in(table, names), strict=True))
-    letters, mechanism = cells[column], trusted_mechanism(path)
+        cells = dict(zip(names, read_texts(table, names), strict=True))
+    letters, mechanism = cells[column], load_trusted_mechanism(path)
     assert isinstance(mechanism, OrbitMechanism)
     prior = mechanism.space.prior
     together = isinstance(prior, IIDPrior)
@@ -262,42 +276,45 @@ def apply_orbits(
             f"the data has {len(letters)} rows, and the mechanism is for {prior.records} records"
         )
     labels = prior.law.labels if isinstance(prior, IIDPrior) else prior.labels
-    values = [labels[place] for place in places_of(letters, labels, "the column", InputError, text=True)]
+    values = [labels[place] for place in indices_of(letters, labels, "the column", InputError, text=True)]
     drawn = mechanism.sample([tuple(values)], seed)[0] if together else mechanism.sample(values, seed)
     cells[column] = [str(label) for label in drawn]
     rows = list(zip(*cells.values(), strict=True))
     if not keep_order:
-        rows = shuffle_list(rows, random_bits(seed if seed is None else [seed, 0, 1]))
-    files.write_whole(output, files.csv_bytes([names, *rows]), replace=False)
-    say(f"{len(letters)} rows written to {output}")
+        rows = shuffle_list(rows, make_random_bits(seed if seed is None else [seed, 0, 1]))
+    files.atomic_write(output, files.encode_csv([names, *rows]), replace=False)
+    print_line(f"{len(letters)} rows written to {output}")
 
 
-def _say_done(done: Applied, data: Path, output: Path, held: Sequence[Any]) -> None:
+def _print_done(done: ApplyResult, data: Path, output: Path, held: Sequence[Any]) -> None:
     if done.dropped:
-        say(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
-    say(f"{done.rows} rows written to {output}")
+        print_line(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
+    print_line(f"{done.rows} rows written to {output}")
     for one in held:
-        say_worth(one)
+        print_usefulness(one)
 
 
-@command(main, spends=True)
+@add_command(main, spends=True)
 def histogram(
-    data: Annotated[Path, Arg("DATA")],
-    column: Annotated[str, Opt("The column of DATA that holds the class of each record.")],
-    epsilon: Annotated[float, Opt("What it may leak about any one record, in nats.")],
-    output: Annotated[Path, Opt("The CSV file to write: class and count.", "-o/--output", TARGET)],
+    data: Annotated[Path, ArgumentNote("DATA")],
+    column: Annotated[str, OptionNote("The column of DATA that holds the class of each record.")],
+    epsilon: Annotated[float, OptionNote("What it may leak about any one record, in nats.")],
+    output: Annotated[Path, OptionNote("The CSV file to write: class and count.", "-o/--output", TARGET)],
     form: DataOptions,
     min_mass: Annotated[
-        float, Opt("Each record is in each class with this probability or more; 0 is differential privacy.")
+        float,
+        OptionNote("Each record is in each class with this probability or more; 0 is differential privacy."),
     ] = 0.0,
     classes: Annotated[
-        str | None, Opt("All classes there can be, with commas between, fixed before the data was seen.")
+        str | None,
+        OptionNote("All classes there can be, with commas between, fixed before the data was seen."),
     ] = None,
     public_classes: Annotated[
-        bool, Opt("Instead: say that the set of classes that occur is public; a row for each tells it.")
+        bool,
+        OptionNote("Instead: say that the set of classes that occur is public; a row for each tells it."),
     ] = False,
-    no_clip: Annotated[bool, Opt("Leave negative counts.")] = False,
-    no_round: Annotated[bool, Opt("Leave fractions.")] = False,
+    no_clip: Annotated[bool, OptionNote("Leave negative counts.")] = False,
+    no_round: Annotated[bool, OptionNote("Leave fractions.")] = False,
     seed: Seed = None,
     missing: MissingCells = "letter",
     as_json: Json = False,
@@ -315,38 +332,38 @@ def histogram(
             "all classes by --classes, or say by --public-classes (not both) that they are public"
         )
     warn_of_seed(seed)
-    counts = _counted(data, column, classes, missing, form)
+    counts = _count_classes(data, column, classes, missing, form)
     noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=min_mass)
     released = noise.release(list(counts.values()), seed, clip=not no_clip, round_to_whole=not no_round)
     shown = [int(count) if not no_round else float(count) for count in released]
     rows = zip(counts, shown, strict=True)
-    files.write_whole(output, files.csv_bytes([(column, "count"), *rows]))
+    files.atomic_write(output, files.encode_csv([(column, "count"), *rows]))
     if as_json:
-        echo_json({
+        print_json({
             "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level if noise.scale else None,
-            "min_mass": noise.min_mass, "public": ["number of records", _public(public_classes)],
+            "min_mass": noise.min_mass, "public": ["number of records", _public_set(public_classes)],
             "counts": dict(zip(counts, shown, strict=True)),
         })  # fmt: skip
         return
     print_table(["", ""], [
-        ("leaks about a record", nats(noise.level)),
-        ("where these are public", f"the number of records, and the {_public(public_classes)}"),
-        ("scale of the noise", number(noise.scale) if noise.scale else "0: no noise is needed"),
-        ("differential privacy", nats(noise.dp_level)),
+        ("leaks about a record", format_nats(noise.level)),
+        ("where these are public", f"the number of records, and the {_public_set(public_classes)}"),
+        ("scale of the noise", format_number(noise.scale) if noise.scale else "0: no noise is needed"),
+        ("differential privacy", format_nats(noise.dp_level)),
         ("classes", f"{len(counts)}, written to {output}"),
     ])  # fmt: skip
 
 
-def _public(public_classes: bool) -> str:
+def _public_set(public_classes: bool) -> str:
     """Return the set of classes that the promise takes for public."""
     return "set of classes that occur" if public_classes else "classes given"
 
 
-def _counted(
+def _count_classes(
     data: Path, column: str, classes: str | None, missing: Missing, form: DataOptions
 ) -> dict[str, int]:
     """Count how often each class occurs, in the order given or of the text."""
-    found = {str(label): count for label, count in form.counts(data, [column], missing).items()}
+    found = {str(label): count for label, count in form.count_values(data, [column], missing).items()}
     if classes is None:
         return dict(sorted(found.items()))
     names = [name.strip() for name in classes.split(",")]
@@ -358,12 +375,12 @@ def _counted(
     return {name: found.get(name, 0) for name in names}
 
 
-@command(main, "noise-table")
+@add_command(main, "noise-table")
 def noise_table(
-    mechanism_file: Annotated[Path, Arg("MECHANISM")],
-    output: Annotated[Path, Opt("The CSV file to write.", "-o/--output", TARGET)],
+    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
+    output: Annotated[Path, OptionNote("The CSV file to write.", "-o/--output", TARGET)],
     keys: Annotated[
-        int | None, Opt("Round to so many whole cell keys; left out, keys are numbers from 0 to 1.")
+        int | None, OptionNote("Round to so many whole cell keys; left out, keys are numbers from 0 to 1.")
     ] = None,
 ) -> None:
     """Write a mechanism on counts as a table of noise.
@@ -377,26 +394,28 @@ def noise_table(
     from pmlopt.measures import leakage_level
     from pmlopt.releases import noise_tables as tables
 
-    mechanism, prior = Mechanism.load(mechanism_file), prior_in(mechanism_file)
-    asked = constraints_in(mechanism_file)
-    used = mechanism if keys is None else tables.rounded_to_keys(mechanism, keys, asked)
-    table = tables.with_zero(used)
-    rows: list[tuple[object, ...]] = [tables.PTABLE, *tables.ptable_rows(table)]
+    mechanism, prior = Mechanism.load(mechanism_file), read_saved_prior(mechanism_file)
+    asked = read_saved_constraints(mechanism_file)
+    used = mechanism if keys is None else tables.round_to_keys(mechanism, keys, asked)
+    table = tables.add_zero_row(used)
+    rows: list[tuple[object, ...]] = [tables.PTABLE, *tables.list_ptable_rows(table)]
     if keys is not None:
-        rows = [tables.KEYS, *tables.key_rows(table, keys)]
-    files.write_whole(output, files.csv_bytes(rows))
-    told = "" if prior is None else f"; PML {nats(leakage_level(prior, used))}"
+        rows = [tables.KEYS, *tables.list_key_rows(table, keys)]
+    files.atomic_write(output, files.encode_csv(rows))
+    told = "" if prior is None else f"; PML {format_nats(leakage_level(prior, used))}"
     if prior is not None and keys is not None:
-        told += f", {nats(leakage_level(prior, mechanism))} before it was rounded"
-    bias, variance = tables.noise_moments(used)
+        told += f", {format_nats(leakage_level(prior, mechanism))} before it was rounded"
+    bias, variance = tables.compute_noise_moments(used)
     most = float(np.abs(bias).max()), float(variance.max())
-    told += f"; bias at most {number(most[0])}, variance at most {number(most[1])}"
-    say(f"{output}: {len(rows) - 1} rows{told}")
-    broken = {} if keys is None else tables.broken_constraints(used, asked)
+    told += f"; bias at most {format_number(most[0])}, variance at most {format_number(most[1])}"
+    print_line(f"{output}: {len(rows) - 1} rows{told}")
+    broken = {} if keys is None else tables.find_violated_constraints(used, asked)
     if not broken or keys is None:
         return
-    more = tables.keys_that_keep(mechanism, keys, asked)
+    more = tables.find_sufficient_keys(mechanism, keys, asked)
     advice = "give another number of keys" if more is None else f"--keys {more} keeps it"
     for name, violation in broken.items():
-        say(f"{keys} keys break the constraint {name!r} by {violation:.2g} of its size: {advice}", err=True)
+        print_line(
+            f"{keys} keys break the constraint {name!r} by {violation:.2g} of its size: {advice}", err=True
+        )
     sys.exit(CLAIM_FAILS)

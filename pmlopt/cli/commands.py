@@ -14,47 +14,47 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
-from pmlopt.cli.asked import Asked
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
     TARGET,
-    Arg,
+    ArgumentNote,
     Json,
-    Opt,
-    Run,
-    code_of,
-    command,
+    OptionNote,
+    SolveOptions,
+    add_command,
+    exit_code_of,
     imports,
     main,
 )
 from pmlopt.cli.printing import (
-    WIDEST_TABLE,
-    echo_json,
-    nats,
-    number,
+    MAX_TABLE_COLUMNS,
+    format_nats,
+    format_number,
+    print_json,
+    print_line,
     print_results,
     print_table,
-    say,
-    solved_from_largest,
+    solve_from_largest,
 )
+from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import (
     Minimise,
     Outputs,
     UtilityName,
-    aligned,
-    prior_in,
+    align_prior,
     read_constraint,
-    read_linear,
+    read_linear_utility,
     read_mechanism,
     read_numbers,
     read_outputs,
+    read_saved_prior,
     read_utility,
 )
 from pmlopt.core.matrices.formats import check_labels, read_matrix
 from pmlopt.errors import InputError
-from pmlopt.programs.certificate import finite
+from pmlopt.programs.certificate import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
@@ -66,11 +66,12 @@ if TYPE_CHECKING:
     from pmlopt.programs.certificate import Verdict
 
 
-@command(main, "report")
+@add_command(main, "report")
 def report_command(
-    saved_file: Annotated[Path, Arg("FILE")],
+    saved_file: Annotated[Path, ArgumentNote("FILE")],
     output: Annotated[
-        Path | None, Opt("Where to write, .html or .md; beside FILE where left out.", "-o/--output", TARGET)
+        Path | None,
+        OptionNote("Where to write, .html or .md; beside FILE where left out.", "-o/--output", TARGET),
     ] = None,
 ) -> None:
     """Write a page on what a saved result promises.
@@ -84,9 +85,9 @@ def report_command(
 
     target = saved_file.with_suffix(".html") if output is None else output
     write_report(saved_file, target)
-    if (prior := prior_in(saved_file)) is not None and prior.samples is not None:
-        say(f"warning: {EXACT_COUNTS}", err=True)
-    say(f"Wrote {target}.")
+    if (prior := read_saved_prior(saved_file)) is not None and prior.samples is not None:
+        print_line(f"warning: {EXACT_COUNTS}", err=True)
+    print_line(f"Wrote {target}.")
 
 
 CODES: Mapping[bool | None, int] = {True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}
@@ -99,8 +100,8 @@ WORDS: Mapping[bool | None, str] = {
 }
 
 
-@command(main, "verify", extra=(imports,))
-def verify_command(saved_file: Annotated[Path, Arg("FILE")], as_json: Json = False) -> None:
+@add_command(main, "verify", extra=(imports,))
+def verify_command(saved_file: Annotated[Path, ArgumentNote("FILE")], as_json: Json = False) -> None:
     """Check what a saved result claims.
 
     All is computed again from FILE (.json, .npz) alone. Exits with 1 when a part is false, and with 3 where a
@@ -112,7 +113,7 @@ def verify_command(saved_file: Annotated[Path, Arg("FILE")], as_json: Json = Fal
     if saved_file.is_dir():
         raise InputError(f"{saved_file}: is a folder: `pmlopt check` checks releases, and this saved results")
     verdict = verify_file(saved_file)
-    _print(verdict, saved_file, as_json)
+    _print_verification(verdict, saved_file, as_json)
     sys.exit(CODES[verdict.holds])
 
 
@@ -127,26 +128,26 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
     from pmlopt.verification import verify_file
 
     verdict = verify_file(saved_file)  # first, for it complains of what the others rely on
-    prior = prior_in(saved_file)
+    prior = read_saved_prior(saved_file)
     if prior is not None and not as_json:
         mechanism = read_mechanism(saved_file)
         print_audit(saved_file, prior, mechanism, dict(audit(prior, mechanism).levels))
-    _print(verdict, saved_file, as_json)
+    _print_verification(verdict, saved_file, as_json)
     return CODES[verdict.holds]
 
 
-def _print(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
+def _print_verification(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
     if as_json:
-        echo_json(verdict.to_dict())
+        print_json(verdict.to_dict())
         return
-    say(f"{saved_file.name}: {verdict.kind}: {verdict.statement}")
+    print_line(f"{saved_file.name}: {verdict.kind}: {verdict.statement}")
     rows: list[tuple[Any, ...]] = [(p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts]
     print_table(["part", "verdict", "decided in", "what was found"], rows)
-    say(WORDS[verdict.holds])
+    print_line(WORDS[verdict.holds])
 
 
-def _by_orbits(
-    asked: Asked, name: str, minimise: bool, records: int | None, circle: int | None
+def _read_symmetric_design(
+    asked: PrivacyOptions, name: str, minimise: bool, records: int | None, circle: int | None
 ) -> tuple[SymmetricPrior, LinearUtility, str]:
     """Return the prior on a table of records or on a circle, the utility of a name on it, and a title."""
     from pmlopt.data.symmetry import CirclePrior, IIDPrior
@@ -154,11 +155,11 @@ def _by_orbits(
 
     if circle is None:
         assert records is not None
-        law = asked.prior()
-        one, _ = read_linear(name, minimise, law)  # is added over the records
+        law = asked.read_prior()
+        one, _ = read_linear_utility(name, minimise, law)  # is added over the records
         every = (CoordinateGain if one.maximised else CoordinateLoss)(one.matrix)
         return IIDPrior(law, records), every, f"{records} records of {asked.title}"
-    if records is not None or asked.files:
+    if records is not None or asked.input_files:
         raise InputError("--circle is a prior by itself: leave out --records, --prior and --counts")
     if name not in LOSSES:
         raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
@@ -166,59 +167,59 @@ def _by_orbits(
     return CirclePrior(circle), loss, f"a circle of {circle} letters"
 
 
-def _requirement(asked: Asked, epsilon: float, prior: SymmetricPrior) -> Requirement:
+def _build_orbit_requirement(asked: PrivacyOptions, epsilon: float, prior: SymmetricPrior) -> Requirement:
     """Build the requirement that the options name, over an l1 ball where the prior does not list its
     letters.
     """
     if asked.delta is not None or asked.secret is not None:
         raise InputError("--delta and --about need a list of letters: leave out --records and --circle")
-    return asked.requirement(epsilon, prior)
+    return asked.build_requirement(epsilon, prior)
 
 
 def audit_orbits(
-    path: Path, asked: Asked, epsilon: float | None, as_json: bool, beyond: str | float | None = None
+    path: Path, asked: PrivacyOptions, epsilon: float | None, as_json: bool, beyond: str | float | None = None
 ) -> None:
     """Recompute the levels of a mechanism by orbits under the prior in its file; exit 1 for a false claim."""
     from pmlopt.data.symmetry import OrbitMechanism
     from pmlopt.model.privacy import LDP, LIP, PML
-    from pmlopt.programs.linear.columns import ReducedColumns
+    from pmlopt.programs.linear.columns import OrbitColumns
 
     if beyond is not None:
         raise InputError(
             f"{path}: is by orbits: leave out --envelope, which needs a matrix, and --confidence"
         )
-    if asked.files:
+    if asked.input_files:
         raise InputError(f"{path}: has its prior in it: leave out --prior, --counts and --about")
     mechanism = OrbitMechanism.load(path)
     space = mechanism.space
     levels: dict[str, float] = {}
-    claim = None if epsilon is None else _requirement(asked, epsilon, space.prior)
+    claim = None if epsilon is None else _build_orbit_requirement(asked, epsilon, space.prior)
     for requirement in (PML(0.0), LDP(0.0), LIP(0.0, 0.0)):
-        levels |= ReducedColumns.of(space, requirement).levels(mechanism.lifts)
+        levels |= OrbitColumns.from_space(space, requirement).compute_levels(mechanism.scaled_entries)
     holds = None
     if claim is not None:
-        columns = ReducedColumns.of(space, claim)
-        levels |= columns.levels(mechanism.lifts)
-        holds = columns.hold_exactly(mechanism.masses) and space.orbits.consistent
+        columns = OrbitColumns.from_space(space, claim)
+        levels |= columns.compute_levels(mechanism.scaled_entries)
+        holds = columns.is_met_exactly(mechanism.masses) and space.orbits.is_consistent
     if as_json:
-        echo_json({
+        print_json({
             "level": levels["pml"],
-            "levels": {name: finite(level) for name, level in levels.items()},
+            "levels": {name: finite_or_none(level) for name, level in levels.items()},
             "claimed": None if claim is None else claim.limits,
             "holds": holds,
-            "rows_sum_to_one_exactly": mechanism.rows_are_exact,
+            "rows_sum_to_one_exactly": mechanism.has_exact_rows,
             "orbits": space.orbits.count,
         })  # fmt: skip
     else:
-        say(f"{path.name}: {space.prior!r}, {space.orbits.count} orbits of pairs")
-        print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
+        print_line(f"{path.name}: {space.prior!r}, {space.orbits.count} orbits of pairs")
+        print_table(["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()])
         if claim is not None:
-            _print_verdict(claim, levels, bool(holds), mechanism.rows_are_exact)
+            _print_verdict(claim, levels, bool(holds), mechanism.has_exact_rows)
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
-@command(main, "solve")
-def solve_command(problem: Annotated[str, Arg("PROBLEM")], run: Run) -> None:
+@add_command(main, "solve")
+def solve_command(problem: Annotated[str, ArgumentNote("PROBLEM")], run: SolveOptions) -> None:
     """Solve a problem file, or one of the library.
 
     PROBLEM is a file (.toml), or the id of one in the library (`pmlopt problems`). Exits with 1 when the
@@ -228,48 +229,51 @@ def solve_command(problem: Annotated[str, Arg("PROBLEM")], run: Run) -> None:
 
     run.check()
     instance = find(problem)
-    result, expected = run.solve(instance.program), instance.expected
-    agrees: bool | None = expected is None or expected.agrees(result.value)
+    result, expected = run.solve_and_write(instance.program), instance.expected
+    agrees: bool | None = expected is None or expected.agrees_with(result.value)
     rows = []
     if expected is not None:
         least, most = sorted((result.value, result.bound))
         if not agrees and result.status.value != "optimal" and least <= expected.value <= most:
             agrees = None  # the gap is too wide to tell
         verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
-        rows = [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
-    run.show(result, f"{instance.title} [{instance.id}]", rows, {"id": instance.id, "agrees": agrees})
-    sys.exit(CLAIM_FAILS if agrees is False else code_of(result))
+        rows = [
+            ("expected", f"{expected.relation} {format_number(expected.value)} ({expected.basis}): {verdict}")
+        ]
+    run.print_answer(result, f"{instance.title} [{instance.id}]", rows, {"id": instance.id, "agrees": agrees})
+    sys.exit(CLAIM_FAILS if agrees is False else exit_code_of(result))
 
 
-_Records: TypeAlias = Annotated[int | None, Opt(
+_Records: TypeAlias = Annotated[int | None, OptionNote(
     "The prior is the law of one of so many independent records, and the secret the table of them "
     "all: the utility adds over the records. Written by orbits, as .json.", type=click.IntRange(min=1)
 )]  # fmt: skip
-_Circle: TypeAlias = Annotated[int | None, Opt(
+_Circle: TypeAlias = Annotated[int | None, OptionNote(
     "In place of a prior: so many letters in a circle, uniform; the loss goes along the circle.",
     type=click.IntRange(min=1)
 )]  # fmt: skip
 
 
-@command(main)
+@add_command(main)
 def design(
-    asked: Asked,
+    asked: PrivacyOptions,
     utility_name: UtilityName,
-    run: Run,
+    run: SolveOptions,
     epsilon: Annotated[
-        float | None, Opt("The privacy bound, in nats; with --within-ledger it may be left out.")
+        float | None, OptionNote("The privacy bound, in nats; with --within-ledger it may be left out.")
     ] = None,
     ledger_file: Annotated[
-        Path | None, Opt("With --within-ledger: the ledger, on the letters of the prior.", "--ledger")
+        Path | None, OptionNote("With --within-ledger: the ledger, on the letters of the prior.", "--ledger")
     ] = None,
     within_ledger: Annotated[
-        bool, Opt("Design within what --ledger leaves to each of its people, for one mechanism for all.")
+        bool,
+        OptionNote("Design within what --ledger leaves to each of its people, for one mechanism for all."),
     ] = False,
     minimise: Minimise = False,
     outputs: Outputs = None,
     constraints: Annotated[
         tuple[str, ...],
-        Opt(
+        OptionNote(
             "What the mechanism must keep beside: invariant, unbiased, variance=NUMBER, within=NUMBER, "
             "retention=NUMBER (the share of records that keep their value), category-retention=NUMBER or "
             "=FILE.csv (columns: letter, share), zeros=FILE.csv (letter, output), strata=FILE.csv (letter, "
@@ -285,7 +289,7 @@ def design(
     It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both.
     """
     from pmlopt.programs.designs import design as build
-    from pmlopt.releases.recorded import remaining_in
+    from pmlopt.releases.ledger_entries import build_remaining_requirement
 
     run.check()
     if (ledger_file is not None) != within_ledger or (epsilon is None and not within_ledger):
@@ -297,13 +301,13 @@ def design(
             raise InputError("--outputs does not go with --records or --circle: the outputs are letters")
         if constraints:
             raise InputError("--constraint does not go with --records or --circle: list the letters")
-        whole, loss, title = _by_orbits(asked, utility_name, minimise, records, circle)
-        within = _requirement(asked, epsilon, whole)
-        run.answer(lambda: build(whole, within, loss), f"Optimal mechanism for {title}")
-    prior = asked.prior()
-    privacy = None if epsilon is None else asked.requirement(epsilon, prior)
+        whole, loss, title = _read_symmetric_design(asked, utility_name, minimise, records, circle)
+        within = _build_orbit_requirement(asked, epsilon, whole)
+        run.solve_and_exit(lambda: build(whole, within, loss), f"Optimal mechanism for {title}")
+    prior = asked.read_prior()
+    privacy = None if epsilon is None else asked.build_requirement(epsilon, prior)
     if ledger_file is not None:
-        left = remaining_in(ledger_file, prior)
+        left = build_remaining_requirement(ledger_file, prior)
         privacy = left if privacy is None else privacy & left
     assert privacy is not None
     utility, columns = read_utility(utility_name, minimise, prior)
@@ -313,33 +317,35 @@ def design(
     labels = (*prior.labels, *(letters if isinstance(letters, Sequence) else ()))
     kept = [read_constraint(text, labels) for text in constraints]
     title = f"Optimal mechanism for {asked.title}"
-    run.answer(lambda: build(prior, privacy, utility, letters, kept), title)
+    run.solve_and_exit(lambda: build(prior, privacy, utility, letters, kept), title)
 
 
-_Deltas: TypeAlias = Annotated[str | None, Opt(
+_Deltas: TypeAlias = Annotated[str | None, OptionNote(
     "Probabilities, with commas between: the leakage that no processing of the output exceeds but "
     "with each of them.", "--envelope"
 )]  # fmt: skip
-_Samples: TypeAlias = Annotated[bool, Opt(
+_Samples: TypeAlias = Annotated[bool, OptionNote(
     "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter."
 )]  # fmt: skip
 
 
-_Proof: TypeAlias = Annotated[Path | None, Opt(
+_Proof: TypeAlias = Annotated[Path | None, OptionNote(
     "With --epsilon: where the claim holds, write the mechanism with its proof.", "-o/--output", TARGET
 )]  # fmt: skip
 
 
-@command(main, extra=(imports,))
+@add_command(main, extra=(imports,))
 def audit(
-    mechanism_file: Annotated[Path, Arg("MECHANISM")],
-    asked: Asked,
-    epsilon: Annotated[float | None, Opt("The claimed bound in nats; decided in exact arithmetic.")] = None,
+    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
+    asked: PrivacyOptions,
+    epsilon: Annotated[
+        float | None, OptionNote("The claimed bound in nats; decided in exact arithmetic.")
+    ] = None,
     deltas: _Deltas = None,
     samples: _Samples = False,
-    confidence: Annotated[float | None, Opt("With --samples; 0.95 where left out.")] = None,
-    no_header: Annotated[bool, Opt("The CSV matrix has numbers alone, no labels.")] = False,
-    normalise: Annotated[bool, Opt("Divide the rows of the matrix by their sums.")] = False,
+    confidence: Annotated[float | None, OptionNote("With --samples; 0.95 where left out.")] = None,
+    no_header: Annotated[bool, OptionNote("The CSV matrix has numbers alone, no labels.")] = False,
+    normalise: Annotated[bool, OptionNote("Divide the rows of the matrix by their sums.")] = False,
     output: _Proof = None,
     as_json: Json = False,
 ) -> None:
@@ -351,76 +357,82 @@ def audit(
     bounded from both sides with confidence, and 3 says that it is not decided.
     """
     from pmlopt import measures
-    from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
-    from pmlopt.programs.certificate import violation
+    from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
+    from pmlopt.programs.certificate import describe_violation
+    from pmlopt.programs.compliance import prove
     from pmlopt.programs.envelope.program import envelope
-    from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
-    from pmlopt.programs.held import prove
+    from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
 
-    by_orbits = not samples and holds_orbits(mechanism_file)
+    by_orbits = not samples and is_orbit_file(mechanism_file)
     if output is not None and (epsilon is None or samples or by_orbits):
         raise InputError("-o writes the proof of a claim on a matrix: give --epsilon, and no --samples")
     if by_orbits:
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
         return
-    if not asked.files and epsilon is None and deltas is None and not samples and has_claims(mechanism_file):
+    if (
+        not asked.input_files
+        and epsilon is None
+        and deltas is None
+        and not samples
+        and has_claims(mechanism_file)
+    ):
         sys.exit(audit_saved(mechanism_file, as_json))
-    own = None if asked.files or samples else prior_in(mechanism_file)
-    _check_audit(asked, deltas, samples, confidence, own is not None)
+    own = None if asked.input_files or samples else read_saved_prior(mechanism_file)
+    _check_audit_options(asked, deltas, samples, confidence, own is not None)
     if samples:
         audit_samples(mechanism_file, asked, epsilon, confidence, as_json)
         return
     mechanism = read_mechanism(mechanism_file, no_header, normalise)
-    prior = own or aligned(asked.prior(), mechanism)
-    secret = asked.given(prior)["about"]
+    prior = own or align_prior(asked.read_prior(), mechanism)
+    secret = asked.read_fields(prior)["about"]
     levels = dict(measures.audit(prior, mechanism).levels)
-    measured = asked.requirement(0.0, prior)
-    if asked.robust:
+    measured = asked.build_requirement(0.0, prior)
+    if asked.is_robust:
         levels["pml_robust"] = measured.level(prior, mechanism)
     else:
         levels |= measured.levels(prior, mechanism)
-    claim = None if epsilon is None else asked.requirement(epsilon, prior)
+    claim = None if epsilon is None else asked.build_requirement(epsilon, prior)
     claimed = {} if claim is None else claim.levels(prior, mechanism)
-    holds = None if claim is None else holds_exactly(prior, claim, mechanism.matrix)
-    exact = rows_are_exact(mechanism.matrix)
+    holds = None if claim is None else is_met_exactly(prior, claim, mechanism.matrix)
+    exact = has_exact_rows(mechanism.matrix)
     wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
-    curve = solved_from_largest(lambda delta: envelope(prior, mechanism, delta), wanted)
+    curve = solve_from_largest(lambda delta: envelope(prior, mechanism, delta), wanted)
     if as_json:
-        echo_json({
+        print_json({
             "level": levels["pml"],
-            "levels": {name: finite(level) for name, level in levels.items()},
+            "levels": {name: finite_or_none(level) for name, level in levels.items()},
             "privacy": asked.privacy_name,
             "epsilon": epsilon,
             **{name: getattr(asked, name) for name in ("radius", "delta", "slack")},
-            "about": None if secret is None else about_record(secret, mechanism),
-            "claimed": {name: finite(level) for name, level in claimed.items()},
+            "about": None if secret is None else describe_secret_level(secret, mechanism),
+            "claimed": {name: finite_or_none(level) for name, level in claimed.items()},
             "holds": holds,
-            "broken_by": None if claim is None or holds else violation(prior, claim, mechanism),
+            "broken_by": None if claim is None or holds else describe_violation(prior, claim, mechanism),
             "rows_sum_to_one_exactly": exact,
             "envelope": [
                 {"delta": e.certificate.delta, "value": e.value, "bound": e.bound, "status": e.status.value}
                 for e in curve
             ],
-            "outputs": outcomes(prior, mechanism, secret),
+            "outputs": print_outcomes(prior, mechanism, secret),
         })  # fmt: skip
     else:
         print_audit(mechanism_file, prior, mechanism, levels, secret)
-        most = {"at most, after any processing": lambda one: nats(one.bound)}
+        most = {"at most, after any processing": lambda one: format_nats(one.bound)}
         print_results(curve, {"delta": lambda one: f"{one.certificate.delta:g}"} | most, seconds=False)
         if claim is not None:
             # divided by their sums, rows add up to one but for the last digit of floats
             _print_verdict(claim, claimed, bool(holds), exact or normalise)
             if not holds:
-                say(f"By name: {violation(prior, claim, mechanism)}.")
+                print_line(f"By name: {describe_violation(prior, claim, mechanism)}.")
     if holds and output is not None:
         assert claim is not None
         prove(prior, claim, mechanism).save(output)
-        say(f"The mechanism is written to {output}, with the proof of the claim.", err=as_json)
+        print_line(f"The mechanism is written to {output}, with the proof of the claim.", err=as_json)
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
-def _check_audit(
-    asked: Asked, deltas: str | None, samples: bool, confidence: float | None, has_prior: bool
+def _check_audit_options(
+    asked: PrivacyOptions, deltas: str | None, samples: bool, confidence: float | None, has_prior: bool
 ) -> None:
     """Raise for options of an audit that do not belong together."""
     if not has_prior:
@@ -429,11 +441,11 @@ def _check_audit(
         raise InputError("--envelope needs a mechanism, and --samples are counts: leave one out")
     if confidence is not None and not samples:
         raise InputError("--confidence belongs to --samples")
-    if asked.robust and deltas is not None and not samples:
+    if asked.is_robust and deltas is not None and not samples:
         raise InputError("--envelope is for the given prior alone: leave out --radius and --delta")
 
 
-def outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -> list[dict[str, Any]]:
+def print_outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -> list[dict[str, Any]]:
     """Print each output with its probability and leakage, the most revealing first, also about a secret.
 
     The leakage is about the data, and `about_secret` about the secret.
@@ -453,7 +465,7 @@ def outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -
     return sorted(rows, key=lambda row: -row["leakage" if secret is None else "about_secret"])
 
 
-def about_record(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
+def describe_secret_level(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
     """Return which secret a level is about, and where it is reached: the value and the outcome."""
     from pmlopt.measures import secret_witness
 
@@ -461,7 +473,7 @@ def about_record(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
     return {
         "secret": secret.name,
         "values": list(secret.values),
-        "level": finite(witness.level),
+        "level": finite_or_none(witness.level),
         "value": witness.value,
         "output": witness.outcome,
     }
@@ -473,24 +485,26 @@ def print_audit(
     """Print every privacy level of a mechanism and what it is about, and its most revealing outputs."""
     from pmlopt import measures
 
-    say(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
+    print_line(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
     of_data = measures.audit(prior, mechanism).levels
     if secret is None:
-        print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
+        print_table(["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()])
     else:
         print_table(["measure", "about", "level"], [
-            (name, "the data" if name in of_data else secret.name, nats(level))
+            (name, "the data" if name in of_data else secret.name, format_nats(level))
             for name, level in levels.items()
         ])  # fmt: skip
-        found = about_record(secret, mechanism)
-        say(f"Most is told of {secret.name} by the output {found['output']}, for the value {found['value']}.")
-    worst = outcomes(prior, mechanism, secret)[:WIDEST_TABLE]
+        found = describe_secret_level(secret, mechanism)
+        print_line(
+            f"Most is told of {secret.name} by the output {found['output']}, for the value {found['value']}."
+        )
+    worst = print_outcomes(prior, mechanism, secret)[:MAX_TABLE_COLUMNS]
     about = [] if secret is None else [f"about {secret.name}"]
     print_table(
         ["output", "probability", "leakage" if secret is None else "about the data", *about],
         [
-            (str(row["output"]), number(row["probability"]), nats(row["leakage"]),
-             *(nats(row["about_secret"]) for _ in about))
+            (str(row["output"]), format_number(row["probability"]), format_nats(row["leakage"]),
+             *(format_nats(row["about_secret"]) for _ in about))
             for row in worst
         ],
     )  # fmt: skip
@@ -501,17 +515,17 @@ def _print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, ex
     limits = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
     stated = f"{limits} nats {claim.scope}".rstrip()
     if holds:
-        say(f"The claim holds: {stated}, proved in rational arithmetic.")
+        print_line(f"The claim holds: {stated}, proved in rational arithmetic.")
     else:
-        say(f"The claim FAILS: not {stated}.")
+        print_line(f"The claim FAILS: not {stated}.")
         over = max(levels[name] - limit for name, limit in claim.limits.items())
         if over < 1e-9:
-            say(
+            print_line(
                 f"It is missed by less than {max(over, 1e-15):.0e} nats: rounding, in the matrix or in the "
                 "claim. A claim that is rounded up would hold."
             )
     if not exact:
-        say(
+        print_line(
             "The rows do not sum to exactly one, since decimals such as 0.1 are rounded: the verdict is on "
             "the numbers as they stand."
         )

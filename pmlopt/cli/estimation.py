@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.asked import Asked, DataOptions, MissingCells, PriorFile
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, command, main
-from pmlopt.cli.printing import echo_json, nats, number, print_table, say
-from pmlopt.cli.reading import aligned, prior_in, read_prior
-from pmlopt.core.arrays import Label, places_of
+from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, ArgumentNote, Json, OptionNote, add_command, main
+from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
+from pmlopt.cli.privacy_options import DataOptions, MissingCells, PriorFile, PrivacyOptions
+from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
+from pmlopt.core.arrays import Label, indices_of
 from pmlopt.errors import InputError
-from pmlopt.programs.certificate import finite
+from pmlopt.programs.certificate import finite_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,50 +27,55 @@ if TYPE_CHECKING:
 
 
 _Workload: TypeAlias = Annotated[
-    str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
+    str | None, OptionNote("identity (each frequency; the default), prefix, range, mean or marginals.")
 ]
-_Confidence: TypeAlias = Annotated[float, Opt("With which all intervals hold at once.")]
+_Confidence: TypeAlias = Annotated[float, OptionNote("With which all intervals hold at once.")]
 
 
-@command(main, "estimate")
+@add_command(main, "estimate")
 def estimate_command(
-    mechanism_files: Annotated[tuple[Path, ...], Arg("MECHANISM...")],
+    mechanism_files: Annotated[tuple[Path, ...], ArgumentNote("MECHANISM...")],
     form: DataOptions,
     counts_file: Annotated[
-        Path | None, Opt("CSV with a header and two columns: output, count.", "--counts")
+        Path | None, OptionNote("CSV with a header and two columns: output, count.", "--counts")
     ] = None,
     data: Annotated[
-        Path | None, Opt("Instead: the data (CSV, Parquet or Arrow) with the released column.")
+        Path | None, OptionNote("Instead: the data (CSV, Parquet or Arrow) with the released column.")
     ] = None,
     columns: Annotated[
         tuple[str, ...],
-        Opt(
+        OptionNote(
             "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
             "tuples.",
             "--column",
         ),
     ] = (),
     by: Annotated[
-        tuple[str, ...], Opt("With --data: a column that was left clear; frequencies are of its values, too.")
+        tuple[str, ...],
+        OptionNote("With --data: a column that was left clear; frequencies are of its values, too."),
     ] = (),
     weight: Annotated[
         str | None,
-        Opt("With --data: a column with the weight of each row's person in the sample."),
+        OptionNote("With --data: a column with the weight of each row's person in the sample."),
     ] = None,
     missing: MissingCells = "letter",
     workload: _Workload = None,
-    method: Annotated[Literal["ml", "linear"], Opt("Maximum likelihood, or linear without bias.")] = "ml",
+    method: Annotated[
+        Literal["ml", "linear"], OptionNote("Maximum likelihood, or linear without bias.")
+    ] = "ml",
     intervals: Annotated[
         Literal["score", "bernstein", "exact", "wald"],
-        Opt("That hold about as often as said (score, wald), or surely, for any number of people."),
+        OptionNote("That hold about as often as said (score, wald), or surely, for any number of people."),
     ] = "score",
     confidence: _Confidence = 0.95,
     least_fit: Annotated[
-        float, Opt("Counts that fit the mechanism with a lower p-value are refused; 0: never.")
+        float, OptionNote("Counts that fit the mechanism with a lower p-value are refused; 0: never.")
     ] = 1e-6,
     posterior: Annotated[
         float | None,
-        Opt("Instead: means and credible intervals, the prior of MECHANISM being worth so many people."),
+        OptionNote(
+            "Instead: means and credible intervals, the prior of MECHANISM being worth so many people."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -86,7 +91,7 @@ def estimate_command(
     folder = mechanism_files[0] if len(mechanism_files) == 1 and mechanism_files[0].is_dir() else None
     given = (counts_file, data, by, weight)
     if folder is not None:
-        parts, sample = _released_in(folder, columns, any(given))
+        parts, sample = _read_release(folder, columns, any(given))
         mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     else:
         if (counts_file is None) == (data is None) or (data is None) != (not columns):
@@ -94,11 +99,13 @@ def estimate_command(
         if (by or weight) and data is None:
             raise InputError("--by and --weight name columns of the data: give --data FILE")
         named = [*columns, *by, *([weight] if weight else [])]
-        seen = {} if data is None else form.tuple_counts(data, named, missing)
-        outcomes = list(seen) if counts_file is None else _outcomes_in(counts_file)
-        parts = _parts(mechanism_files, columns if data else (), by, outcomes)
+        seen = {} if data is None else form.count_tuples(data, named, missing)
+        outcomes = list(seen) if counts_file is None else _read_outcomes(counts_file)
+        parts = _read_mechanisms(mechanism_files, columns if data else (), by, outcomes)
         mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
-        sample = {"counts": counts_file} if data is None else _sample(seen, mechanism, data, bool(weight))
+        sample = (
+            {"counts": counts_file} if data is None else _read_sample(seen, mechanism, data, bool(weight))
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what is printed says it
         found = estimate(
@@ -106,13 +113,13 @@ def estimate_command(
             least_fit=least_fit, **sample,
         )  # fmt: skip
     if posterior is None:
-        _show(found, _independence(parts, found), as_json)
+        _print_estimate(found, _test_independence(parts, found), as_json)
     else:
-        known = None if folder or len(mechanism_files) > 1 else prior_in(mechanism_files[0])
-        _show_posterior(found, known, posterior, as_json)
+        known = None if folder or len(mechanism_files) > 1 else read_saved_prior(mechanism_files[0])
+        _print_posterior(found, known, posterior, as_json)
 
 
-def _released_in(
+def _read_release(
     folder: Path, columns: Sequence[str], more: bool
 ) -> tuple[Sequence[Mechanism], dict[str, Any]]:
     """Return the mechanisms of a release, and the counts of its outputs as `estimate` takes them."""
@@ -121,10 +128,10 @@ def _released_in(
     if more:
         raise InputError(f"{folder} has its data: leave out --counts, --data, --by and --weight")
     parts, observed = read_outcomes(folder, columns)
-    return parts, {"counts": dict(zip(_labels(observed), observed.values(), strict=True))}
+    return parts, {"counts": dict(zip(_to_labels(observed), observed.values(), strict=True))}
 
 
-def _parts(
+def _read_mechanisms(
     mechanism_files: Sequence[Path],
     columns: Sequence[str],
     by: Sequence[str],
@@ -134,7 +141,7 @@ def _parts(
     from pmlopt.data.mechanism import Mechanism
 
     parts = [
-        _with_outputs_as_seen(Mechanism.load(file), [key[place] for key in outcomes if place < len(key)])
+        _match_output_labels(Mechanism.load(file), [key[place] for key in outcomes if place < len(key)])
         for place, file in enumerate(mechanism_files)
     ]
     if len(parts) > 1 and columns and len(columns) != len(parts):
@@ -150,14 +157,14 @@ def _parts(
     return parts
 
 
-def _outcomes_in(counts_file: Path) -> list[tuple[Label, ...]]:
+def _read_outcomes(counts_file: Path) -> list[tuple[Label, ...]]:
     """Return the outcomes of a file of counts, each as a tuple with a part for each mechanism."""
     from pmlopt.core.letter_files import read_letters
 
     return [label if isinstance(label, tuple) else (label,) for label in read_letters(counts_file)[0]]
 
 
-def _with_outputs_as_seen(mechanism: Mechanism, seen: Sequence[Label]) -> Mechanism:
+def _match_output_labels(mechanism: Mechanism, seen: Sequence[Label]) -> Mechanism:
     """Return a mechanism whose outputs without labels are y0, y1, ..., or the numbers that were seen.
 
     Their numbers were released before outputs without labels had these names.
@@ -166,37 +173,39 @@ def _with_outputs_as_seen(mechanism: Mechanism, seen: Sequence[Label]) -> Mechan
     return mechanism if seen and set(seen) <= numbers else mechanism.with_named_outputs()
 
 
-def _sample(
+def _read_sample(
     seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, data: Path, weighed: bool
 ) -> dict[str, Any]:
     """Return the counts of outputs in a data file, or the weighed outputs, as `estimate` takes them."""
-    from pmlopt.data.tables.labelled import Labelled
+    from pmlopt.data.tables.labelled import LabelledArray
 
     if weighed:
-        return _weighed(seen, mechanism, data)
-    return {"counts": Labelled(list(seen.values()), (_labels(seen),), str(data), text=True)}
+        return _split_weights(seen, mechanism, data)
+    return {"counts": LabelledArray(list(seen.values()), (_to_labels(seen),), str(data), text=True)}
 
 
-def _show_posterior(found: Estimate, prior: Prior | None, worth: float, as_json: bool) -> None:
+def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json: bool) -> None:
     """Print what is believed after the counts, and under which prior."""
     if prior is not None and prior.labels != found.mechanism.inputs:
         prior = None  # of a table with columns in clear
     after = found.posterior(prior, worth)
     what = "even frequencies" if prior is None else "the prior of the design"
     spread = after.standard_deviations
-    records = _records(after.letters, after.intervals, mean=after.mean, standard_deviation=spread)
+    records = _list_records(after.letters, after.intervals, mean=after.mean, standard_deviation=spread)
     if as_json:
-        echo_json({
+        print_json({
             "people": found.people, "confidence": found.confidence, "prior": what, "worth": worth,
             "estimates": records, "error": after.error.tolist(),
         })  # fmt: skip
         return
-    say(f"{found.people} people; {what} taken for what {worth:g} more people told in clear")
-    say(f"Each value is within its interval with a probability of {found.confidence:g}, after these counts.")
-    _print(records, lambda value: f"{value:.4f}")
+    print_line(f"{found.people} people; {what} taken for what {worth:g} more people told in clear")
+    print_line(
+        f"Each value is within its interval with a probability of {found.confidence:g}, after these counts."
+    )
+    _print_records(records, lambda value: f"{value:.4f}")
 
 
-def _independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:
+def _test_independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:
     """Test whether two columns are independent; return None where there are not two, or too few people."""
     from pmlopt.releases.estimation import independence
 
@@ -208,16 +217,16 @@ def _independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit 
         return None
 
 
-@command(main, "people-needed")
+@add_command(main, "people-needed")
 def people_needed_command(
-    mechanism_file: Annotated[Path, Arg("MECHANISM")],
+    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
     prior_file: PriorFile,
     half_width: Annotated[
-        float, Opt("That all intervals shall have at most; 0.01 is one in a hundred people.")
+        float, OptionNote("That all intervals shall have at most; 0.01 is one in a hundred people.")
     ],
     workload: _Workload = None,
     intervals: Annotated[
-        Literal["score", "bernstein", "wald"], Opt("Those that `pmlopt estimate` is to print.")
+        Literal["score", "bernstein", "wald"], OptionNote("Those that `pmlopt estimate` is to print.")
     ] = "score",
     confidence: _Confidence = 0.95,
     as_json: Json = False,
@@ -230,29 +239,29 @@ def people_needed_command(
     from pmlopt.releases.estimation import people_needed
 
     mechanism = Mechanism.load(mechanism_file).with_named_outputs()
-    prior = aligned(read_prior(prior_file), mechanism)
+    prior = align_prior(read_prior(prior_file), mechanism)
     needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)
     asked = {"half_width": half_width, "confidence": confidence, "intervals": intervals}
     if as_json:
-        echo_json({"people": needed, **asked})
+        print_json({"people": needed, **asked})
         return
     held = f"with a confidence of {confidence:g} ({intervals})"
-    say(f"{needed} people for half-widths of {half_width:g} {held}")
+    print_line(f"{needed} people for half-widths of {half_width:g} {held}")
 
 
-def _labels(keys: Iterable[tuple[Label, ...]]) -> tuple[Label, ...]:
+def _to_labels(keys: Iterable[tuple[Label, ...]]) -> tuple[Label, ...]:
     """Return tuples of values, and the values themselves where they are of one column."""
     return tuple(key if len(key) > 1 else key[0] for key in keys)
 
 
-def _weighed(seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, path: Path) -> dict[str, Any]:
+def _split_weights(seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, path: Path) -> dict[str, Any]:
     """Return the output and the weight of each person, where the last value is the weight."""
-    labels, numbers = _labels(key[:-1] for key in seen), list(seen.values())
+    labels, numbers = _to_labels(key[:-1] for key in seen), list(seen.values())
     try:
         weights = [float(str(key[-1])) for key in seen]
     except ValueError as cause:
         raise InputError(f"{path}: a weight is no number: {cause}") from None
-    places = places_of(labels, mechanism.outputs, f"{path}: the released values", InputError, text=True)
+    places = indices_of(labels, mechanism.outputs, f"{path}: the released values", InputError, text=True)
     return {
         "released": [mechanism.outputs[place] for place, number in zip(places, numbers, strict=True)
                      for _ in range(number)],
@@ -260,33 +269,35 @@ def _weighed(seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, path: 
     }  # fmt: skip
 
 
-def _show(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
+def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
     """Print an estimate with its errors, and how likely independent columns are to look so dependent."""
     errors = found.standard_errors
-    records = _records(found.letters, found.intervals, estimate=found.frequencies, standard_error=errors)
+    records = _list_records(found.letters, found.intervals, estimate=found.frequencies, standard_error=errors)
     if as_json:
         same = ("people", "effective", "confidence", "method", "log_likelihood")
-        echo_json({
+        print_json({
             **{name: getattr(found, name) for name in same},
             "intervals": found.kind,
             "estimates": records,
             "covariance": found.covariance.tolist(),
-            "fit": {**asdict(found.fit), "statistic": finite(found.fit.statistic)},
+            "fit": {**asdict(found.fit), "statistic": finite_or_none(found.fit.statistic)},
             "independence": None if apart is None else asdict(apart),
         })  # fmt: skip
         return
     alike = "" if found.effective == found.people else f" (by weights {found.effective:.0f} drawn alike)"
     about = "about " if found.kind in ("score", "wald") else ""
-    say(f"{found.people} people{alike}")
-    say(f"All intervals hold at once with a confidence of {about}{found.confidence:g} ({found.kind}).")
-    say(f"Counts that fit as badly are seen with a probability of {number(found.fit.p_value)}.")
+    print_line(f"{found.people} people{alike}")
+    print_line(f"All intervals hold at once with a confidence of {about}{found.confidence:g} ({found.kind}).")
+    print_line(f"Counts that fit as badly are seen with a probability of {format_number(found.fit.p_value)}.")
     if apart is not None:
-        say(f"Independent columns look as dependent with a probability of {number(apart.p_value)}.")
+        print_line(
+            f"Independent columns look as dependent with a probability of {format_number(apart.p_value)}."
+        )
     # Of printed shares of people: what is beyond them is a solver's noise, and zero is 0.
-    _print(records, lambda value: number(round(value, 9)))
+    _print_records(records, lambda value: format_number(round(value, 9)))
 
 
-def _records(letters: Sequence[Label], intervals: Any, **values: Any) -> list[dict[str, Any]]:
+def _list_records(letters: Sequence[Label], intervals: Any, **values: Any) -> list[dict[str, Any]]:
     """Return a record of each letter, with the numbers of these names and the ends of its interval."""
     columns = {**values, "lower": intervals[:, 0], "upper": intervals[:, 1]}
     return [
@@ -295,7 +306,7 @@ def _records(letters: Sequence[Label], intervals: Any, **values: Any) -> list[di
     ]
 
 
-def _print(records: Sequence[dict[str, Any]], text: Callable[[float], str]) -> None:
+def _print_records(records: Sequence[dict[str, Any]], text: Callable[[float], str]) -> None:
     """Print a row for each letter, or the letters of several columns."""
     head = [{"lower": "from", "upper": "to"}.get(name, name.replace("_", " ")) for name in records[0]]
     rows = [
@@ -306,33 +317,38 @@ def _print(records: Sequence[dict[str, Any]], text: Callable[[float], str]) -> N
 
 
 def audit_samples(
-    path: Path, asked: Asked, epsilon: float | None, confidence: float | None, as_json: bool
+    path: Path, asked: PrivacyOptions, epsilon: float | None, confidence: float | None, as_json: bool
 ) -> None:
     """Bound the level of a black box from a table of counts; exit 1 when a claim is refuted, 3 if open."""
     from pmlopt.releases.estimation import level_from_samples
 
-    if asked.robust or asked.privacy_name not in ("pml", "ldp"):
+    if asked.is_robust or asked.privacy_name not in ("pml", "ldp"):
         raise InputError("--samples bounds pml and ldp for the given prior: leave the other options out")
     share = 0.95 if confidence is None else confidence
-    found = level_from_samples(asked.prior(), path, share, asked.privacy_name)  # type: ignore[arg-type]
+    found = level_from_samples(asked.read_prior(), path, share, asked.privacy_name)  # type: ignore[arg-type]
     decided = None
     if epsilon is not None:
         decided = True if found.confirms(epsilon) else False if found.refutes(epsilon) else None
-    _show_level(path, found, epsilon, decided, as_json)
+    _print_level(path, found, epsilon, decided, as_json)
     if epsilon is not None and decided is not True:
         sys.exit(NOT_SOLVED if decided is None else CLAIM_FAILS)
 
 
-def _show_level(
+def _print_level(
     path: Path, found: SampledLevel, epsilon: float | None, decided: bool | None, as_json: bool
 ) -> None:
     """Print the interval of a level, and what it says of the claim."""
     if as_json:
-        echo_json({**asdict(found), "upper": finite(found.upper), "epsilon": epsilon, "holds": decided})
+        print_json(
+            {**asdict(found), "upper": finite_or_none(found.upper), "epsilon": epsilon, "holds": decided}
+        )
         return
     rows = [
-        ("at least", f"{nats(found.lower)}, at the letter {found.letter} and the output {found.output}"),
-        ("at most", nats(found.upper)),
+        (
+            "at least",
+            f"{format_nats(found.lower)}, at the letter {found.letter} and the output {found.output}",
+        ),
+        ("at most", format_nats(found.upper)),
         ("confidence", f"{found.confidence:g}"),
         ("samples", f"{sum(found.samples)}, at least {min(found.samples)} at each letter"),
     ]

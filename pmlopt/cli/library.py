@@ -9,24 +9,43 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import click
 
-from pmlopt.cli.asked import Asked, AskedSet, ColumnOptions, PriorFile
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, Run, code_of, command, main
-from pmlopt.cli.printing import echo_json, nats, number, print_table, progress, say, solved_in_turn, status
+from pmlopt.cli.options import (
+    CLAIM_FAILS,
+    NOT_SOLVED,
+    ArgumentNote,
+    Json,
+    OptionNote,
+    SolveOptions,
+    add_command,
+    exit_code_of,
+    main,
+)
+from pmlopt.cli.printing import (
+    format_nats,
+    format_number,
+    iterate_with_progress,
+    print_json,
+    print_line,
+    print_table,
+    show_status,
+    solve_in_turn,
+)
+from pmlopt.cli.privacy_options import ColumnOptions, PriorFile, PriorSetOptions, PrivacyOptions
 from pmlopt.cli.reading import (
     LinearName,
     Minimise,
     Outputs,
     UtilityName,
-    read_linear,
+    read_linear_utility,
     read_outputs,
     read_utility,
 )
 from pmlopt.errors import InputError
-from pmlopt.programs.certificate import finite
+from pmlopt.programs.certificate import finite_or_none
 
 if TYPE_CHECKING:
     from pmlopt.library import Instance
-    from pmlopt.library.bench import Row
+    from pmlopt.library.bench import ComparisonRow
     from pmlopt.model.uncertainty import PriorSet
     from pmlopt.programs.program import Program
 
@@ -36,8 +55,10 @@ WIDTH = 80
 INDENT = "    "
 
 
-@command(main)
-def problems(words: Annotated[tuple[str, ...], Arg("[WORDS]...")] = (), as_json: Json = False) -> None:
+@add_command(main)
+def problems(
+    words: Annotated[tuple[str, ...], ArgumentNote("[WORDS]...")] = (), as_json: Json = False
+) -> None:
     """List the problem library.
 
     With WORDS, only problems that have each of them in id, title or source.
@@ -48,39 +69,40 @@ def problems(words: Annotated[tuple[str, ...], Arg("[WORDS]...")] = (), as_json:
         instance
         for instance in load_all()
         if all(
-            word.lower() in f"{instance.id} {instance.title} {_source(instance)}".lower() for word in words
+            word.lower() in f"{instance.id} {instance.title} {_describe_source(instance)}".lower()
+            for word in words
         )
     ]
     if as_json:
-        echo_json([
+        print_json([
             {"id": i.id, "title": i.title, "file": str(i.path), "source": i.cite, "where": i.where}
             for i in instances
         ])  # fmt: skip
         return
     for instance in instances:
-        say(instance.id)
-        for text in (instance.title, _source(instance)):
+        print_line(instance.id)
+        for text in (instance.title, _describe_source(instance)):
             for line in textwrap.wrap(text, WIDTH - len(INDENT)):
-                say(INDENT + line)
-    say(f"{len(instances)} problems. Solve one with: pmlopt solve PROBLEM")
+                print_line(INDENT + line)
+    print_line(f"{len(instances)} problems. Solve one with: pmlopt solve PROBLEM")
 
 
-def _source(instance: Instance) -> str:
+def _describe_source(instance: Instance) -> str:
     """Return where a problem comes from, in one line."""
     return f"{instance.cite}, {instance.where}"
 
 
-@command(main)
+@add_command(main)
 def bench(
     repeats: Annotated[
-        int, Opt("Runs of each, after one to warm up; medians are shown.", type=click.IntRange(min=1))
+        int, OptionNote("Runs of each, after one to warm up; medians are shown.", type=click.IntRange(min=1))
     ] = 3,
     only: Annotated[
-        tuple[str, ...], Opt("A pattern of names, such as 'robust-*': only these; may be repeated.")
+        tuple[str, ...], OptionNote("A pattern of names, such as 'robust-*': only these; may be repeated.")
     ] = (),
     letters: Annotated[
         tuple[int, ...],
-        Opt(
+        OptionNote(
             "A number of letters: linear programs of that size in place of the library; may be repeated.",
             type=click.IntRange(min=3, max=1000),
         ),
@@ -95,7 +117,7 @@ def bench(
     """
     from dataclasses import asdict
 
-    from pmlopt.library.bench import compare, compare_families
+    from pmlopt.library.bench import compare_families, compare_instances
 
     if letters and only:
         raise InputError("--only chooses problems of the library, which --letters does not solve: give one")
@@ -103,9 +125,9 @@ def bench(
         rows = list(compare_families(letters, repeats))
     else:
         instances = _instances_with_closed_forms(only)
-        rows = list(progress(compare(instances, repeats), len(instances), "solving"))
+        rows = list(iterate_with_progress(compare_instances(instances, repeats), len(instances), "solving"))
     if as_json:
-        echo_json([asdict(row) for row in rows])
+        print_json([asdict(row) for row in rows])
     else:
         _print_comparison("LP", [row for row in rows if row.linear])
         _print_comparison("solved", [row for row in rows if not row.linear])
@@ -127,14 +149,14 @@ def _instances_with_closed_forms(patterns: tuple[str, ...]) -> list[Instance]:
     return [one for one in known if not patterns or any(fnmatchcase(one.id, each) for each in patterns)]
 
 
-def _print_comparison(solved: str, rows: list[Row]) -> None:
+def _print_comparison(solved: str, rows: list[ComparisonRow]) -> None:
     """Print a table of programs beside their closed forms; `solved` heads the column of their values."""
     if not rows:
         return
     head = ["problem", solved, "", "closed form", "value", f"{solved} - closed", f"{solved} [ms]"]
     print_table([*head, "closed [ms]", "ratio", "agrees"], [
         (
-            row.id, number(row.solved_value), row.relation, row.closed_form, number(row.closed_value),
+            row.id, format_number(row.solved_value), row.relation, row.closed_form, format_number(row.closed_value),
             "" if row.difference is None else f"{row.difference:.1e}",
             "" if row.solve_seconds is None else f"{1e3 * row.solve_seconds:.2f}",
             f"{1e3 * row.closed_seconds:.2f}",
@@ -145,20 +167,23 @@ def _print_comparison(solved: str, rows: list[Row]) -> None:
     ])  # fmt: skip
 
 
-_Least: TypeAlias = Annotated[float | None, Opt(
+_Least: TypeAlias = Annotated[float | None, OptionNote(
     "At most the least probability of the estimate, where it is known: for the first privacy region."
 )]  # fmt: skip
 
 
-@command(main)
+@add_command(main)
 def plan(
-    letters: Annotated[int, Opt("N, the number of letters.")],
-    epsilon: Annotated[float, Opt("The PML level at the estimate, in nats.")],
-    target: Annotated[float | None, Opt("The level above it under the true distribution, in nats.")] = None,
-    delta: Annotated[float | None, Opt("The probability over the sample that it fails.")] = None,
-    samples: Annotated[int | None, Opt("The number of observations.")] = None,
+    letters: Annotated[int, OptionNote("N, the number of letters.")],
+    epsilon: Annotated[float, OptionNote("The PML level at the estimate, in nats.")],
+    target: Annotated[
+        float | None, OptionNote("The level above it under the true distribution, in nats.")
+    ] = None,
+    delta: Annotated[float | None, OptionNote("The probability over the sample that it fails.")] = None,
+    samples: Annotated[int | None, OptionNote("The number of observations.")] = None,
     kappa: Annotated[
-        float, Opt("At least the balance of the true distribution, where it is known: shrinks the radius.")
+        float,
+        OptionNote("At least the balance of the true distribution, where it is known: shrinks the radius."),
     ] = 0.5,
     least: _Least = None,
     as_json: Json = False,
@@ -183,32 +208,32 @@ def plan(
         raise InputError("give two of --samples, --target and --delta: the third is computed")
     found = {"letters": letters, "epsilon": epsilon, "target": target, "delta": delta, "samples": samples}
     if as_json:
-        echo_json({**found, "target": finite(target)})
+        print_json({**found, "target": finite_or_none(target)})
         return
     print_table(["", ""], [
         ("letters", str(letters)),
-        ("level at the estimate", nats(epsilon)),
-        ("level in truth", nats(target)),
+        ("level at the estimate", format_nats(epsilon)),
+        ("level in truth", format_nats(target)),
         ("failure probability", f"{delta:.3g}"),
         ("samples", f"{samples:,}"),
     ])  # fmt: skip
 
 
-@command(main, "least-leakage")
+@add_command(main, "least-leakage")
 def least_leakage(
-    asked: Asked,
+    asked: PrivacyOptions,
     utility_name: UtilityName,
-    run: Run,
+    run: SolveOptions,
     minimise: Minimise = False,
     reach: Annotated[
         float | None,
-        Opt("The target: what a gain or an information is at least, and a loss or an error at most."),
+        OptionNote("The target: what a gain or an information is at least, and a loss or an error at most."),
     ] = None,
     expected: Annotated[
-        float | None, Opt("The same of an expected gain or loss; with --worst both hold.")
+        float | None, OptionNote("The same of an expected gain or loss; with --worst both hold.")
     ] = None,
     worst: Annotated[
-        float | None, Opt("PML only: the same for every letter and output that can occur together.")
+        float | None, OptionNote("PML only: the same for every letter and output that can occur together.")
     ] = None,
     outputs: Outputs = None,
 ) -> None:
@@ -220,30 +245,34 @@ def least_leakage(
     from pmlopt.programs.least_leakage.program import least_leakage as build
 
     run.check()
-    prior = asked.prior()
-    privacy = asked.requirement(0.0, prior)
+    prior = asked.read_prior()
+    privacy = asked.build_requirement(0.0, prior)
     utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
-    run.answer(
+    run.solve_and_exit(
         lambda: build(prior, privacy, utility, reach, expected=expected, worst=worst, outputs=letters),
         f"Least leakage for {asked.title}",
     )
 
 
-@command(main, "worst-case")
+@add_command(main, "worst-case")
 def worst_case(
     prior_file: PriorFile,
     source: ColumnOptions,
     utility_name: LinearName,
-    around: AskedSet,
-    run: Run,
+    around: PriorSetOptions,
+    run: SolveOptions,
     minimise: Minimise = False,
     ties: Annotated[
         Literal["first", "grouped"],
-        Opt("Equal utilities: the first output ranks lower, or they rank together."),
+        OptionNote("Equal utilities: the first output ranks lower, or they rank together."),
     ] = "first",
-    threshold: Annotated[int | None, Opt("No output below this rank; left out, a table of all.")] = None,
-    epsilon: Annotated[float | None, Opt("The highest threshold within this PML level, in nats.")] = None,
+    threshold: Annotated[
+        int | None, OptionNote("No output below this rank; left out, a table of all.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, OptionNote("The highest threshold within this PML level, in nats.")
+    ] = None,
 ) -> None:
     """Release no output of a low rank.
 
@@ -257,60 +286,60 @@ def worst_case(
         raise InputError("--threshold and --epsilon both say which rank to keep: give one")
     around.check()
     run.check()
-    prior = source.law_in(prior_file)
-    over = around.priors(prior, prior)
-    utility, columns = read_linear(utility_name, minimise, prior)
+    prior = source.read_law(prior_file)
+    over = around.build_prior_set(prior, prior)
+    utility, columns = read_linear_utility(utility_name, minimise, prior)
     outputs = prior.labels if columns is None else tuple(columns)
-    order = utility_order(utility.gains(prior.labels, outputs), ties)
+    order = utility_order(utility.evaluate_gains(prior.labels, outputs), ties)
 
     if threshold is None and epsilon is None:
         _print_thresholds(prior, order, over, run)
         return
 
-    def declare() -> Program[Any]:
+    def declare_program() -> Program[Any]:
         if epsilon is not None:
             return best_worst_case(prior, order, epsilon, outputs, over)
         assert threshold is not None
         return worst_case_utility(prior, order, threshold, outputs, over)
 
-    result = run.solve(declare)
+    result = run.solve_and_write(declare_program)
     kept = threshold if threshold is not None else int(result.value)
     rows = [("threshold", f"{kept} of {len(outputs)}")]
     known: dict[str, Any] = {"threshold": kept}
     if epsilon is not None:
         beyond = result.certificate.next_bound
-        why = "none" if math.isinf(beyond) else f"leaks at least {nats(beyond)}"
+        why = "none" if math.isinf(beyond) else f"leaks at least {format_nats(beyond)}"
         why = f"{result.bound:.0f} is not ruled out at {epsilon!r}" if result.gap > 0 else why
         rows.append(("next threshold", why))
-        known |= {"next_bound": finite(beyond), "proved": result.gap == 0}
-    run.show(result, f"Worst case for {prior_file.name}", rows, known)
-    sys.exit(code_of(result))
+        known |= {"next_bound": finite_or_none(beyond), "proved": result.gap == 0}
+    run.print_answer(result, f"Worst case for {prior_file.name}", rows, known)
+    sys.exit(exit_code_of(result))
 
 
-def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: Run) -> None:
+def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: SolveOptions) -> None:
     """Print the least leakage for every threshold, from the highest down: a level allowed at one is
     allowed below.
     """
-    from pmlopt.programs.least_leakage.certificate import highest_rank
+    from pmlopt.programs.least_leakage.certificate import find_highest_rank
     from pmlopt.programs.least_leakage.program import worst_case_utility
 
     if run.output is not None or run.mps is not None or run.plot is not None:
         raise InputError("a table of all thresholds has no one mechanism to write: give --threshold")
-    ranks = range(highest_rank(order, over), 0, -1)
-    with status("solving", run.as_json):
+    ranks = range(find_highest_rank(order, over), 0, -1)
+    with show_status("solving", run.as_json):
         outputs = order.shape[1]
         programs = (worst_case_utility(prior, order, threshold, outputs, over) for threshold in ranks)
-        rows = list(zip(ranks, solved_in_turn(programs, **run.options), strict=True))[::-1]
-    closed = range(len(rows) + 1, highest_rank(order) + 1)
+        rows = list(zip(ranks, solve_in_turn(programs, **run.solve_arguments), strict=True))[::-1]
+    closed = range(len(rows) + 1, find_highest_rank(order) + 1)
     if run.as_json:
         names = ("value", "bound", "gap")
-        echo_json({"curve": [
+        print_json({"curve": [
             {"threshold": threshold, "status": result.status.value, **{n: getattr(result, n) for n in names}}
             for threshold, result in rows
         ]})  # fmt: skip
     else:
         print_table(["threshold", "least leakage", "gap", "status"], [
-            (str(threshold), nats(result.value), f"{result.gap:.1e}", result.status.value)
+            (str(threshold), format_nats(result.value), f"{result.gap:.1e}", result.status.value)
             for threshold, result in rows
         ] + [(str(threshold), "none is finite", "", "") for threshold in closed])  # fmt: skip
-    sys.exit(max((code_of(result) for _, result in rows), default=NOT_SOLVED))
+    sys.exit(max((exit_code_of(result) for _, result in rows), default=NOT_SOLVED))

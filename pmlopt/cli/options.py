@@ -31,12 +31,12 @@ from typing import (
 import click
 
 from pmlopt import __version__
-from pmlopt.cli.printing import check_output, echo_json, print_result, say, status
+from pmlopt.cli.printing import check_output, print_json, print_line, print_result, show_status
 from pmlopt.core import files
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
-from pmlopt.core.files import output_apart
-from pmlopt.core.guesses import hint
+from pmlopt.core.files import redirect_standard_output
 from pmlopt.core.matrices.formats import check_format
+from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import (
     InfeasibleError,
     InputError,
@@ -56,7 +56,7 @@ CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130,
 A = ParamSpec("A")
 
 
-def exits(command: Callable[A, None], spends: bool = False) -> Callable[A, None]:
+def handle_exit_codes(command: Callable[A, None], spends: bool = False) -> Callable[A, None]:
     """Turn pmlopt's errors into a message and an exit code.
 
     Args:
@@ -65,29 +65,29 @@ def exits(command: Callable[A, None], spends: bool = False) -> Callable[A, None]
     """
 
     @wraps(command)
-    def run(*args: A.args, **kwargs: A.kwargs) -> None:
+    def run_command(*args: A.args, **kwargs: A.kwargs) -> None:
         try:
-            with _streams():
+            with _handle_stream_errors():
                 if spends:
                     check_output()
-                with _printing_apart(), _warning_of_labels():
+                with _redirect_printing(), _print_label_warnings():
                     command(*args, **kwargs)
         except Exception as error:
-            _explain(error)
+            _exit_with_message(error)
 
-    return run
+    return run_command
 
 
-def _explain(error: Exception) -> NoReturn:
+def _exit_with_message(error: Exception) -> NoReturn:
     """End with the message and the exit code of an error."""
     short_of_memory = not isinstance(error, PmloptError) or isinstance(error, MissingExtraError)
     if short_of_memory and is_out_of_memory(error):
-        _fail(f"this needs more memory than there is: give a smaller problem ({error})", NOT_SOLVED)
+        _print_error(f"this needs more memory than there is: give a smaller problem ({error})", NOT_SOLVED)
     if isinstance(error, PmloptError):
         unsolved = isinstance(error, SolverError | InfeasibleError | WorkerLostError)
-        _fail(error, NOT_SOLVED if unsolved and not isinstance(error, InputError) else BAD_INPUT)
+        _print_error(error, NOT_SOLVED if unsolved and not isinstance(error, InputError) else BAD_INPUT)
     if is_worker_lost(error):
-        _fail(
+        _print_error(
             f"a worker was lost ({type(error).__name__}), such as one that took more memory than there is: "
             "repeat the command, with fewer workers",
             NOT_SOLVED,
@@ -97,7 +97,7 @@ def _explain(error: Exception) -> NoReturn:
 
 
 @contextmanager
-def _streams() -> Iterator[None]:
+def _handle_stream_errors() -> Iterator[None]:
     """Turn an interrupt, and the system's errors of files and streams, into an exit code and words."""
     try:
         try:
@@ -106,51 +106,51 @@ def _streams() -> Iterator[None]:
             if sys.stdout is not None:  # as it is where the output was closed from the start
                 sys.stdout.flush()
     except KeyboardInterrupt:
-        _fail("interrupted", INTERRUPTED)
+        _print_error("interrupted", INTERRUPTED)
     except BrokenPipeError:  # whoever was reading the output has left
-        _forget_output()
-        _say_spent()
+        _discard_output()
+        _print_spent()
         sys.exit(CLOSED)
     except OSError as error:
         if is_out_of_memory(error):
             raise
-        _forget_output()
-        _say_spent()
+        _discard_output()
+        _print_spent()
         place = error.filename or "the output cannot be written, or the current folder is gone"
-        _fail(f"{place}: {files.reason_of(error)}", BAD_INPUT)
+        _print_error(f"{place}: {files.describe_os_error(error)}", BAD_INPUT)
 
 
 @contextmanager
-def _printing_apart() -> Iterator[None]:
+def _redirect_printing() -> Iterator[None]:
     """Print to standard error where a file goes to standard output."""
     context = click.get_current_context(silent=True)
     if context is None or not context.meta.get(_PRINTS_APART):
         yield
         return
-    with output_apart(sys.stdout), redirect_stdout(sys.stderr):
+    with redirect_standard_output(sys.stdout), redirect_stdout(sys.stderr):
         yield
 
 
 @contextmanager
-def _warning_of_labels() -> Iterator[None]:
+def _print_label_warnings() -> Iterator[None]:
     """Print each warning about labels once, to standard error, instead of a line of Python's."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", LabelWarning)
         usual, printed = warnings.showwarning, set[str]()
 
-        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        def print_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if not issubclass(category, LabelWarning):
                 usual(message, category, *place, **more)
             elif str(message) not in printed:
                 printed.add(str(message))
-                say(f"warning: {message}", err=True)
+                print_line(f"warning: {message}", err=True)
 
-        warnings.showwarning = show
+        warnings.showwarning = print_warning
         yield
 
 
 @contextmanager
-def _log_apart() -> Iterator[None]:
+def _redirect_solver_logs() -> Iterator[None]:
     """Send what solvers print, past Python's own streams, to standard error: the output is for results."""
     sys.stdout.flush()
     kept = os.dup(1)
@@ -163,7 +163,7 @@ def _log_apart() -> Iterator[None]:
         os.close(kept)
 
 
-def _forget_output() -> None:
+def _discard_output() -> None:
     """Discard what is left of the output, or Python would report the failure again at the end."""
     try:
         sys.stdout.flush()
@@ -182,19 +182,19 @@ def note_spent(text: str) -> None:
         context.meta[_SPENT] = text
 
 
-def _say_spent() -> None:
+def _print_spent() -> None:
     """Print what was released or recorded before the output failed."""
     context = click.get_current_context(silent=True)
     if context is not None and _SPENT in context.meta:
-        say(f"pmlopt: the output was not delivered, but {context.meta[_SPENT]}", err=True)
+        print_line(f"pmlopt: the output was not delivered, but {context.meta[_SPENT]}", err=True)
 
 
-def _fail(error: Exception | str, code: int) -> NoReturn:
-    say(f"pmlopt: {error}", err=True)
+def _print_error(error: Exception | str, code: int) -> NoReturn:
+    print_line(f"pmlopt: {error}", err=True)
     sys.exit(code)
 
 
-class Command(click.Command):
+class StrictCommand(click.Command):
     """A command whose options are given once, but for those that add up (`multiple`)."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -227,10 +227,10 @@ COMMANDS_MEANT = {
 """What to type for names of commands that there are not."""
 
 
-class Commands(Command, click.Group):
+class CommandGroup(StrictCommand, click.Group):
     """The commands, with the same exit codes before one of them begins, as while options are read."""
 
-    command_class = Command
+    command_class = StrictCommand
     group_class = type
 
     def resolve_command(
@@ -241,22 +241,22 @@ class Commands(Command, click.Group):
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
             meant = COMMANDS_MEANT.get(name.lower())
             known = f"the commands are {', '.join(self.list_commands(ctx))}"
-            near = f"type {meant}" if meant else hint(name, self.list_commands(ctx), known)
+            near = f"type {meant}" if meant else did_you_mean(name, self.list_commands(ctx), known)
             ctx.fail(f"No such command {name!r:.80}: {near}")
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the options before the command, and print the help."""
-        with _streams():
+        with _handle_stream_errors():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Read the command's options, and run it."""
-        with _streams():
+        with _handle_stream_errors():
             return super().invoke(ctx)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
     """Design privacy mechanisms by convex optimization, with a proof of the bound."""
@@ -265,23 +265,23 @@ def main() -> None:
 PATH = click.Path(path_type=Path)
 
 
-class _Target(click.Path):
+class _TargetFile(click.Path):
     """A file to write; where it is standard output, printed text goes to standard error."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)
-        if ctx is not None and files.is_standard(os.fsdecode(path)):
+        if ctx is not None and files.is_standard_stream(os.fsdecode(path)):
             ctx.meta[_PRINTS_APART] = True
         return path
 
 
 _PRINTS_APART = "pmlopt.prints_apart"
-TARGET = _Target(path_type=Path)
-TARGET_OR_FOLDER = _Target(path_type=Path)
+TARGET = _TargetFile(path_type=Path)
+TARGET_OR_FOLDER = _TargetFile(path_type=Path)
 """A file to write, or a folder to make, which the command looks at itself under its lock."""
 
 
-def _import(_: click.Context, __: click.Parameter, modules: Sequence[str]) -> None:
+def _import_modules(_: click.Context, __: click.Parameter, modules: Sequence[str]) -> None:
     """Import modules by name, those of the current folder too."""
     if modules:
         sys.path.append(str(Path.cwd()))
@@ -293,13 +293,13 @@ def _import(_: click.Context, __: click.Parameter, modules: Sequence[str]) -> No
 
 
 imports = click.Option(
-    ["--import"], multiple=True, expose_value=False, callback=_import, is_eager=True, metavar="MODULE",
+    ["--import"], multiple=True, expose_value=False, callback=_import_modules, is_eager=True, metavar="MODULE",
     help="Import a module of yours first, whose requirements and utilities are known by name then.",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Opt:
+class OptionNote:
     """A note on how a parameter is given as an option: its help, its names (else that of the parameter),
     its type.
     """
@@ -308,19 +308,19 @@ class Opt:
     names: str = ""
     type: Any = None
 
-    def flags(self, key: str) -> list[str]:
+    def list_flags(self, key: str) -> list[str]:
         """Return the names of the option of a parameter."""
         return (self.names or f"--{key.replace('_', '-')}").split("/")
 
 
 @dataclass(frozen=True)
-class Arg:
+class ArgumentNote:
     """A note that a parameter is given by its place, under this name in the help."""
 
     metavar: str
 
 
-def command(
+def add_command(
     group: click.Group, name: str = "", extra: Sequence[click.Parameter] = (), spends: bool = False
 ) -> Callable[[Callable[..., None]], click.Command]:
     """Return a decorator that makes a command of a function with annotated parameters.
@@ -330,37 +330,39 @@ def command(
     that `spends`, by a release or a record, is refused where its output cannot be written.
     """
 
-    def decorate(function: Callable[..., None]) -> click.Command:
+    def decorate_function(function: Callable[..., None]) -> click.Command:
         hints = get_type_hints(function, include_extras=True)
         gathered: dict[str, Any] = {key: kind for key, kind in hints.items() if is_dataclass(kind)}
         parameters: list[click.Parameter] = []
         for key, one in signature(function).parameters.items():
             if key in gathered:
-                parameters += _fields(gathered[key])
+                parameters += _list_options(gathered[key])
             else:
-                parameters.append(_parameter(key, hints[key], one.default))
+                parameters.append(_make_parameter(key, hints[key], one.default))
 
         @wraps(function)
-        def run(**given: Any) -> None:
+        def run_function(**given: Any) -> None:
             _check_files(parameters, given)
             for key, kind in gathered.items():
                 given[key] = kind(**{one.name: given.pop(one.name) for one in fields(kind)})
             function(**given)
 
-        return group.command(name or function.__name__, params=[*parameters, *extra])(exits(run, spends))
+        return group.command(name or function.__name__, params=[*parameters, *extra])(
+            handle_exit_codes(run_function, spends)
+        )
 
-    return decorate
+    return decorate_function
 
 
-def _fields(kind: Any) -> list[click.Parameter]:
+def _list_options(kind: Any) -> list[click.Parameter]:
     """Return the options of a dataclass, and those that it has besides its fields."""
     hints = get_type_hints(kind, include_extras=True)
     own_first = sorted(fields(kind), key=lambda one: one.name not in kind.__annotations__)
-    own = [_parameter(one.name, hints[one.name], one.default) for one in own_first]
+    own = [_make_parameter(one.name, hints[one.name], one.default) for one in own_first]
     return [*own, *getattr(kind, "EXTRA", ())]
 
 
-def _parameter(key: str, hint: Any, default: Any) -> click.Parameter:
+def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     """Return the option or the argument of one parameter."""
     kind, note = hint.__origin__, hint.__metadata__[-1]
     optional = type(None) in get_args(kind)
@@ -370,7 +372,7 @@ def _parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     given = default if default not in (Parameter.empty, MISSING) else None
     required = given is None and not optional and kind is not bool and not (several and default == ())
     choice = click.Choice(get_args(kind)) if get_origin(kind) is Literal else PATH if kind is Path else kind
-    if isinstance(note, Arg):
+    if isinstance(note, ArgumentNote):
         return click.Argument(
             [key], type=choice, metavar=note.metavar, nargs=-1 if several else 1, required=required
         )
@@ -383,9 +385,9 @@ def _parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     )  # fmt: skip
 
 
-Json: TypeAlias = Annotated[bool, Opt("Print JSON.", "--json")]
+Json: TypeAlias = Annotated[bool, OptionNote("Print JSON.", "--json")]
 Plot: TypeAlias = Annotated[
-    Path | None, Opt("Draw the mechanism, or the curve: .png, .pdf or .svg.", type=TARGET)
+    Path | None, OptionNote("Draw the mechanism, or the curve: .png, .pdf or .svg.", type=TARGET)
 ]
 
 
@@ -393,35 +395,37 @@ def _check_files(parameters: Sequence[click.Parameter], given: Mapping[str, Any]
     """Raise for files that cannot be written, are one, or are read by the same command."""
     targets, sources = list[Path](), list[Path]()
     for one in parameters:
-        (targets if isinstance(one.type, _Target) else sources).extend(_paths(given.get(str(one.name))))
-    check_distinct(targets)
-    check_apart(targets, sources)
+        (targets if isinstance(one.type, _TargetFile) else sources).extend(
+            _list_paths(given.get(str(one.name)))
+        )
+    check_distinct_targets(targets)
+    check_targets_not_inputs(targets, sources)
     for one in parameters:
-        if isinstance(one.type, _Target) and one.type is not TARGET_OR_FOLDER:
-            for path in _paths(given.get(str(one.name))):
+        if isinstance(one.type, _TargetFile) and one.type is not TARGET_OR_FOLDER:
+            for path in _list_paths(given.get(str(one.name))):
                 files.check_target(path)
 
 
-def _paths(value: Any) -> Iterator[Path]:
+def _list_paths(value: Any) -> Iterator[Path]:
     """Return the paths among what an option gives, also texts that end like a file, such as
     constraint=FILE.csv.
     """
     if isinstance(value, tuple):
         for part in value:
-            yield from _paths(part)
+            yield from _list_paths(part)
     elif isinstance(value, Path):
         yield value
     elif isinstance(value, str) and Path(value).suffix:
         yield Path(value.partition("=")[2] or value)
 
 
-def check_distinct(targets: Sequence[Path]) -> None:
+def check_distinct_targets(targets: Sequence[Path]) -> None:
     """Raise for two files to write that are one."""
     if len({path.resolve() for path in targets}) < len(targets):
         raise InputError(f"two of the files to write are the same: {', '.join(map(str, targets))}")
 
 
-def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
+def check_targets_not_inputs(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
     """Raise for a file to write that is one of those that are read."""
     for source in inputs:
         for target in targets:
@@ -429,16 +433,16 @@ def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
                 raise InputError(f"{target}: is read by this command: write to another file")
 
 
-def check_endings(output: Path | None, plot: Path | None) -> None:
+def check_file_formats(output: Path | None, plot: Path | None) -> None:
     """Raise, before any solver runs, for formats in which nothing can be written."""
     if output is not None:
         check_format(output)
     if plot is not None:
-        from pmlopt.core.display import figure_class
-        from pmlopt.programs.plots import ENDINGS
+        from pmlopt.core.display import get_figure_class
+        from pmlopt.programs.plots import FIGURE_FORMATS
 
-        files.ending_of(plot, ENDINGS)
-        figure_class()
+        files.file_format(plot, FIGURE_FORMATS)
+        get_figure_class()
 
 
 def draw_curves(
@@ -449,25 +453,27 @@ def draw_curves(
     across: str = "epsilon [nats]",
 ) -> None:
     """Draw curves of these names: each point has its place along the grid, then the height of each curve."""
-    from pmlopt.programs.plots import save_figure, utility_figure
+    from pmlopt.programs.plots import draw_curves, save_figure
 
     grid, *heights = zip(*sorted(points, key=lambda point: point[0]), strict=True)
-    save_figure(utility_figure(grid, dict(zip(names, heights, strict=True)), height, across=across), path)
+    save_figure(draw_curves(grid, dict(zip(names, heights, strict=True)), height, across=across), path)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solving:
+class SolverChoice:
     """How programs are solved, and what is shown of the answer."""
 
     solver: Annotated[
-        str, Opt("auto, or a method by name: one that does not solve the problem lists those that do.")
+        str, OptionNote("auto, or a method by name: one that does not solve the problem lists those that do.")
     ] = "auto"
-    time_limit: Annotated[float | None, Opt("Seconds for each solver, and each point of a sweep.")] = None
-    tolerance: Annotated[float | None, Opt(
+    time_limit: Annotated[float | None, OptionNote("Seconds for each solver, and each point of a sweep.")] = (
+        None
+    )
+    tolerance: Annotated[float | None, OptionNote(
         "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where "
         "left out (1e-6 for trade-offs)."
     )] = None  # fmt: skip
-    solver_option: Annotated[tuple[str, ...], Opt(
+    solver_option: Annotated[tuple[str, ...], OptionNote(
         "An option of the solver that --solver names, as key=value; may be given several times."
     )] = ()  # fmt: skip
     plot: Plot = None
@@ -493,36 +499,36 @@ def read_solver_options(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Solving):
-    """The options that `solve` and `design` share: how to solve, and where the answer goes."""
+class SolveOptions(SolverChoice):
+    """The options that `solve_and_write` and `design` share: how to solve, and where the answer goes."""
 
-    output: Annotated[Path | None, Opt(
+    output: Annotated[Path | None, OptionNote(
         "Write .json or .npz (with the certificate), or the matrix as .csv, .tsv, .npy, .mat, .parquet or "
         ".xlsx; - for JSON to standard output.",
         "-o/--output", TARGET
     )] = None  # fmt: skip
-    isolated: Annotated[bool, Opt(
+    isolated: Annotated[bool, OptionNote(
         "Run each solver in a process of its own: one that hangs is stopped, and the next is tried."
     )] = False  # fmt: skip
-    verbose: Annotated[bool, Opt("Print the solver's log.")] = False
-    mps: Annotated[Path | None, Opt("Write the LP in the MPS format too.", type=TARGET)] = None
+    verbose: Annotated[bool, OptionNote("Print the solver's log.")] = False
+    mps: Annotated[Path | None, OptionNote("Write the LP in the MPS format too.", type=TARGET)] = None
 
     EXTRA: ClassVar = (imports,)
 
     def check(self) -> None:
         """Raise, before any solver runs, for formats in which nothing can be written."""
-        check_endings(self.output, self.plot)
+        check_file_formats(self.output, self.plot)
 
     @property
-    def options(self) -> dict[str, Any]:
+    def solve_arguments(self) -> dict[str, Any]:
         """Return how to solve, as `pmlopt.solve` takes it."""
         names = ("solver", "time_limit", "tolerance", "isolated", "verbose")
         own = {name: getattr(self, name) for name in names}
         return {**own, "solver_options": read_solver_options(self.solver_option)}
 
-    def solve(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
+    def solve_and_write(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
         """Declare the program, solve it and write the files."""
-        with status("solving", self.as_json):
+        with show_status("solving", self.as_json):
             from pmlopt.programs.solving import solve
 
             program = declare()
@@ -532,22 +538,22 @@ class Run(Solving):
                 raise InputError("--plot draws a mechanism for a prior, and this problem has none")
             if self.mps is not None:
                 program.write_mps(self.mps)
-            with _log_apart() if self.verbose else nullcontext():
-                result = solve(program, **self.options)
+            with _redirect_solver_logs() if self.verbose else nullcontext():
+                result = solve(program, **self.solve_arguments)
         if self.output is not None:
             result.save(self.output)
         if self.plot is not None:
-            from pmlopt.programs.plots import mechanism_figure, save_figure
+            from pmlopt.programs.plots import draw_mechanism, save_figure
 
             assert prior is not None
-            save_figure(mechanism_figure(prior, result.mechanism), self.plot)
+            save_figure(draw_mechanism(prior, result.mechanism), self.plot)
         return result
 
-    def answer(self, declare: Callable[[], Program[Any]], title: str) -> NoReturn:
+    def solve_and_exit(self, declare: Callable[[], Program[Any]], title: str) -> NoReturn:
         """Solve the program, print the result and end with its exit code."""
-        result = self.solve(declare)
-        self.show(result, title)
-        sys.exit(code_of(result))
+        result = self.solve_and_write(declare)
+        self.print_answer(result, title)
+        sys.exit(exit_code_of(result))
 
     def _check_symmetric(self, prior: Prior | None) -> None:
         """Raise for files that cannot hold a mechanism by orbits, and for a picture of too many letters."""
@@ -555,11 +561,11 @@ class Run(Solving):
 
         if isinstance(prior, SymmetricPrior):
             if self.output is not None:
-                files.ending_of(self.output, (".json",))
+                files.file_format(self.output, (".json",))
             if self.plot is not None:
                 prior.check_listable()
 
-    def show(
+    def print_answer(
         self,
         result: Result[Any],
         title: str,
@@ -568,12 +574,12 @@ class Run(Solving):
     ) -> None:
         """Print the result: as a table with more rows, or as JSON with the entries of a record before it."""
         if self.as_json:
-            echo_json({**(record or {}), **result.to_dict()})
+            print_json({**(record or {}), **result.to_dict()})
         else:
             print_result(result, title, rows)
 
 
-def code_of(result: Result[Any]) -> int:
+def exit_code_of(result: Result[Any]) -> int:
     """Return the exit code: `NOT_SOLVED` where a time limit stopped the solver or a limit is violated,
     else 0.
     """

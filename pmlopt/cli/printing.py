@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, name_outputs, shown
+from pmlopt.core.arrays import FloatArray, escape_control_characters, name_outputs
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from pmlopt.programs.program import Program
     from pmlopt.programs.result import Result
 
-WIDEST_TABLE = 12
+MAX_TABLE_COLUMNS = 12
 T = TypeVar("T")
 
 
-def say(text: str, err: bool = False) -> None:
+def print_line(text: str, err: bool = False) -> None:
     """Print a text as one line, escaped as `escape_control_characters` does, also for letters the terminal
     lacks.
     """
     stream = sys.stderr if err else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    click.echo(shown(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
+    click.echo(escape_control_characters(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
 
 
 def check_output() -> None:
@@ -51,7 +51,7 @@ def check_output() -> None:
             _try_output(sys.stdout.fileno())
     except OSError as cause:
         raise InputError(
-            f"standard output cannot be written ({files.reason_of(cause)}): nothing is released or recorded"
+            f"standard output cannot be written ({files.describe_os_error(cause)}): nothing is released or recorded"
         ) from None
 
 
@@ -74,7 +74,7 @@ def _try_output(handle: int) -> None:
             raise OSError(errno.EBADF, "it is open for reading only")
 
 
-def terminal(quiet: bool = False) -> Any:
+def open_console(quiet: bool = False) -> Any:
     """Return the console of the terminal on standard error; None where it is none, or must be quiet."""
     if quiet or not sys.stderr.isatty():
         return None
@@ -83,15 +83,15 @@ def terminal(quiet: bool = False) -> Any:
     return Console(stderr=True)
 
 
-def status(text: str, quiet: bool) -> Any:
+def show_status(text: str, quiet: bool) -> Any:
     """Show a spinner and a text while something runs, on a terminal only."""
-    console = terminal(quiet)
+    console = open_console(quiet)
     return nullcontext() if console is None else console.status(text)
 
 
-def progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
+def iterate_with_progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
     """Iterate over items behind a progress bar, which is shown on a terminal only."""
-    if (console := terminal()) is None:
+    if (console := open_console()) is None:
         yield from items
         return
     from rich.progress import track
@@ -99,7 +99,7 @@ def progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
     yield from track(items, description=text, total=total, console=console, transient=True)
 
 
-def solved_in_turn(
+def solve_in_turn(
     programs: Iterable[Program[Any]], solver: str = "auto", **options: Any
 ) -> list[Result[Any]]:
     """Yield the results of related programs, each solved from the solution of the one before."""
@@ -111,61 +111,61 @@ def solved_in_turn(
     return found
 
 
-def solved_from_largest(
+def solve_from_largest(
     build: Callable[[float], Program[Any]], values: Sequence[float], **options: Any
 ) -> list[Result[Any]]:
     """Return the results of programs at some values, solved from the largest down, each from the one
     before it.
     """
     order = sorted(set(values), reverse=True)
-    programs = progress([build(value) for value in order], len(order), "bounding")
-    known = dict(zip(order, solved_in_turn(programs, **options), strict=True))
+    programs = iterate_with_progress([build(value) for value in order], len(order), "bounding")
+    known = dict(zip(order, solve_in_turn(programs, **options), strict=True))
     return [known[value] for value in values]
 
 
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """Print what a result claims, how it was found, and its matrix where it fits."""
     from pmlopt.measures.estimable import rank_warnings
-    from pmlopt.measures.outcomes import MOST_TOLD
+    from pmlopt.measures.outcomes import MAX_SUMMARY_OUTCOMES
     from pmlopt.programs.design_program import DesignCertificate
-    from pmlopt.programs.reports.pages import warnings_of
+    from pmlopt.programs.reports.pages import list_warnings
 
     certificate, form = result.certificate, result.closed_form
     rows = [
         ("status", result.status.value),
-        ("value", number(result.value)),
-        ("bound", f"{number(result.bound)} (gap {result.gap:.1e})"),
-        *_proved_rows(result),
+        ("value", format_number(result.value)),
+        ("bound", f"{format_number(result.bound)} (gap {result.gap:.1e})"),
+        *_list_proved_rows(result),
         *extra,
         *([] if form is None else [
-            ("closed form", f"{form.name}, {number(form.value)} (difference {form.difference:.1e})")
+            ("closed form", f"{form.name}, {format_number(form.value)} (difference {form.difference:.1e})")
         ]),
         ("solver", f"{result.solver}: {result.reason}"),
         *[("before it", attempt) for attempt in result.attempts],
         ("seconds", f"{result.timings.total:.3f} ({result.timings.compile:.3f} compile, "
                     f"{result.timings.solve:.3f} solve, {result.timings.certify:.3f} certify)"),
     ]  # fmt: skip
-    say(title)
+    print_line(title)
     print_table(["", ""], rows)
     if isinstance(certificate, DesignCertificate):
-        for line in warnings_of(certificate.prior, certificate.privacy, result.tells):
-            say(f"Warning: {line}")
-        for line in () if by_orbits(result.mechanism) else rank_warnings(result.mechanism):
-            say(f"Warning: {line}.")
-        if certificate.flat:
-            say("The utility is the same whatever is released: there is nothing to design.")
+        for line in list_warnings(certificate.prior, certificate.privacy, result.tells):
+            print_line(f"Warning: {line}")
+        for line in () if is_by_orbits(result.mechanism) else rank_warnings(result.mechanism):
+            print_line(f"Warning: {line}.")
+        if certificate.has_constant_utility:
+            print_line("The utility is the same whatever is released: there is nothing to design.")
     if certificate.kind == "record-leakage":
         names, joint = certificate.channel.names, certificate.joint
         columns = [" or ".join(map(str, name)) for name in names]
         corner = f"worst prior: record {certificate.record} | value"
         _print_cells("worst prior", corner, range(len(joint)), columns, joint)
     else:
-        for one in result.tells[:MOST_TOLD]:
-            say(str(one))
+        for one in result.tells[:MAX_SUMMARY_OUTCOMES]:
+            print_line(str(one))
         print_matrix(result.mechanism)
 
 
-def say_worth(made: Any) -> None:
+def print_usefulness(made: Any) -> None:
     """Print how useful a result is compared with releasing nothing and everything, and what it leaves out.
 
     Args:
@@ -174,22 +174,22 @@ def say_worth(made: Any) -> None:
     from pmlopt.measures.estimable import rank_warnings
 
     if (worth := getattr(made, "worth", None)) is not None:
-        say(f"Its {worth}.")
+        print_line(f"Its {worth}.")
     mechanism = getattr(made, "mechanism", made)
-    for line in () if by_orbits(mechanism) else rank_warnings(mechanism):
-        say(f"Warning: {line}.", err=True)
+    for line in () if is_by_orbits(mechanism) else rank_warnings(mechanism):
+        print_line(f"Warning: {line}.", err=True)
 
 
-def by_orbits(mechanism: Any) -> bool:
+def is_by_orbits(mechanism: Any) -> bool:
     """Return whether a mechanism is stored by orbits, so that its rank is not computed."""
     from pmlopt.data.symmetry import OrbitMechanism
 
     return isinstance(mechanism, OrbitMechanism)
 
 
-def _proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
+def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
     """Return what the certificate claims; of a design also what others reach, and what can be estimated."""
-    from pmlopt.measures.estimable import LARGEST_RANKED
+    from pmlopt.measures.estimable import MAX_RANKED_SIZE
     from pmlopt.programs.design_program import RequirementCertificate
 
     certificate, rows = result.certificate, list[tuple[str, str]]()
@@ -197,18 +197,20 @@ def _proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
     if not isinstance(certificate, RequirementCertificate):
         return [("proved", f"{certificate.statement}: {proved}")]
     if (found := result.worth) is not None:
-        others = (f"{name} {number(value)}" for name, value in found.rows if name != "this mechanism")
-        rows.append(("it is the", f"{found.what}: {', '.join(others)}"))
+        others = (
+            f"{name} {format_number(value)}" for name, value in found.table_rows if name != "this mechanism"
+        )
+        rows.append(("it is the", f"{found.utility_name}: {', '.join(others)}"))
     limits = certificate.privacy.limits
     for name, level in certificate.levels.items():
-        rows.append((name, f"{nats(level)}, at most {number(limits[name])} claimed"))
+        rows.append((name, f"{format_nats(level)}, at most {format_number(limits[name])} claimed"))
     if certificate.privacy.scope:
         words = {name: name.replace("_", " ").replace("pml", "PML") for name in limits}
-        stated = ", ".join(f"{number(limit)}-{words[name]}" for name, limit in limits.items())
+        stated = ", ".join(f"{format_number(limit)}-{words[name]}" for name, limit in limits.items())
         rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
     rows.append(("level proved", proved))
     if (
-        not by_orbits(result.mechanism) and max(result.mechanism.matrix.shape) <= LARGEST_RANKED
+        not is_by_orbits(result.mechanism) and max(result.mechanism.matrix.shape) <= MAX_RANKED_SIZE
     ):  # small enough for its rank
         rows.append(("can be estimated", str(result.estimable)))
     return rows
@@ -232,8 +234,8 @@ def print_matrix(mechanism: Mechanism) -> None:
     """Print the matrix of a mechanism, where it fits a terminal."""
     from pmlopt.data.symmetry import OrbitMechanism
 
-    if isinstance(mechanism, OrbitMechanism) and not mechanism.listable(WIDEST_TABLE):
-        say(f"The mechanism has {len(mechanism.masses)} orbits of pairs: -o writes it to a file.")
+    if isinstance(mechanism, OrbitMechanism) and not mechanism.is_listable(MAX_TABLE_COLUMNS):
+        print_line(f"The mechanism has {len(mechanism.masses)} orbits of pairs: -o writes it to a file.")
         return
     _print_cells(
         "mechanism",
@@ -249,8 +251,10 @@ def _print_cells(
 ) -> None:
     """Print probabilities with a label before each row and above each column, where they fit a terminal."""
     rows, columns = matrix.shape
-    if max(rows, columns) > WIDEST_TABLE:
-        say(f"The {what} has {rows} rows and {columns} columns, too many to print: -o writes it to a file.")
+    if max(rows, columns) > MAX_TABLE_COLUMNS:
+        print_line(
+            f"The {what} has {rows} rows and {columns} columns, too many to print: -o writes it to a file."
+        )
         return
     cells = [[f"{value:.6f}" if value else "0" for value in row] for row in matrix.tolist()]
     lines = [[str(label), *row] for label, row in zip(inputs, cells, strict=True)]
@@ -260,25 +264,27 @@ def _print_cells(
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print columns of plain text, as wide as they need to be, each cell escaped."""
     lines = [head, *rows] if any(head) else rows
-    table = [[shown(cell) for cell in line] for line in lines]
+    table = [[escape_control_characters(cell) for cell in line] for line in lines]
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     for row in table:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        say(("  " + line).rstrip())
+        print_line(("  " + line).rstrip())
 
 
-def echo_json(content: Any) -> None:
+def print_json(content: Any) -> None:
     """Print plain data as JSON."""
     click.echo(files.json_bytes(content).decode(), nl=False)
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Format a number with nine digits, and None as nothing."""
     return "" if value is None else f"{value + 0.0:.9g}"  # a negative zero is none
 
 
-def nats(level: float) -> str:
+def format_nats(level: float) -> str:
     """Format a level in nats, and in bits where it is finite."""
     return (
-        f"{number(level)} nats = {number(level / math.log(2))} bits" if math.isfinite(level) else "infinite"
+        f"{format_number(level)} nats = {format_number(level / math.log(2))} bits"
+        if math.isfinite(level)
+        else "infinite"
     )

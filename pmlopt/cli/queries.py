@@ -13,37 +13,37 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.asked import Asked, Workers
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
     TARGET,
-    Arg,
+    ArgumentNote,
     Json,
-    Opt,
+    OptionNote,
     Plot,
-    Solving,
-    check_distinct,
-    check_endings,
-    code_of,
-    command,
+    SolverChoice,
+    add_command,
+    check_distinct_targets,
+    check_file_formats,
     draw_curves,
+    exit_code_of,
     main,
     read_solver_options,
 )  # fmt: skip
 from pmlopt.cli.printing import (
-    echo_json,
-    nats,
-    number,
+    format_nats,
+    format_number,
+    open_console,
+    print_json,
+    print_line,
     print_matrix,
     print_results,
     print_table,
-    say,
-    solved_from_largest,
-    solved_in_turn,
-    status,
-    terminal,
+    show_status,
+    solve_from_largest,
+    solve_in_turn,
 )  # fmt: skip
+from pmlopt.cli.privacy_options import PrivacyOptions, WorkerOptions
 from pmlopt.cli.reading import Minimise, read_numbers, read_utility
 from pmlopt.core import files
 from pmlopt.errors import InputError, SweepStoppedError
@@ -61,17 +61,17 @@ LEAKAGE = "leakage per record [nats]"
 
 
 @dataclass(frozen=True)
-class AskedQuery:
+class QueryOptions:
     """The options of the query that a mechanism answers."""
 
-    query_name: Annotated[Literal["modular-sum", "weight", "quadratic"], Opt(
+    query_name: Annotated[Literal["modular-sum", "weight", "quadratic"], OptionNote(
         "What it answers: a sum modulo m, the weight of binary records, or sum_{i<j} x_i x_j.", "--query"
     )]  # fmt: skip
-    records: Annotated[int, Opt("n, the number of records.")]
-    modulus: Annotated[int | None, Opt("m of the modular sum; 2 is the parity.")] = None
-    letters: Annotated[int, Opt("Letters of a record, 0 to k - 1.")] = 2
+    records: Annotated[int, OptionNote("n, the number of records.")]
+    modulus: Annotated[int | None, OptionNote("m of the modular sum; 2 is the parity.")] = None
+    letters: Annotated[int, OptionNote("Letters of a record, 0 to k - 1.")] = 2
 
-    def query(self) -> Query:
+    def build_query(self) -> Query:
         """Build the query."""
         from pmlopt.model.queries import ModularSum, Quadratic, Weight
 
@@ -84,18 +84,20 @@ class AskedQuery:
         return Weight(self.records) if self.query_name == "weight" else Quadratic(self.records)
 
 
-@command(main, "record-leakage")
+@add_command(main, "record-leakage")
 def record_leakage_command(
-    mechanism_file: Annotated[Path, Arg("MECHANISM")],
-    asked: AskedQuery,
-    entropies: Annotated[str, Opt("b in nats, or several with commas between.", "--entropy")],
-    epsilon: Annotated[float | None, Opt("A claimed bound on the leakage per record, in nats.")] = None,
+    mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
+    asked: QueryOptions,
+    entropies: Annotated[str, OptionNote("b in nats, or several with commas between.", "--entropy")],
+    epsilon: Annotated[
+        float | None, OptionNote("A claimed bound on the leakage per record, in nats.")
+    ] = None,
     solver: Annotated[
         Literal["auto", "branch-and-bound", "alternating"],
-        Opt("alternating is the paper's: it finds local optima and proves nothing."),
+        OptionNote("alternating is the paper's: it finds local optima and proves nothing."),
     ] = "auto",
-    tolerance: Annotated[float, Opt("Largest gap, in nats.")] = 1e-7,
-    time_limit: Annotated[float | None, Opt("Seconds for each entropy.")] = None,
+    tolerance: Annotated[float, OptionNote("Largest gap, in nats.")] = 1e-7,
+    time_limit: Annotated[float | None, OptionNote("Seconds for each entropy.")] = None,
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
@@ -109,11 +111,11 @@ def record_leakage_command(
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.programs.record_leakage.program import record_leakage
 
-    check_endings(None, plot)
+    check_file_formats(None, plot)
     wanted = read_numbers(entropies, "--entropy")
-    query, mechanism = asked.query(), Mechanism.load(mechanism_file)
+    query, mechanism = asked.build_query(), Mechanism.load(mechanism_file)
     # a prior of more entropy is allowed at less: from the largest down
-    found: list[Result[RecordCertificate]] = solved_from_largest(
+    found: list[Result[RecordCertificate]] = solve_from_largest(
         lambda entropy: record_leakage(query, mechanism, entropy),
         wanted, solver=solver, tolerance=tolerance, time_limit=time_limit,
     )  # fmt: skip
@@ -122,33 +124,36 @@ def record_leakage_command(
         across = "entropy of the dataset, at least [nats]"
         draw_curves(plot, points, ["proved bound", "worst prior found"], LEAKAGE, across)
     if as_json:
-        echo_json([{"epsilon": epsilon, "holds": _holds(r, epsilon), **r.to_dict()} for r in found])
+        print_json(
+            [{"epsilon": epsilon, "holds": _is_within_claim(r, epsilon), **r.to_dict()} for r in found]
+        )
     else:
-        _print(found, epsilon)
+        _print_leakage(found, epsilon)
     if epsilon is None:
-        sys.exit(NOT_SOLVED if any(map(code_of, found)) else 0)
-    verdicts = [_holds(result, epsilon) for result in found]
+        sys.exit(NOT_SOLVED if any(map(exit_code_of, found)) else 0)
+    verdicts = [_is_within_claim(result, epsilon) for result in found]
     sys.exit(CLAIM_FAILS if False in verdicts else NOT_SOLVED if None in verdicts else 0)
 
 
-@command(main, "leakage-distortion")
+@add_command(main, "leakage-distortion")
 def leakage_distortion_command(
-    asked: AskedQuery,
-    entropy: Annotated[float, Opt("b in nats.")],
+    asked: QueryOptions,
+    entropy: Annotated[float, OptionNote("b in nats.")],
     distortions: Annotated[
-        str | None, Opt("D, or several with commas between: minimise the leakage.", "--distortion")
+        str | None, OptionNote("D, or several with commas between: minimise the leakage.", "--distortion")
     ] = None,
     leakages: Annotated[
-        str | None, Opt("L in nats, or several: minimise the distortion.", "--leakage")
+        str | None, OptionNote("L in nats, or several: minimise the distortion.", "--leakage")
     ] = None,
     solver: Annotated[
-        Literal["auto", "cutting-planes", "penalty"], Opt("penalty is the paper's, and proves nothing.")
+        Literal["auto", "cutting-planes", "penalty"],
+        OptionNote("penalty is the paper's, and proves nothing."),
     ] = "auto",
-    tolerance: Annotated[float, Opt("Largest gap.")] = 1e-6,
-    time_limit: Annotated[float | None, Opt("Seconds for each point.")] = None,
+    tolerance: Annotated[float, OptionNote("Largest gap.")] = 1e-6,
+    time_limit: Annotated[float | None, OptionNote("Seconds for each point.")] = None,
     output: Annotated[
         Path | None,
-        Opt(
+        OptionNote(
             "Write the mechanism of a single point: .json, .npz, .csv, .tsv, .npy, .mat, .parquet or .xlsx.",
             "-o/--output",
             TARGET,
@@ -166,36 +171,36 @@ def leakage_distortion_command(
     if (distortions is None) == (leakages is None):
         raise InputError("give --distortion or --leakage, one of them")
     limits = read_numbers(distortions or leakages or "", "--distortion" if distortions else "--leakage")
-    check_endings(output, plot)
+    check_file_formats(output, plot)
     if output is not None and len(limits) > 1:
         raise InputError("-o writes one mechanism: give one limit")
-    query = asked.query()
-    with status("designing", as_json):
+    query = asked.build_query()
+    with show_status("designing", as_json):
         from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
 
         builder = leakage_distortion if distortions else distortion_leakage
         programs = [builder(query, limit, entropy) for limit in limits]
-        found = solved_in_turn(programs, solver, tolerance=tolerance, time_limit=time_limit)
+        found = solve_in_turn(programs, solver, tolerance=tolerance, time_limit=time_limit)
     if output is not None:
         found[0].save(output)
     if plot is not None:
         reached = [(result.certificate.distortion, result.certificate.leakage) for result in found]
         draw_curves(plot, reached, ["mechanism"], LEAKAGE, "expected distortion")
     if as_json:
-        echo_json([result.to_dict() for result in found])
+        print_json([result.to_dict() for result in found])
     else:
         print_results(found, {
-            "distortion": lambda one: number(one.certificate.distortion),
-            "leaks at most": lambda one: nats(one.certificate.leakage),
-            f"least {found[0].certificate.sense}": lambda one: number(one.bound),
+            "distortion": lambda one: format_number(one.certificate.distortion),
+            "leaks at most": lambda one: format_nats(one.certificate.leakage),
+            f"least {found[0].certificate.sense}": lambda one: format_number(one.bound),
         })  # fmt: skip
         if len(found) == 1:
             print_matrix(found[0].mechanism)
     unproved = solver != "penalty" and any(result.status.value != "optimal" for result in found)
-    sys.exit(NOT_SOLVED if unproved else max(map(code_of, found)))
+    sys.exit(NOT_SOLVED if unproved else max(map(exit_code_of, found)))
 
 
-def _holds(result: Result[RecordCertificate], epsilon: float | None) -> bool | None:
+def _is_within_claim(result: Result[RecordCertificate], epsilon: float | None) -> bool | None:
     """Return whether no record leaks more than a claim; None where there is none, or neither is proved."""
     if epsilon is None:
         return None
@@ -204,27 +209,27 @@ def _holds(result: Result[RecordCertificate], epsilon: float | None) -> bool | N
     return False if result.value > epsilon else None
 
 
-def _print(found: Sequence[Result[RecordCertificate]], epsilon: float | None) -> None:
+def _print_leakage(found: Sequence[Result[RecordCertificate]], epsilon: float | None) -> None:
     print_results(found, {
-        "entropy [nats]": lambda one: number(one.certificate.entropy),
-        "leaks": lambda one: number(one.value),
-        "at most": lambda one: nats(one.bound),
+        "entropy [nats]": lambda one: format_number(one.certificate.entropy),
+        "leaks": lambda one: format_number(one.value),
+        "at most": lambda one: format_nats(one.bound),
         "record": lambda one: str(one.certificate.record),
     })  # fmt: skip
     for result in found if epsilon is not None else ():
-        verdict = {True: "holds", False: "FAILS", None: "is not decided"}[_holds(result, epsilon)]
-        say(
+        verdict = {True: "holds", False: "FAILS", None: "is not decided"}[_is_within_claim(result, epsilon)]
+        print_line(
             f"The claim {verdict}: no record leaks more than {epsilon!r} nats at an entropy of "
-            f"{number(result.certificate.entropy)} nats or more."
+            f"{format_number(result.certificate.entropy)} nats or more."
         )
 
 
-UNASKED = Asked()
+UNASKED = PrivacyOptions()
 """What was asked where no option was given."""
 
 
 def design_at(
-    asked: Asked, prior: Prior, utility: Any, outputs: Any, given: Mapping[str, Any], epsilon: float
+    asked: PrivacyOptions, prior: Prior, utility: Any, outputs: Any, given: Mapping[str, Any], epsilon: float
 ) -> Program[Any]:
     """Declare the design that options describe, at one epsilon in nats: called by workers.
 
@@ -232,7 +237,7 @@ def design_at(
     """
     from pmlopt.programs.designs import design
 
-    program: Program[Any] = design(prior, asked.requirement(epsilon, prior, given), utility, outputs)
+    program: Program[Any] = design(prior, asked.build_requirement(epsilon, prior, given), utility, outputs)
     return program
 
 
@@ -250,31 +255,33 @@ def problem_at(path: Path, content: bytes, epsilon: float) -> Program[Any]:  # n
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepRun(Solving):
+class SweepOptions(SolverChoice):
     """How to solve the points, and where the table goes."""
 
-    output: Annotated[Path | None, Opt(
+    output: Annotated[Path | None, OptionNote(
         "Write the table: .csv, .json or .parquet. After a kill, the same command goes on.", "-o/--output"
     )] = None  # fmt: skip
-    mechanisms: Annotated[Path | None, Opt("A folder for the mechanisms, with their certificates.")] = None
+    mechanisms: Annotated[
+        Path | None, OptionNote("A folder for the mechanisms, with their certificates.")
+    ] = None
 
 
-_Epsilons: TypeAlias = Annotated[str, Opt(
+_Epsilons: TypeAlias = Annotated[str, OptionNote(
     "The bounds, in nats: with commas between, or START:STOP:COUNT, both ends included.", "--epsilon"
 )]  # fmt: skip
-_UtilityName: TypeAlias = Annotated[str | None, Opt(
+_UtilityName: TypeAlias = Annotated[str | None, OptionNote(
     "hamming, absolute, squared (losses); mutual-information and other informations; a CSV matrix.",
     "--utility"
 )]  # fmt: skip
 
 
-@command(main, "sweep")
+@add_command(main, "sweep")
 def sweep_command(
-    asked: Asked,
+    asked: PrivacyOptions,
     epsilons: _Epsilons,
-    run: SweepRun,
-    workers: Workers,
-    problem: Annotated[str | None, Arg("[PROBLEM]")] = None,
+    run: SweepOptions,
+    workers: WorkerOptions,
+    problem: Annotated[str | None, ArgumentNote("[PROBLEM]")] = None,
     utility_name: _UtilityName = None,
     minimise: Minimise = False,
 ) -> None:
@@ -286,37 +293,37 @@ def sweep_command(
     """
     from pmlopt.sweeps import sweep
 
-    check_distinct([path for path in (run.output, run.plot) if path is not None])
-    check_endings(None, run.plot)
+    check_distinct_targets([path for path in (run.output, run.plot) if path is not None])
+    check_file_formats(None, run.plot)
     grid = read_grid(epsilons)
     if problem is None:
-        builder, utility = _asked(asked, utility_name, minimise, grid)
+        builder, utility = _check_sweep_options(asked, utility_name, minimise, grid)
     elif asked != UNASKED or utility_name is not None or minimise:
         raise InputError(
             f"{problem} says the prior, the requirement and the utility: leave out their options"
         )
     else:
-        builder, utility = builder_of(problem)
+        builder, utility = find_builder(problem)
     builder(epsilon=grid[0])  # complains of what no point could be solved with
     try:
-        with _bar(run.as_json) as progress, workers.executor() as executor:
+        with _show_progress(run.as_json) as progress, workers.open_executor() as executor:
             table = sweep(
                 builder, {"epsilon": grid}, executor, out=run.output, mechanisms=run.mechanisms,
                 solver=run.solver, tolerance=run.tolerance, time_limit=run.time_limit,
                 solver_options=read_solver_options(run.solver_option) or None, progress=progress,
             )  # fmt: skip
     except SweepStoppedError as error:
-        say(f"pmlopt: {error}", err=True)
+        print_line(f"pmlopt: {error}", err=True)
         sys.exit(NOT_SOLVED)
     except KeyboardInterrupt:
         if run.output is not None:
-            say("pmlopt: what is finished is on disk: the same command goes on with it", err=True)
+            print_line("pmlopt: what is finished is on disk: the same command goes on with it", err=True)
         raise
     if run.plot is not None:
         points = zip(table.column("epsilon").tolist(), table.column("value").tolist(), strict=True)
         draw_curves(run.plot, points, ["optimal"], utility)
     if run.as_json:
-        echo_json(table.to_dict())
+        print_json(table.to_dict())
     else:
         _print_sweep(table)
     unsolved = any(row.status in ("failed", "stopped", "violated") for row in table.rows)
@@ -351,21 +358,21 @@ def read_grid(text: str) -> list[float]:
     return [float(epsilon) for epsilon in np.linspace(start, stop, count)]
 
 
-def _asked(
-    asked: Asked, utility_name: str | None, minimise: bool, grid: Sequence[float]
+def _check_sweep_options(
+    asked: PrivacyOptions, utility_name: str | None, minimise: bool, grid: Sequence[float]
 ) -> tuple[partial[Program[Any]], str]:
     if utility_name is None:
         raise InputError("give the utility by --utility, or a problem file with everything in it")
-    prior = asked.prior()
-    given = asked.given(prior)
+    prior = asked.read_prior()
+    given = asked.read_fields(prior)
     for epsilon in grid:  # complains of one that cannot be, and of options that do not belong together
-        asked.requirement(epsilon, prior, given)
+        asked.build_requirement(epsilon, prior, given)
     utility, outputs = read_utility(utility_name, minimise, prior)
     kept = utility_name if outputs is None else utility  # named ones hold functions that do not pickle
     return partial(design_at, asked, prior, kept, outputs, given), Path(utility_name).stem
 
 
-def builder_of(name: str) -> tuple[partial[Program[Any]], str]:
+def find_builder(name: str) -> tuple[partial[Program[Any]], str]:
     """Return the design of a problem file, or of one of the library, at any level; and its name."""
     from pmlopt.library import find
 
@@ -374,9 +381,9 @@ def builder_of(name: str) -> tuple[partial[Program[Any]], str]:
 
 
 @contextmanager
-def _bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def _show_progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     """Yield a function that shows how many points are done, on a terminal; None elsewhere."""
-    if (console := terminal(quiet)) is None:
+    if (console := open_console(quiet)) is None:
         yield None
         return
     from rich.progress import Progress
@@ -390,11 +397,11 @@ def _print_sweep(table: Sweep) -> None:
     head = ["epsilon", "status", "value", "gap", "leaks [nats]", "solver", "warm", "seconds"]
     print_table(head, [
         (
-            number(row.point["epsilon"]), row.status, number(row.value),
-            "" if row.gap is None else f"{row.gap:.1e}", number(row.level), row.solver or "",
+            format_number(row.point["epsilon"]), row.status, format_number(row.value),
+            "" if row.gap is None else f"{row.gap:.1e}", format_number(row.level), row.solver or "",
             "yes" if row.warm_started else "", "" if row.seconds is None else f"{row.seconds:.3f}",
         )
         for row in table.rows
     ])  # fmt: skip
     for row in table.failed:
-        say(f"epsilon = {number(row.point['epsilon'])}: {row.error}")
+        print_line(f"epsilon = {format_number(row.point['epsilon'])}: {row.error}")

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import numpy as np
 
-from pmlopt.cli.options import Opt
-from pmlopt.cli.printing import say
+from pmlopt.cli.options import OptionNote
+from pmlopt.cli.printing import print_line
 from pmlopt.core import files
-from pmlopt.core.arrays import Label, Positions, labels_from_text, same_set
-from pmlopt.core.guesses import hint
+from pmlopt.core.arrays import DefaultLabels, Label, have_same_label_set, parse_labels
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.matrices.text_tables import labelled_matrix
+from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 
@@ -26,20 +26,21 @@ if TYPE_CHECKING:
     from pmlopt.model.utility import EstimationError, LinearUtility, SubConvex
     from pmlopt.programs.linear.certificate import AffineConstraint
 
-Minimise: TypeAlias = Annotated[bool, Opt("The matrix of --utility holds losses.")]
+Minimise: TypeAlias = Annotated[bool, OptionNote("The matrix of --utility holds losses.")]
 Outputs: TypeAlias = Annotated[
-    str | None, Opt("The outputs: their number, or their labels with commas between.")
+    str | None, OptionNote("The outputs: their number, or their labels with commas between.")
 ]
 LinearName: TypeAlias = Annotated[
-    str, Opt("hamming, absolute, squared, or a matrix of gains in a file, such as gains.csv.", "--utility")
+    str,
+    OptionNote("hamming, absolute, squared, or a matrix of gains in a file, such as gains.csv.", "--utility"),
 ]
-UtilityName: TypeAlias = Annotated[str, Opt(
+UtilityName: TypeAlias = Annotated[str, OptionNote(
     "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
     "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
     "mean, marginals); or a CSV matrix of gains.", "--utility"
 )]  # fmt: skip
 
-MOST_OUTPUTS = 100_000
+MAX_OUTPUTS = 100_000
 """The largest number of outputs that a command takes; a mechanism with two letters then has 1.6 MB."""
 
 
@@ -57,30 +58,30 @@ def read_prior(path: Path) -> Prior:
         raise PriorError(f"{path}: {error}") from None
 
 
-def prior_in(path: Path) -> Prior | None:
+def read_saved_prior(path: Path) -> Prior | None:
     """Return the prior that a saved result has in its file; None where it is another file, or has none."""
-    from pmlopt.verification.verifying import read_any, saved_prior
+    from pmlopt.verification.verify_saved import read_any_mechanism, read_saved_prior
 
     if path.suffix.lower() not in (".json", ".npz"):
         return None
-    mechanism, metadata = read_any(path)
-    return saved_prior(mechanism, metadata, str(path)) if "certificate" in metadata else None
+    mechanism, metadata = read_any_mechanism(path)
+    return read_saved_prior(mechanism, metadata, str(path)) if "certificate" in metadata else None
 
 
-def constraints_in(path: Path) -> tuple[AffineConstraint, ...]:
+def read_saved_constraints(path: Path) -> tuple[AffineConstraint, ...]:
     """Return the rows of the constraints that a saved design keeps; none where the file holds no such
     design.
     """
     from pmlopt.programs.linear.certificate import LinearCertificate
-    from pmlopt.verification.verifying import read_any, told_of
+    from pmlopt.verification.verify_saved import read_any_mechanism, record_of
 
     if path.suffix.lower() not in (".json", ".npz"):
         return ()
-    mechanism, metadata = read_any(path)
+    mechanism, metadata = read_any_mechanism(path)
     if "certificate" not in metadata:
         return ()
-    certificate = told_of(mechanism, metadata, path).certificate
-    return (certificate.rows_added or ()) if isinstance(certificate, LinearCertificate) else ()
+    certificate = record_of(mechanism, metadata, path).certificate
+    return (certificate.added_rows or ()) if isinstance(certificate, LinearCertificate) else ()
 
 
 def read_counts(path: Path) -> Prior:
@@ -93,11 +94,13 @@ def read_counts(path: Path) -> Prior:
     return prior
 
 
-def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
+def align_prior(prior: Prior, mechanism: Mechanism) -> Prior:
     """Return the prior in the order of the mechanism's rows, where both have the same letters by their
     labels.
     """
-    named = not isinstance(mechanism.inputs, Positions) and same_set(prior.labels, mechanism.inputs)
+    named = not isinstance(mechanism.inputs, DefaultLabels) and have_same_label_set(
+        prior.labels, mechanism.inputs
+    )
     return prior.reordered(mechanism.inputs) if named else prior
 
 
@@ -113,7 +116,7 @@ def read_utility(
             already = "maximised" if utility.maximised else "minimised already"
             raise InputError(f"--minimise belongs to a matrix: {name} is {already}")
         return utility, None
-    rows, columns = _rows_of(name, prior)
+    rows, columns = _read_rows(name, prior)
     return (ExpectedLoss if minimise else ExpectedGain)(rows), columns
 
 
@@ -127,8 +130,8 @@ def read_distance(name: str, prior: Prior) -> Any:
     if not _is_matrix_file(name):
         known = ", ".join(DISTANCES)
         raise InputError(f"the distance {name!r} is not known: use {known}, or a matrix such as d.csv")
-    found = table(Path(name), "the distances", InputError).along(0, prior.labels, InputError)
-    return found.along(1, prior.labels, InputError).values
+    found = table(Path(name), "the distances", InputError).reorder_axis(0, prior.labels, InputError)
+    return found.reorder_axis(1, prior.labels, InputError).values
 
 
 def _is_matrix_file(name: str) -> bool:
@@ -139,7 +142,7 @@ def _is_matrix_file(name: str) -> bool:
 
 def read_gains(path: Path, prior: Prior) -> Any:
     """Read the (W, N) gains of a CSV file with a row for each letter and a column for each guess."""
-    rows = _rows_of(str(path), prior)[0]
+    rows = _read_rows(str(path), prior)[0]
     return rows.T
 
 
@@ -161,16 +164,18 @@ def read_known(text: str, _: Prior | None = None) -> Any:
     return tuple(map(int, parts))
 
 
-def _rows_of(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
+def _read_rows(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
     """Return the rows of a CSV matrix in the order of the prior's letters, and the labels of its columns."""
     from pmlopt.data.tables.labelled import table
     from pmlopt.errors import UtilityError
 
-    found = table(Path(name), "the matrix", UtilityError).along(0, prior.labels, UtilityError)
-    return found.values, found.axes[1] or Positions(len(found.values[0]))
+    found = table(Path(name), "the matrix", UtilityError).reorder_axis(0, prior.labels, UtilityError)
+    return found.values, found.axes[1] or DefaultLabels(len(found.values[0]))
 
 
-def read_linear(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:
+def read_linear_utility(
+    name: str, minimise: bool, prior: Prior
+) -> tuple[LinearUtility, Sequence[Any] | None]:
     """Read the utility of that name, or of a CSV matrix, where a gain or a loss for each pair is needed."""
     from pmlopt.model.utility import LinearUtility
 
@@ -191,7 +196,7 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
         letters: labels of the prior.
 
     Raises:
-        InputError: a label is empty or no text in UTF-8, or the number is none of 1 to `MOST_OUTPUTS`.
+        InputError: a label is empty or no text in UTF-8, or the number is none of 1 to `MAX_OUTPUTS`.
 
     Examples:
         >>> read_outputs("3"), read_outputs("1,2,unknown", (1, 2)), read_outputs("1,2,3", ("1", "2"))
@@ -203,24 +208,24 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise InputError(f"--outputs {text!r}: is not text in UTF-8")
     if len(parts) == 1 and files.is_number(parts[0]):
-        count = labels_from_text(parts)[0]
-        if not isinstance(count, int) or not 1 <= count <= MOST_OUTPUTS:
+        count = parse_labels(parts)[0]
+        if not isinstance(count, int) or not 1 <= count <= MAX_OUTPUTS:
             raise InputError(
-                f"--outputs {text!r}: give a number of outputs of at least 1 and at most {MOST_OUTPUTS}, or "
+                f"--outputs {text!r}: give a number of outputs of at least 1 and at most {MAX_OUTPUTS}, or "
                 "two labels or more; from Python, design(..., outputs=...) takes any number"
             )
         return count
     known = {str(letter): letter for letter in letters}
-    return tuple(known[part] if part in known else labels_from_text([part])[0] for part in parts)
+    return tuple(known[part] if part in known else parse_labels([part])[0] for part in parts)
 
 
 def known_name(given: str, kinds: Mapping[str, type]) -> str:
     """Return the name of a kind that is given in any case, with underscores, or by its class.
 
     Examples:
-        >>> from pmlopt.core.records import kinds_of
+        >>> from pmlopt.core.records import find_tagged_classes
         >>> from pmlopt.model.privacy import Requirement
-        >>> kinds = kinds_of(Requirement)
+        >>> kinds = find_tagged_classes(Requirement)
         >>> [known_name(name, kinds) for name in ("PML", "approximate_pml", "MetricPrivacy", "other")]
         ['pml', 'approximate-pml', 'metric', 'other']
     """
@@ -240,15 +245,17 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     Raises:
         InputError: there is no such constraint, or it needs another value.
     """
-    from pmlopt.core.records import fields_of, kinds_of
+    from pmlopt.core.records import find_tagged_classes, get_fields
     from pmlopt.model.constraints import CategoryRetention, Constraint, OutcomeLeakage, Strata
 
     given, _, value = text.partition("=")
-    kinds = kinds_of(Constraint)
+    kinds = find_tagged_classes(Constraint)
     name = known_name(given, kinds)
     if name not in kinds:
-        raise InputError(f"--constraint {text!r}: {hint(name, kinds, 'known are ' + ', '.join(kinds))}")
-    needed = [one.name for one in fields_of(kinds[name]) if one.required]
+        raise InputError(
+            f"--constraint {text!r}: {did_you_mean(name, kinds, 'known are ' + ', '.join(kinds))}"
+        )
+    needed = [one.name for one in get_fields(kinds[name]) if one.required]
     if not needed or not value:
         if needed or value:
             raise InputError(
@@ -256,14 +263,14 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
             )
         return cast("Constraint", kinds[name]())
     if Path(value).suffix.lower() != ".csv":
-        return cast("Constraint", kinds[name](files.number_of(value, f"--constraint {name}")))
+        return cast("Constraint", kinds[name](files.parse_number(value, f"--constraint {name}")))
     known = {str(label): label for label in labels}
     rows = files.read_rows(Path(value))[1:]
     if any(len(row) != 2 for row in rows):
         raise FileFormatError(f"{value}: a row has not two cells: it has a header and two columns of labels")
     if kinds[name] in (OutcomeLeakage, CategoryRetention):
         return cast("Constraint", kinds[name](
-            [(known.get(label, label), files.number_of(number, value)) for label, number in rows]
+            [(known.get(label, label), files.parse_number(number, value)) for label, number in rows]
         ))  # fmt: skip
     pairs = [(known.get(one, one), known.get(other, other)) for one, other in rows]
     return cast("Constraint", kinds[name](dict(pairs) if kinds[name] is Strata else pairs))
@@ -280,7 +287,7 @@ def read_numbers(text: str, option: str) -> list[float]:
 _TEXT, _OWN = (".csv", ".tsv"), (".json", ".npz")
 """Endings of tables of text, and of the formats that pmlopt alone writes."""
 
-LARGEST_CORRECTION = 0.01
+MAX_ROW_SUM_CORRECTION = 0.01
 """How far a row's sum may be from one to be rounding: two digits, and a hundred outputs of five."""
 
 
@@ -292,12 +299,12 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     Args:
         path: with one of the endings of `pmlopt.core.files.ENDINGS`.
         bare: whether a CSV or TSV has no header and no first column of labels.
-        rounded: whether rows are divided by their sums, which may be off one by `LARGEST_CORRECTION`.
+        rounded: whether rows are divided by their sums, which may be off one by `MAX_ROW_SUM_CORRECTION`.
 
     Raises:
         FileFormatError: the file holds no mechanism; the message names the option that may help.
     """
-    ending = files.ending_of(path)
+    ending = files.file_format(path)
     if bare and ending not in _TEXT:
         raise FileFormatError(f"{path}: --no-header belongs to CSV and TSV files")
     if ending in _OWN:
@@ -308,10 +315,12 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     matrix = np.asarray(stored.matrix, dtype=float)
     sums = matrix.sum(axis=1)
     off = float(np.abs(sums - 1).max())
-    if rounded and 0 < off <= LARGEST_CORRECTION:
-        say(f"The rows of {path.name} sum to one up to {off:.1g}: each is divided by its sum.", err=True)
+    if rounded and 0 < off <= MAX_ROW_SUM_CORRECTION:
+        print_line(
+            f"The rows of {path.name} sum to one up to {off:.1g}: each is divided by its sum.", err=True
+        )
         matrix = matrix / sums[:, None]
-    elif 1e-9 < off <= LARGEST_CORRECTION:
+    elif 1e-9 < off <= MAX_ROW_SUM_CORRECTION:
         raise FileFormatError(
             f"{path}: a row sums to {sums[np.abs(sums - 1).argmax()]:.9g}: if rounding explains it, "
             "--normalise divides each row by its sum"
@@ -330,10 +339,10 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
     rows = [row for row in files.read_rows(path, content, delimiter, least=1 if bare else 2) if any(row)]
     if bare:
         cells = [
-            [files.number_of(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]
+            [files.parse_number(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]
             for number, row in enumerate(rows, 1)
         ]
-        return MatrixFile(np.array(cells), Positions(len(cells)), Positions(len(cells[0])))
+        return MatrixFile(np.array(cells), DefaultLabels(len(cells)), DefaultLabels(len(cells[0])))
     if len(rows[0]) > 1 and all(files.is_number(cell) and "." in cell for cell in rows[0]):
         raise FileFormatError(
             f"{path}: its first row {rows[0][:4]} looks like probabilities: without a header, say --no-header"

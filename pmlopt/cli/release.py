@@ -11,79 +11,84 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import numpy as np
 
-from pmlopt.cli.asked import (
-    Asked,
-    DataOptions,
-    KeepOrder,
-    MissingCells,
-    Seed,
-    Who,
-    Workers,
-    warn_of_order,
-    warn_of_seed,
-)
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
     TARGET,
-    Arg,
+    ArgumentNote,
     Json,
-    Opt,
-    check_apart,
-    command,
+    OptionNote,
+    add_command,
+    check_targets_not_inputs,
     imports,
     main,
     note_spent,
 )
-from pmlopt.cli.printing import echo_json, nats, print_table, say, status
-from pmlopt.cli.queries import UNASKED, builder_of, read_grid
+from pmlopt.cli.printing import format_nats, print_json, print_line, print_table, show_status
+from pmlopt.cli.privacy_options import (
+    DataOptions,
+    KeepOrder,
+    MissingCells,
+    PrivacyOptions,
+    Seed,
+    Who,
+    WorkerOptions,
+    warn_of_order,
+    warn_of_seed,
+)
+from pmlopt.cli.queries import UNASKED, find_builder, read_grid
 from pmlopt.cli.reading import Minimise, read_utility
 from pmlopt.core import files
-from pmlopt.core.arrays import said
+from pmlopt.core.arrays import join_words
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.data.secret import Secret
-    from pmlopt.publishing import Plan, ReleaseDraft
+    from pmlopt.publishing import ReleaseDraft, ReleasePlan
     from pmlopt.publishing.exploring import Exploration
     from pmlopt.publishing.folder import ReleaseFile
 
 
 @dataclass(frozen=True)
-class OneRelease:
+class SingleReleaseOptions:
     """The options where there is no plan: one column, or a tuple of several, and all others."""
 
     columns: Annotated[
-        tuple[str, ...], Opt("Without a plan: the column; several are released as one tuple.", "--column")
+        tuple[str, ...],
+        OptionNote("Without a plan: the column; several are released as one tuple.", "--column"),
     ] = ()
-    epsilon: Annotated[float | None, Opt("With --column: the PML bound in nats.")] = None
-    delta: Annotated[float | None, Opt(
+    epsilon: Annotated[float | None, OptionNote("With --column: the PML bound in nats.")] = None
+    delta: Annotated[float | None, OptionNote(
         "With --epsilon: the data are a sample; the bound holds for its population but with this probability."
     )] = None  # fmt: skip
-    utility: Annotated[str | None, Opt("With --column: what stays useful: hamming, absolute, ...")] = None
+    utility: Annotated[str | None, OptionNote("With --column: what stays useful: hamming, absolute, ...")] = (
+        None
+    )
     mechanism_file: Annotated[
-        Path | None, Opt("With --column: a mechanism, in place of a design.", "--mechanism")
+        Path | None, OptionNote("With --column: a mechanism, in place of a design.", "--mechanism")
     ] = None
-    keep: Annotated[tuple[str, ...], Opt("A column that stays, in clear. Give it once for each.")] = ()
-    drop: Annotated[tuple[str, ...], Opt("A column that is not released. Give it once for each.")] = ()
-    drop_all: Annotated[bool, Opt("No other column is released.")] = False
+    keep: Annotated[tuple[str, ...], OptionNote("A column that stays, in clear. Give it once for each.")] = ()
+    drop: Annotated[tuple[str, ...], OptionNote("A column that is not released. Give it once for each.")] = ()
+    drop_all: Annotated[bool, OptionNote("No other column is released.")] = False
     total: Annotated[
         float | None,
-        Opt("The largest level of all that leaves, in clear too, in nats: above it nothing is written."),
+        OptionNote(
+            "The largest level of all that leaves, in clear too, in nats: above it nothing is written."
+        ),
     ] = None
 
-    ledger_file: Annotated[Path | None, Opt(
+    ledger_file: Annotated[Path | None, OptionNote(
         "A ledger that must allow the release, and records it when it is published.", "--ledger"
     )] = None  # fmt: skip
     who: Who = None
-    within_ledger: Annotated[bool, Opt(
+    within_ledger: Annotated[bool, OptionNote(
         "With --ledger: design within what it leaves to each of the people, with or without --epsilon."
     )] = False  # fmt: skip
 
-    def plan(self, data: Path, form: DataOptions) -> Plan:
+    def build_plan(self, data: Path, form: DataOptions) -> ReleasePlan:
         """Build the plan of one release; of all columns of the data where all others are dropped."""
-        from pmlopt.publishing import Plan
+        from pmlopt.publishing import ReleasePlan
 
         if not self.columns:
             raise InputError("give --column NAME for one release, or --plan FILE for several")
@@ -99,27 +104,31 @@ class OneRelease:
         if self.drop_all:
             if self.drop:
                 raise InputError("--drop and --drop-all both say which columns go: give one")
-            with form.open(data) as rows:
+            with form.open_table(data) as rows:
                 dropped = tuple(name for name in rows.names if name not in (*self.columns, *self.keep))
-        return Plan(named, self.keep, dropped, self.total, ledger=ledger, who=self.who)
+        return ReleasePlan(named, self.keep, dropped, self.total, ledger=ledger, who=self.who)
 
 
-@command(main, "release", extra=(imports,), spends=True)
+@add_command(main, "release", extra=(imports,), spends=True)
 def release_command(
-    data: Annotated[Path, Arg("DATA")],
-    one: OneRelease,
+    data: Annotated[Path, ArgumentNote("DATA")],
+    one: SingleReleaseOptions,
     form: DataOptions,
-    workers: Workers,
+    workers: WorkerOptions,
     plan_file: Annotated[
-        Path | None, Opt("A plan file (TOML): how each column is released.", "--plan")
+        Path | None, OptionNote("A plan file (TOML): how each column is released.", "--plan")
     ] = None,
-    output: Annotated[Path | None, Opt("The folder to make.", "-o/--output")] = None,
-    issuer: Annotated[str | None, Opt("Who answers for the release, named in the report to sign.")] = None,
+    output: Annotated[Path | None, OptionNote("The folder to make.", "-o/--output")] = None,
+    issuer: Annotated[
+        str | None, OptionNote("Who answers for the release, named in the report to sign.")
+    ] = None,
     exact_counts: Annotated[
         bool,
-        Opt("Publish the exact number of people with each value; else counts are rounded to tens or more."),
+        OptionNote(
+            "Publish the exact number of people with each value; else counts are rounded to tens or more."
+        ),
     ] = False,
-    dry_run: Annotated[bool, Opt("Say what the release would tell, and write nothing.")] = False,
+    dry_run: Annotated[bool, OptionNote("Say what the release would tell, and write nothing.")] = False,
     seed: Seed = None,
     missing: MissingCells = "refuse",
     keep_order: KeepOrder = False,
@@ -134,87 +143,91 @@ def release_command(
     certificates, a report to sign, and release.json, with counts of people rounded unless --exact-counts is
     given. Exits with 1, and writes nothing, when --total would be exceeded.
     """
-    from pmlopt.core.records import plain
+    from pmlopt.core.records import to_plain
     from pmlopt.publishing import read_plan, release, write_release
     from pmlopt.publishing.fitting import find_largest_epsilon
     from pmlopt.publishing.releasing import DataDigests
 
     _check_target(data, output, dry_run)
     if plan_file is None:
-        plan = one.plan(data, form)
-    elif one != OneRelease():
+        plan = one.build_plan(data, form)
+    elif one != SingleReleaseOptions():
         raise InputError("--plan says all of it: leave out --column, --keep, --drop, --total and the like")
     else:
         plan = read_plan(plan_file)
     plan = plan.with_options(issuer=issuer, exact_counts=exact_counts or None, keep_order=keep_order or None)
     ledger = None if plan.ledger is None else plan.folder / plan.ledger
-    if output is not None and _was_interrupted(ledger, output):
+    if output is not None and _finish_interrupted(ledger, output):
         return
     warn_of_seed(seed)
     warn_of_order(plan.keep_order)
     law = None if plan.law is None else plan.folder / plan.law
-    with status("designing", as_json):
-        digests = DataDigests.of(data, law)
-        mechanisms = plan.mechanisms(data, missing, form.form)
+    with show_status("designing", as_json):
+        digests = DataDigests.compute(data, law)
+        mechanisms = plan.make_mechanisms(data, missing, form.csv_format)
         draft = release(
             data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
             law=law, ledger=ledger, who=plan.who, issuer=plan.issuer, exact_counts=plan.exact_counts,
-            drop_missing=missing == "drop", keep_order=plan.keep_order, form=form.form,
+            drop_missing=missing == "drop", keep_order=plan.keep_order, form=form.csv_format,
         )  # fmt: skip
         if replace(draft.digests, rows="") != digests:
             raise InputError("the data were changed since the mechanisms were designed for them: start again")
     told = draft.planned
     if told.step == 1:
-        say("warning: the exact number of people with each value is published (exact counts)", err=True)
+        print_line(
+            "warning: the exact number of people with each value is published (exact counts)", err=True
+        )
     if not as_json:
-        _print(told, draft)
-    elif output is None or told.exceeds:
-        echo_json(plain(told))
+        _print_release(told, draft)
+    elif output is None or told.exceeds_total:
+        print_json(to_plain(told))
     _check_total(told)
     _check_ledger(draft, as_json, lambda: find_largest_epsilon(plan, draft, missing))
     if output is None:
         return
-    with workers.executor() as executor:
+    with workers.open_executor() as executor:
         described = write_release(draft, output, seed, executor)
     note_spent(f"{output} is published" + ("" if ledger is None else f", and recorded in {ledger}"))
     if as_json:
-        echo_json(plain(described))
+        print_json(to_plain(described))
         return
-    say(f"{described.rows:,} rows written to {output / described.data}.")
-    say(f"The report is {output / 'report.html'}; whoever receives the folder runs: pmlopt check {output}")
+    print_line(f"{described.rows:,} rows written to {output / described.data}.")
+    print_line(
+        f"The report is {output / 'report.html'}; whoever receives the folder runs: pmlopt check {output}"
+    )
 
 
 def _check_total(planned: ReleaseFile) -> None:
     """Exit where the levels of a release add up to more than its total."""
-    if not planned.exceeds:
+    if not planned.exceeds_total:
         return
-    say(
-        f"The total would be exceeded: the release {planned.beyond}, and {planned.total:.6g} nats are "
+    print_line(
+        f"The total would be exceeded: the release {planned.comparison_text}, and {planned.total:.6g} nats are "
         "allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
         err=True,
     )
     sys.exit(CLAIM_FAILS)
 
 
-def _was_interrupted(ledger: Path | None, output: Path) -> bool:
+def _finish_interrupted(ledger: Path | None, output: Path) -> bool:
     """Publish what a ledger holds of interrupted releases, and return whether this very one was among them.
 
     What dead processes left of the output goes, and an output that is there is refused.
     """
-    from pmlopt.cli.ledger import say_finished
-    from pmlopt.core.drafts import NO_OWNER
+    from pmlopt.cli.ledger import print_finished
+    from pmlopt.core.drafts import EMPTY_OWNER_KEY
     from pmlopt.releases import Ledger
     from pmlopt.releases.drafts import check_vacant, resolve_folder_of
-    from pmlopt.releases.publications import key_of_file
+    from pmlopt.releases.publications import compute_file_key
 
     target = resolve_folder_of(output)
-    with files.alone(target):
+    with files.exclusive_lock(target):
         if ledger is not None:
             with Ledger.open(ledger, target.parent) as book:
-                say_finished(book)
+                print_finished(book)
             if str(target) in book.finished:
                 return True
-        check_vacant(target, NO_OWNER if ledger is None else key_of_file(ledger))
+        check_vacant(target, EMPTY_OWNER_KEY if ledger is None else compute_file_key(ledger))
     return False
 
 
@@ -226,18 +239,20 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float |
         as_json: whether JSON is printed.
         find: finds the largest epsilon that fits, where one was given.
     """
-    if (found := draft.by_ledger()) is None:
+    if (found := draft.check_ledger()) is None:
         return
     book, allowed, level = found
-    total = "no total" if book.total is None else f"a total of {nats(book.total)}"
-    say(f"By the ledger, with {total}, the leakage on a person may come to {nats(level)}.", err=as_json)
+    total = "no total" if book.total is None else f"a total of {format_nats(book.total)}"
+    print_line(
+        f"By the ledger, with {total}, the leakage on a person may come to {format_nats(level)}.", err=as_json
+    )
     if not allowed:
-        say("The total of the ledger might be exceeded. Nothing is written.", err=True)
-        with status("looking for the largest epsilon that fits", as_json):
+        print_line("The total of the ledger might be exceeded. Nothing is written.", err=True)
+        with show_status("looking for the largest epsilon that fits", as_json):
             fits = find()
         if fits is not None:
-            say(f"The largest epsilon that fits is {fits:g}: give --epsilon {fits:g}.", err=True)
-        say(
+            print_line(f"The largest epsilon that fits is {fits:g}: give --epsilon {fits:g}.", err=True)
+        print_line(
             "Or design within what the ledger leaves to each person: --within-ledger in place of --epsilon. "
             "Levels of local differential privacy add up: releases with privacy ldp (in a plan, or pmlopt "
             "design) whose levels have at most the total as their sum always fit.",
@@ -248,30 +263,30 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float |
 
 def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
     """Raise for what cannot be read or written."""
-    from pmlopt.core.files import is_standard
+    from pmlopt.core.files import is_standard_stream
 
     if (output is None) != dry_run:
         raise InputError("give -o FOLDER to write to, or --dry-run to write nothing: one of them")
-    if is_standard(data):
+    if is_standard_stream(data):
         raise InputError("the data are read more than once: give a file, not standard input")
     if output is not None:
-        check_apart([output], [data])
+        check_targets_not_inputs([output], [data])
 
 
-def _print(told: ReleaseFile, draft: ReleaseDraft) -> None:
-    from pmlopt.publishing.page import sections
+def _print_release(told: ReleaseFile, draft: ReleaseDraft) -> None:
+    from pmlopt.publishing.page import build_sections
 
-    for one in sections(told, draft.made):
+    for one in build_sections(told, draft.made):
         if one.title:
-            say(one.title)
+            print_line(one.title)
         for line in one.lines:
-            say(f"  {'warning: ' if one.kind == 'warning' else ''}{line}")
+            print_line(f"  {'warning: ' if one.kind == 'warning' else ''}{line}")
         if one.rows:
             print_table(one.head, one.rows)
 
 
-@command(main, "check")
-def check_command(folder: Annotated[Path, Arg("FOLDER")], as_json: Json = False) -> None:
+@add_command(main, "check")
+def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json = False) -> None:
     """Check a release from its FOLDER alone.
 
     Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
@@ -283,22 +298,22 @@ def check_command(folder: Annotated[Path, Arg("FOLDER")], as_json: Json = False)
 
     verdict = check(folder)
     if as_json:
-        echo_json(verdict.to_dict())
+        print_json(verdict.to_dict())
     else:
-        say(f"{folder}: {verdict.statement}")
+        print_line(f"{folder}: {verdict.statement}")
         print_table(
             ["claim", "verdict", "found"], [(one.name, one.verdict, one.detail) for one in verdict.parts]
         )
         undecided = [one.name for one in verdict.parts if one.holds is None]
-        partly = f"What can be checked from the folder holds; {said(undecided, 9)} cannot be checked from it."
-        say({True: "All of it holds.", False: "It FAILS.", None: partly}[verdict.holds])
+        partly = f"What can be checked from the folder holds; {join_words(undecided, 9)} cannot be checked from it."
+        print_line({True: "All of it holds.", False: "It FAILS.", None: partly}[verdict.holds])
         for line in explain_undecided(verdict):
-            say(line)
+            print_line(line)
     sys.exit({True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}[verdict.holds])
 
 
-@command(main, "example")
-def example_command(target: Annotated[Path, Arg("FILE")]) -> None:
+@add_command(main, "example")
+def example_command(target: Annotated[Path, ArgumentNote("FILE")]) -> None:
     """Write made-up people to FILE to try things on.
 
     45,000 rows of CSV: an id, a level of education from 1 to 16 and a sex each, drawn from published counts
@@ -309,36 +324,38 @@ def example_command(target: Annotated[Path, Arg("FILE")]) -> None:
     if target.exists() or target.suffix.lower() != ".csv":
         raise InputError(f"{target}: is there already, or ends otherwise: name a new file that ends in .csv")
     write_example(target)
-    say(f"{target}: 45,000 made-up people, drawn from counts of the Adult data (education by sex).")
+    print_line(f"{target}: 45,000 made-up people, drawn from counts of the Adult data (education by sex).")
 
 
 PRIOR = {"prior_file", "counts_file", "columns", "missing", "delimiter", "encoding"}
 """The options of the prior, which every requirement that is compared shares."""
 
-_Page: TypeAlias = Annotated[Path, Opt("The page to write (.html).", "-o/--output", TARGET)]
-_UtilityName: TypeAlias = Annotated[str | None, Opt("As of pmlopt design.", "--utility")]
-_Epsilons: TypeAlias = Annotated[str | None, Opt(
+_Page: TypeAlias = Annotated[Path, OptionNote("The page to write (.html).", "-o/--output", TARGET)]
+_UtilityName: TypeAlias = Annotated[str | None, OptionNote("As of pmlopt design.", "--utility")]
+_Epsilons: TypeAlias = Annotated[str | None, OptionNote(
     "The levels in nats: with commas between, or START:STOP:COUNT; left out, 40 up to 3 nats at most.",
     "--epsilon"
 )]  # fmt: skip
-_Beside: TypeAlias = Annotated[str | None, Opt(
+_Beside: TypeAlias = Annotated[str | None, OptionNote(
     "What a design is compared with, with commas between: ldp, response (randomized response), nothing (what "
     "releasing nothing is worth); left out, all of them; none for none."
 )]  # fmt: skip
 _Total: TypeAlias = Annotated[
-    float | None, Opt("With --about: release both columns of it, and split this level over them, in nats.")
+    float | None,
+    OptionNote("With --about: release both columns of it, and split this level over them, in nats."),
 ]
-_Person: TypeAlias = Annotated[str | None, Opt("Whose, where FILE has streams.")]
+_Person: TypeAlias = Annotated[str | None, OptionNote("Whose, where FILE has streams.")]
 _HalfWidth: TypeAlias = Annotated[
-    float | None, Opt("Of the intervals of estimated frequencies for which people are counted; else 0.01.")
+    float | None,
+    OptionNote("Of the intervals of estimated frequencies for which people are counted; else 0.01."),
 ]
 
 
-@command(main, "explore", extra=(imports,))
+@add_command(main, "explore", extra=(imports,))
 def explore_command(
-    asked: Asked,
+    asked: PrivacyOptions,
     output: _Page,
-    saved: Annotated[str | None, Arg("[FILE]")] = None,
+    saved: Annotated[str | None, ArgumentNote("[FILE]")] = None,
     utility_name: _UtilityName = None,
     minimise: Minimise = False,
     epsilons: _Epsilons = None,
@@ -346,9 +363,10 @@ def explore_command(
     total: _Total = None,
     person: _Person = None,
     half_width: _HalfWidth = None,
-    time_limit: Annotated[float | None, Opt("Seconds for each solver and point.")] = None,
+    time_limit: Annotated[float | None, OptionNote("Seconds for each solver and point.")] = None,
     exact_counts: Annotated[
-        bool, Opt("Show the exact counts of people of the prior; else they are rounded to tens or more.")
+        bool,
+        OptionNote("Show the exact counts of people of the prior; else they are rounded to tens or more."),
     ] = False,
 ) -> None:
     """Write a page to explore a trade-off.
@@ -359,35 +377,37 @@ def explore_command(
     is a ledger (.npz), streams (.json), or a problem file or id. Exits with 3 when a point could not be
     solved.
     """
-    files.ending_of(output, (".html",))
+    files.file_format(output, (".html",))
     options: dict[str, Any] = {} if half_width is None else {"half_width": half_width}
     options |= {} if time_limit is None else {"time_limit": time_limit}
-    with status("exploring", False):
+    with show_status("exploring", False):
         if saved is not None:
             others = (utility_name, beside, total)
             if asked != UNASKED or exact_counts or any(one is not None for one in others):
                 raise InputError(f"{saved} says what is explored: leave out the options of a prior")
-            found = _of_file(saved, person, epsilons, options)
+            found = _explore_file(saved, person, epsilons, options)
         elif person is not None:
             raise InputError("--person belongs to a FILE of streams")
         elif utility_name is None:
             raise InputError("give the utility by --utility, or a FILE to explore")
         elif total is not None:
             options["exact_counts"] = exact_counts
-            found = _of_columns(asked, (utility_name, minimise), total, epsilons, options)
+            found = _explore_columns(asked, (utility_name, minimise), total, epsilons, options)
         else:
             options["exact_counts"] = exact_counts
-            found = _of_prior(asked, (utility_name, minimise), epsilons, beside, options)
+            found = _explore_prior(asked, (utility_name, minimise), epsilons, beside, options)
         found.save(output)
     for line in found.warnings:
-        say(f"warning: {line}", err=True)
+        print_line(f"warning: {line}", err=True)
     for line in found.failures:
-        say(line, err=True)
-    say(f"Wrote {output}: {sum(len(curve.points) for curve in found.curves)} points.")
+        print_line(line, err=True)
+    print_line(f"Wrote {output}: {sum(len(curve.points) for curve in found.curves)} points.")
     sys.exit(NOT_SOLVED if found.failures else 0)
 
 
-def _of_file(saved: str, person: str | None, epsilons: str | None, options: dict[str, Any]) -> Exploration:
+def _explore_file(
+    saved: str, person: str | None, epsilons: str | None, options: dict[str, Any]
+) -> Exploration:
     """Explore a ledger, the stream of a person, or a problem at other levels."""
     from pmlopt.publishing.exploring import explore
     from pmlopt.releases import Ledger, Streams
@@ -403,12 +423,16 @@ def _of_file(saved: str, person: str | None, epsilons: str | None, options: dict
         return explore(Streams.load(saved).stream(person), title=f"{Path(saved).stem}: {person}")
     if epsilons is None:
         raise InputError("give the levels by --epsilon")
-    builder, name = builder_of(saved)
+    builder, name = find_builder(saved)
     return explore(builder, {"epsilon": read_grid(epsilons)}, across="epsilon [nats]", title=name, **options)
 
 
-def _of_columns(
-    asked: Asked, utility: tuple[str, bool], total: float, epsilons: str | None, options: dict[str, Any]
+def _explore_columns(
+    asked: PrivacyOptions,
+    utility: tuple[str, bool],
+    total: float,
+    epsilons: str | None,
+    options: dict[str, Any],
 ) -> Exploration:
     from pmlopt.publishing.exploring import explore
 
@@ -419,8 +443,8 @@ def _of_columns(
     return explore(secret, utility[0], total=total, title=asked.title, **options)
 
 
-def _of_prior(
-    asked: Asked,
+def _explore_prior(
+    asked: PrivacyOptions,
     asked_utility: tuple[str, bool],
     epsilons: str | None,
     beside: str | None,
@@ -437,23 +461,23 @@ def _of_prior(
             "--delta needs the exact counts of the sample, which the page does not have: leave it out, or "
             "give --exact-counts"
         )
-    known, secret = asked.prior(), asked.secret
+    known, secret = asked.read_prior(), asked.secret
     if secret is not None:
         secret = restate_secret(secret, exact)
     prior = restate_prior(known, exact) if secret is None else secret.prior
-    given = asked.given(prior, secret)
+    given = asked.read_fields(prior, secret)
     utility, outputs = read_utility(*asked_utility, prior)
     plain = asked.privacy_name in ("pml", "ldp") and all(value is None for value in given.values())
     names = BESIDE if beside is None else tuple(name for name in beside.split(",") if name != "none")
     found = explore(
         prior,
         utility if outputs is not None else asked_utility[0],
-        asked.kind if plain else lambda epsilon: asked.requirement(epsilon, prior, given),
+        asked.requirement_class if plain else lambda epsilon: asked.build_requirement(epsilon, prior, given),
         None if epsilons is None else read_grid(epsilons),
         beside=names if asked.secret is None or beside is not None else BESIDE[1:],
         outputs=outputs,
         title=f"{asked.title}: {Path(asked_utility[0]).stem}",
-        copied=_copied(asked, asked_utility, prior, secret),
+        copied=_make_command_line(asked, asked_utility, prior, secret),
         **options,
     )
     if known.samples is None or exact:
@@ -461,39 +485,45 @@ def _of_prior(
     return replace(found, about=(*found.about, ROUNDED_COUNTS))
 
 
-def _copied(asked: Asked, utility: tuple[str, bool], prior: Prior, secret: Secret | None) -> Any:
+def _make_command_line(
+    asked: PrivacyOptions, utility: tuple[str, bool], prior: Prior, secret: Secret | None
+) -> Any:
     """Return a function that writes a point as a command, by the options that were given here.
 
     A file of the person's own keeps its name where it has that law, and no count of it is rounded.
     """
     from pmlopt.model.privacy import LDP
-    from pmlopt.publishing.exploring.sources import copied_of, written_pairs, written_prior
+    from pmlopt.publishing.exploring.sources import make_copy_format, written_pairs, written_prior
 
     others = {one.name for one in fields(asked)} - PRIOR - {"about_file", "by"}
-    law, rest_of, before = typed(asked, PRIOR), typed(asked, {*others, "about_file", "by"}), ""
-    if not np.array_equal(prior.pmf, asked.prior().pmf):
+    law, rest_of, before = (
+        format_options(asked, PRIOR),
+        format_options(asked, {*others, "about_file", "by"}),
+        "",
+    )
+    if not np.array_equal(prior.pmf, asked.read_prior().pmf):
         law, before = ["--prior", "prior.csv"], written_prior(prior)
     if secret is not None and asked.secret is not None and secret is not asked.secret:
-        law, rest_of, before = ["--about", "pairs.csv"], typed(asked, others), written_pairs(secret)
+        law, rest_of, before = ["--about", "pairs.csv"], format_options(asked, others), written_pairs(secret)
 
-    def line(privacy: Any, level: float) -> str:
-        beside = privacy is LDP and asked.kind is not LDP
+    def write_line(privacy: Any, level: float) -> str:
+        beside = privacy is LDP and asked.requirement_class is not LDP
         if beside and secret is not None:
             return ""
         words = [*law, *(["--privacy", "ldp"] if beside else rest_of)]
         rest = ["--epsilon", repr(level), "--utility", utility[0], *(["--minimise"] if utility[1] else [])]
         return shlex.join(["pmlopt", "design", *words, *rest, "-o", "mechanism.json"])
 
-    found = replace(copied_of(prior, utility[0]), command=line, before=before)
+    found = replace(make_copy_format(prior, utility[0]), command=write_line, before=before)
     is_file = Path(utility[0]).suffix.lower() == ".csv"
     return replace(found, utility=f"...  # that of {utility[0]}") if is_file else found
 
 
-def typed(record: Any, names: set[str] | None = None) -> list[str]:
+def format_options(record: Any, names: set[str] | None = None) -> list[str]:
     """Return the options that were given, as they are typed; of some fields only, where names are given.
 
     Examples:
-        >>> typed(Asked(prior_file=Path("p.csv"), privacy_name="ldp"))
+        >>> format_options(PrivacyOptions(prior_file=Path("p.csv"), privacy_name="ldp"))
         ['--prior', 'p.csv', '--privacy', 'ldp']
     """
     hints = get_type_hints(type(record), include_extras=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from pmlopt.core.guesses import elsewhere
+from pmlopt.core.suggestions import suggest_module
 
 MEANT: Mapping[str, str] = {
     # what pmlopt calls otherwise
@@ -99,7 +99,7 @@ def did_you_mean(name: str, modules: Mapping[str, Any]) -> str:
         ': write pmlopt.leakage_level'
     """
     meant = MEANT.get(name)
-    found = elsewhere(name, modules)
+    found = suggest_module(name, modules)
     if meant is not None and not found.startswith(": it is"):
         return f": write {meant}"
     return found

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.frames import are_named, masked_position
+from pmlopt.core.frames import find_masked_entry, has_labels
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 
 FloatArray = NDArray[np.float64]
@@ -25,7 +25,7 @@ BoolArray = NDArray[np.bool_]
 Label = Hashable
 
 
-class Positions(tuple[int, ...]):
+class DefaultLabels(tuple[int, ...]):
     """A sequence of the numbers 0, 1, ..., N-1 that stand for letters without labels.
 
     They equal the tuple of the same numbers; only their class says that nobody named the letters, so that
@@ -33,13 +33,13 @@ class Positions(tuple[int, ...]):
     with the tuple: through constructors, copies and pickles, and not through slices.
 
     Examples:
-        >>> Positions(3), Positions(3) == (0, 1, 2), type(Positions(3)[:2])
+        >>> DefaultLabels(3), DefaultLabels(3) == (0, 1, 2), type(DefaultLabels(3)[:2])
         ((0, 1, 2), True, <class 'tuple'>)
     """
 
     __slots__ = ()
 
-    def __new__(cls, size: int) -> Positions:
+    def __new__(cls, size: int) -> DefaultLabels:
         """Make the numbers from 0 to `size` - 1."""
         return super().__new__(cls, range(size))
 
@@ -52,10 +52,10 @@ def name_outputs(inputs: tuple[Label, ...], outputs: tuple[Label, ...]) -> tuple
     """Return y0, y1, ... for outputs without labels of inputs with labels, else the outputs as they are.
 
     Examples:
-        >>> name_outputs((1, 2), Positions(2)), name_outputs((1, 2), (1, 2))
+        >>> name_outputs((1, 2), DefaultLabels(2)), name_outputs((1, 2), (1, 2))
         (('y0', 'y1'), (1, 2))
     """
-    if isinstance(outputs, Positions) and not isinstance(inputs, Positions):
+    if isinstance(outputs, DefaultLabels) and not isinstance(inputs, DefaultLabels):
         return tuple(f"y{place}" for place in outputs)
     return outputs
 
@@ -63,17 +63,17 @@ def name_outputs(inputs: tuple[Label, ...], outputs: tuple[Label, ...]) -> tuple
 _FEW = reprlib.Repr()
 _FEW.maxtuple, _FEW.maxstring, _FEW.maxother = 12, 80, 80
 
-SUM_TOLERANCE = 1e-9
+SUM_ATOL = 1e-9
 """How far a sum of probabilities may be from one: room for rounding, not for mistakes."""
 
 
-def float_array(values: Any, ndim: int, what: str, error: type[InputError]) -> FloatArray:
+def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError]) -> FloatArray:
     """Copy values into a read-only float array of `ndim` dimensions, not empty and all finite.
 
     Values that carry labels are refused: whoever knows what they are for puts them in its order, by
     `pmlopt.data.tables.labelled`.
     """
-    if are_named(values):
+    if has_labels(values):
         raise error(f"{what}: the numbers carry labels, and are taken by position: give an array, in order")
     check_unmasked(values, what, error)
     try:
@@ -88,27 +88,27 @@ def float_array(values: Any, ndim: int, what: str, error: type[InputError]) -> F
     finite = np.isfinite(array)
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise error(f"{what} has the entry {array[where]} at {position(where)}: give finite numbers")
+        raise error(f"{what} has the entry {array[where]} at {describe_position(where)}: give finite numbers")
     array.setflags(write=False)
     return array
 
 
 def check_unmasked(values: Any, what: str, error: type[InputError]) -> None:
     """Raise where an array has masked entries, which are missing."""
-    place = masked_position(values)
+    place = find_masked_entry(values)
     if place is not None:
-        where = position(place) if len(place) in (1, 2) else "one position"
+        where = describe_position(place) if len(place) in (1, 2) else "one position"
         raise error(
             f"{what}: the entry at {where} is masked, which is a missing value: leave it out, or give every "
             "value"
         )
 
 
-def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
+def common_integer_ratio(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
     """Write floats as integers over one denominator, without rounding: floats are dyadic rationals.
 
     Examples:
-        >>> common_integers([0.5, 0.75])
+        >>> common_integer_ratio([0.5, 0.75])
         ((2, 3), 4)
     """
     ratios = [float(value).as_integer_ratio() for value in values]
@@ -116,34 +116,34 @@ def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
     return tuple(above * (denominator // below) for above, below in ratios), denominator
 
 
-def whole_numbers(table: FloatArray) -> tuple[Any, int]:
+def integers_over_common_denominator(table: FloatArray) -> tuple[Any, int]:
     """Return a table of floats as integers in an object array of its shape, and their denominator.
 
     Examples:
-        >>> whole_numbers(np.array([[0.5, 0.75]]))
+        >>> integers_over_common_denominator(np.array([[0.5, 0.75]]))
         (array([[2, 3]], dtype=object), 4)
     """
-    numbers, denominator = common_integers(table.ravel())
+    numbers, denominator = common_integer_ratio(table.ravel())
     return np.array(numbers, dtype=object).reshape(table.shape), denominator
 
 
-def probability(delta: float) -> float:
+def check_probability(delta: float) -> float:
     """Check a failure probability delta in (0, 1), and return it as a float."""
-    return within(delta, "(0, 1)", "delta", PrivacyError)
+    return check_in_interval(delta, "(0, 1)", "delta", PrivacyError)
 
 
-def within(value: Any, ends: str, what: str, error: type[InputError], hint: str = "") -> float:
+def check_in_interval(value: Any, ends: str, what: str, error: type[InputError], hint: str = "") -> float:
     """Check that a value is a number in an interval, and return it as a float.
 
     Examples:
-        >>> within(2, "(0, 2]", "the radius", PrivacyError)
+        >>> check_in_interval(2, "(0, 2]", "the radius", PrivacyError)
         2.0
-        >>> within(0.6, "(0, 1/2]", "kappa", PrivacyError)
+        >>> check_in_interval(0.6, "(0, 1/2]", "kappa", PrivacyError)
         Traceback (most recent call last):
         ...
         pmlopt.errors.PrivacyError: kappa is 0.6: give one in (0, 1/2]
     """
-    number = real(value, what, error)
+    number = check_real(value, what, error)
     low, high = (float(Fraction(end)) for end in ends[1:-1].split(","))
     inside = low < number < high or (number == low and ends[0] == "[") or (number == high and ends[-1] == "]")
     if not inside:
@@ -151,19 +151,19 @@ def within(value: Any, ends: str, what: str, error: type[InputError], hint: str 
     return number
 
 
-def rounding_of(terms: int, size: float) -> float:
+def bound_sum_rounding(terms: int, size: float) -> float:
     """Bound the rounding error of a floating-point sum by the number and the sizes of its terms."""
     return 16 * (terms + 8) * float(np.finfo(float).eps) * size
 
 
-def position(index: Sequence[int]) -> str:
-    """Name the place of an entry in words, counted from 0: `position 3`, or `row 3, column 1` of a matrix."""
+def describe_position(index: Sequence[int]) -> str:
+    """Name the place of an entry in words, counted from 0: `describe_position 3`, or `row 3, column 1` of a matrix."""
     if len(index) == 1:
         return f"position {index[0]}"
     return f"row {index[0]}, column {index[1]}"
 
 
-def labels_of(
+def check_labels_of_size(
     labels: Iterable[Label] | None, size: int | None, what: str, error: type[InputError]
 ) -> tuple[Label, ...]:
     """Return distinct labels as a tuple of the given size, or `DefaultLabels` where none are given.
@@ -174,10 +174,10 @@ def labels_of(
         InputError: of the class `error`: there are more or fewer labels, one stands twice, or one cannot be a
             label: it has no hash, or is a NaN, which equals nothing.
     """
-    given = Positions(size or 0) if labels is None else _listed(labels, what, error)
+    given = DefaultLabels(size or 0) if labels is None else _to_label_tuple(labels, what, error)
     if size is not None and len(given) != size:
         raise error(f"{what}: {len(given)} labels for {size} letters; give one label for each letter")
-    if isinstance(given, Positions):
+    if isinstance(given, DefaultLabels):
         return given
     seen: set[Label] = set()
     for label in given:
@@ -188,9 +188,9 @@ def labels_of(
     return given
 
 
-def _listed(labels: Iterable[Label], what: str, error: type[InputError]) -> tuple[Label, ...]:
+def _to_label_tuple(labels: Iterable[Label], what: str, error: type[InputError]) -> tuple[Label, ...]:
     """Return labels as a tuple, with numpy scalars as plain ones."""
-    if isinstance(labels, Positions):
+    if isinstance(labels, DefaultLabels):
         return labels
     if isinstance(labels, str | bytes):
         raise error(f"{what} must be a sequence of labels, not the one string {labels!r}")
@@ -198,13 +198,13 @@ def _listed(labels: Iterable[Label], what: str, error: type[InputError]) -> tupl
         raise error(f"{what} must be a sequence of labels, not {labels!r}, which has no order")
     if not isinstance(labels, Iterable):
         raise error(f"{what} must be a sequence of labels, not {labels!r}")
-    return tuple(_plain(item) for item in labels)
+    return tuple(_to_plain_label(item) for item in labels)
 
 
-def _plain(label: Label) -> Label:
+def _to_plain_label(label: Label) -> Label:
     """Return a label with numpy scalars as plain ones, also within a tuple."""
     if type(label) is tuple:
-        return tuple(_plain(part) for part in label)
+        return tuple(_to_plain_label(part) for part in label)
     return label.item() if isinstance(label, np.generic) else label
 
 
@@ -234,7 +234,7 @@ def _has_nan(label: Label) -> bool:
     return bool(label != label)
 
 
-def label_array(labels: Sequence[Label]) -> NDArray[Any]:
+def to_label_array(labels: Sequence[Label]) -> NDArray[Any]:
     """Return labels as an array: of numbers where all are of one kind that 64 bits hold, else of objects."""
     kinds = {type(label) for label in labels}
     expected = {int: "i", float: "f", bool: "b"}.get(kinds.pop()) if len(kinds) == 1 else None
@@ -248,39 +248,39 @@ def label_array(labels: Sequence[Label]) -> NDArray[Any]:
     return objects
 
 
-def few(labels: Sequence[Label]) -> str:
+def abbreviate(labels: Sequence[Label]) -> str:
     """Return labels for a message: all of a few, and the first ones of many.
 
     Examples:
-        >>> few(("a", 1)), len(few(range(1000))) < 100
+        >>> abbreviate(("a", 1)), len(abbreviate(range(1000))) < 100
         ("('a', 1)", True)
     """
     return _FEW.repr(tuple(labels))
 
 
-def said(labels: Iterable[Label], most: int = 5, word: str = "and") -> str:
+def join_words(labels: Iterable[Label], most: int = 5, word: str = "and") -> str:
     """Return labels as part of a sentence: a few in full, else the first ones and how many others there are.
 
     Examples:
-        >>> said(["a", "", 3]), said(range(9)), said(["x", "y"], word="or")
+        >>> join_words(["a", "", 3]), join_words(range(9)), join_words(["x", "y"], word="or")
         ("a, '' and 3", '0, 1, 2, 3, 4 and 4 others', 'x or y')
     """
     every = list(labels)
     if not every:
         return "none"
-    parts = [shown(str(label)) if str(label) else "''" for label in every]
+    parts = [escape_control_characters(str(label)) if str(label) else "''" for label in every]
     left = len(parts) - most
     parts = parts if left <= 0 else [*parts[:most], "1 other" if left == 1 else f"{left} others"]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
-def shown(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     r"""Return a text as one line: line ends, control codes and undecodable bytes are escaped.
 
     Labels and names of files come from whoever made them, and must not look like what pmlopt says.
 
     Examples:
-        >>> shown("yes"), shown("no\nThe claim holds"), shown("\x1b[2K")
+        >>> escape_control_characters("yes"), escape_control_characters("no\nThe claim holds"), escape_control_characters("\x1b[2K")
         ('yes', 'no\\nThe claim holds', '\\x1b[2K')
     """
     return "".join(
@@ -289,34 +289,34 @@ def shown(text: str) -> str:
     )
 
 
-def subset_of(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Label, ...]:
+def select_labels(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Label, ...]:
     """Return the labels at some indices; all `DefaultLabels` in their order stay as they are.
 
     Examples:
-        >>> subset_of(("a", "b", "c"), [2, 0]), type(subset_of(Positions(2), [0, 1])).__name__
+        >>> select_labels(("a", "b", "c"), [2, 0]), type(select_labels(DefaultLabels(2), [0, 1])).__name__
         (('c', 'a'), 'Positions')
     """
     chosen = tuple(labels[place] for place in places)
-    return labels if isinstance(labels, Positions) and chosen == labels else chosen
+    return labels if isinstance(labels, DefaultLabels) and chosen == labels else chosen
 
 
-def nonnegative(value: float, what: str, error: type[InputError]) -> float:
+def check_nonnegative(value: float, what: str, error: type[InputError]) -> float:
     """Check a level in nats, finite and at least 0, and return it as a float."""
-    number = real(value, what, error)
+    number = check_real(value, what, error)
     if number < 0:
         raise error(f"{what} must be at least 0 nats, not {number}")
     return number
 
 
-def positive(value: Any, what: str, error: type[InputError]) -> float:
+def check_positive(value: Any, what: str, error: type[InputError]) -> float:
     """Check a finite number above 0, and return it as a float."""
-    number = real(value, what, error)
+    number = check_real(value, what, error)
     if number <= 0:
         raise error(f"{what} is {number:g}: give a number above 0")
     return number
 
 
-def real(value: Any, what: str, error: type[InputError]) -> float:
+def check_real(value: Any, what: str, error: type[InputError]) -> float:
     """Check that a value is a finite number, no text and no truth value, and return it as a float."""
     try:
         if isinstance(value, str | bytes | bool | np.bool_):
@@ -331,19 +331,19 @@ def real(value: Any, what: str, error: type[InputError]) -> float:
     return number
 
 
-def whole(value: Any, what: str, error: type[InputError]) -> int:
+def check_integer(value: Any, what: str, error: type[InputError]) -> int:
     """Check that a value is an integer of at least 1, and return it as an int."""
-    number = real(value, what, error)
+    number = check_real(value, what, error)
     if number != int(number) or number < 1:
         raise error(f"{what} must be a whole number of at least 1, not {value!r}")
     return int(number)
 
 
-def subset_sums(values: FloatArray) -> FloatArray:
+def compute_subset_sums(values: FloatArray) -> FloatArray:
     """Compute the (2^n,) sums over all subsets of n numbers; the bits of an index are its subset.
 
     Examples:
-        >>> subset_sums(np.array([1.0, 10.0]))
+        >>> compute_subset_sums(np.array([1.0, 10.0]))
         array([ 0.,  1., 10., 11.])
     """
     sums = np.zeros(1)
@@ -360,29 +360,29 @@ _TRUTHS = {True: object(), False: object()}
 """What stands for a truth value, which in Python is a number too."""
 
 
-def label_key(label: Label) -> Label:
+def make_label_key(label: Label) -> Label:
     """Return a key that is equal for two labels that are the same, and for no others.
 
     Examples:
-        >>> label_key(1) == label_key(1.0), label_key(1) == label_key(True), label_key(1) == label_key("1")
+        >>> make_label_key(1) == make_label_key(1.0), make_label_key(1) == make_label_key(True), make_label_key(1) == make_label_key("1")
         (True, False, False)
     """
     if isinstance(label, bool | np.bool_):
         return _TRUTHS[bool(label)]
-    return tuple(map(label_key, label)) if isinstance(label, tuple) else label
+    return tuple(map(make_label_key, label)) if isinstance(label, tuple) else label
 
 
-def same_labels(one: Sequence[Label], other: Sequence[Label]) -> bool:
+def have_same_labels(one: Sequence[Label], other: Sequence[Label]) -> bool:
     """Return whether two sides have the same labels in the same order."""
-    return len(one) == len(other) and list(map(label_key, one)) == list(map(label_key, other))
+    return len(one) == len(other) and list(map(make_label_key, one)) == list(map(make_label_key, other))
 
 
-def same_set(one: Iterable[Label], other: Iterable[Label]) -> bool:
+def have_same_label_set(one: Iterable[Label], other: Iterable[Label]) -> bool:
     """Return whether two sides have the same labels in any order."""
-    return set(map(label_key, one)) == set(map(label_key, other))
+    return set(map(make_label_key, one)) == set(map(make_label_key, other))
 
 
-def places_of(
+def indices_of(
     labels: Iterable[Label], known: Sequence[Label], what: str, error: type[InputError], *, text: bool = False
 ) -> list[int]:
     """Return the index of each label among some known ones.
@@ -398,42 +398,42 @@ def places_of(
         InputError: of the class `error`: a label is not known, or known ones read alike in a text file.
 
     Examples:
-        >>> places_of(["b", "a"], ("a", "b"), "the counts", InputError)
+        >>> indices_of(["b", "a"], ("a", "b"), "the counts", InputError)
         [1, 0]
-        >>> places_of([2, 1], ("1", "2"), "the counts", InputError, text=True)
+        >>> indices_of([2, 1], ("1", "2"), "the counts", InputError, text=True)
         [1, 0]
     """
-    labels, places = list(labels), {label_key(label): place for place, label in enumerate(known)}
+    labels, places = list(labels), {make_label_key(label): place for place, label in enumerate(known)}
     if not text and not {bool, np.bool_, tuple} & {type(label) for label in (*labels, *known)}:
         with suppress(KeyError, TypeError):  # said below of the one
             return [places[label] for label in labels]
-    read = {_read(label): place for place, label in enumerate(known)} if text else {}
+    read = {_read_csv_label(label): place for place, label in enumerate(known)} if text else {}
     if text and len(read) < len(known):
-        raise error(f"two of {few(tuple(known))} read alike, and the labels of {what} are text")
+        raise error(f"two of {abbreviate(tuple(known))} read alike, and the labels of {what} are text")
     read.update({str(label): place for place, label in enumerate(known) if text})  # a tuple in one cell
     found: dict[Any, int] = {}
 
-    def place_of(label: Label) -> int:
-        place = read.get(_read(label)) if text else None
-        return place if place is not None else places[label_key(label)]
+    def index_of(label: Label) -> int:
+        place = read.get(_read_csv_label(label)) if text else None
+        return place if place is not None else places[make_label_key(label)]
 
     result = []
     for label in labels:
         try:
             if isinstance(label, tuple):  # (1,) and (True,) are equal to Python
-                result.append(place_of(label))
+                result.append(index_of(label))
                 continue
             token = type(label), label
             place = found.get(token)
             if place is None:
-                place = found[token] = place_of(label)
+                place = found[token] = index_of(label)
             result.append(place)
         except (KeyError, TypeError):
-            raise error(f"{what}: {label!r} is none of {few(tuple(known))}") from None
+            raise error(f"{what}: {label!r} is none of {abbreviate(tuple(known))}") from None
     return result
 
 
-def counts_at(
+def build_count_array(
     counted: Iterable[tuple[tuple[Label, ...], float]],
     sides: Sequence[Sequence[Label]],
     what: str,
@@ -453,7 +453,7 @@ def counts_at(
         InputError: of the class `error`: a label is not known, or a tuple has another length.
 
     Examples:
-        >>> counts_at([(("b", 1), 2), (("a", 0), 3)], [("a", "b"), (0, 1)], "the counts", InputError).tolist()
+        >>> build_count_array([(("b", 1), 2), (("a", 0), 3)], [("a", "b"), (0, 1)], "the counts", InputError).tolist()
         [[3, 0], [0, 2]]
     """
     found: NDArray[Any] = np.zeros([len(side) for side in sides], dtype=kind)
@@ -462,7 +462,9 @@ def counts_at(
         if not isinstance(labels, tuple) or len(labels) != len(sides):
             raise error(f"{what}: {labels!r} is no tuple of {len(sides)} labels")
     # one look-up table for each side: it has an entry for each of its labels
-    places = [places_of([labels[k] for labels, _ in rows], side, what, error) for k, side in enumerate(sides)]
+    places = [
+        indices_of([labels[k] for labels, _ in rows], side, what, error) for k, side in enumerate(sides)
+    ]
     np.add.at(
         found,
         tuple(np.array(side, dtype=np.int64) for side in places),
@@ -471,12 +473,12 @@ def counts_at(
     return found
 
 
-def _read(label: Label) -> Label:
+def _read_csv_label(label: Label) -> Label:
     """Return a label as a file gives it back: a tuple by its parts."""
-    return tuple(map(_read, label)) if isinstance(label, tuple) else str(label)
+    return tuple(map(_read_csv_label, label)) if isinstance(label, tuple) else str(label)
 
 
-def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
+def parse_labels(texts: Sequence[str]) -> tuple[Label, ...]:
     """Parse labels from the cells of a CSV: numbers or tuples where each is one as Python writes it, else
     text.
 
@@ -484,9 +486,9 @@ def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
     from itself.
 
     Examples:
-        >>> labels_from_text(["1", "2"]), labels_from_text(["01", "2"]), labels_from_text(["1", "a"])
+        >>> parse_labels(["1", "2"]), parse_labels(["01", "2"]), parse_labels(["1", "a"])
         ((1, 2), ('01', '2'), ('1', 'a'))
-        >>> labels_from_text(["('no', 1)", "('yes', 2)"])
+        >>> parse_labels(["('no', 1)", "('yes', 2)"])
         (('no', 1), ('yes', 2))
     """
     for kind in (int, float):
@@ -496,11 +498,11 @@ def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
             continue
         if all(str(number) == text and number == number for number, text in zip(numbers, texts, strict=True)):
             return tuple(numbers)
-    tuples = [_tuple_from_text(text) for text in texts]
+    tuples = [_parse_tuple(text) for text in texts]
     return tuple(texts) if None in tuples else tuple(tuples)
 
 
-def _tuple_from_text(text: str) -> tuple[Label, ...] | None:
+def _parse_tuple(text: str) -> tuple[Label, ...] | None:
     """Return the tuple that a text writes as Python does; None where it is another text."""
     if not (text.startswith("(") and text.endswith(")")):
         return None
@@ -508,17 +510,17 @@ def _tuple_from_text(text: str) -> tuple[Label, ...] | None:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return value if isinstance(value, tuple) and _storable(value) and repr(value) == text else None
+    return value if isinstance(value, tuple) and _is_storable(value) and repr(value) == text else None
 
 
 def check_csv_labels(*sides: tuple[Label, ...]) -> None:
     """Raise for labels that a CSV file would not give back as they are."""
     for labels in sides:
         texts = [str(label) for label in labels]
-        back = labels_from_text(texts)
+        back = parse_labels(texts)
         if list(map(type, back)) != list(map(type, labels)) or back != labels:
             raise FileFormatError(
-                f"a CSV file would give the labels {few(labels)} back as {few(back)}: save as .json or .npz, "
+                f"a CSV file would give the labels {abbreviate(labels)} back as {abbreviate(back)}: save as .json or .npz, "
                 "or use labels that are all text, all of one kind of number, or all tuples of these"
             )
 
@@ -526,14 +528,14 @@ def check_csv_labels(*sides: tuple[Label, ...]) -> None:
 def check_json_labels(labels: Iterable[Label]) -> None:
     """Raise for labels that JSON cannot hold."""
     for label in labels:
-        if not _storable(label):
+        if not _is_storable(label):
             raise FileFormatError(
                 f"the label {label!r} cannot be written: labels in files are text or numbers, or tuples of "
                 "these"
             )
 
 
-def _storable(label: Label) -> bool:
+def _is_storable(label: Label) -> bool:
     if isinstance(label, tuple):
-        return all(map(_storable, label))
+        return all(map(_is_storable, label))
     return isinstance(label, _PLAIN)

@@ -8,13 +8,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 
 Local: TypeAlias = tuple[float, FloatArray, FloatArray]
 """Of a law the value of the function, its (N,) gradient, and minus its (N, N) second derivatives."""
 
 
-def largest_over_laws(
+def maximize_over_laws(
     local: Callable[[FloatArray], Local], letters: int, tolerance: float, iterations: int = 200
 ) -> tuple[FloatArray, float, float]:
     """Maximize a concave function over laws, and return the maximizer, its value and an upper bound.
@@ -34,7 +34,7 @@ def largest_over_laws(
 
     Examples:
         >>> weights = np.array([0.7, 0.3])  # sum w log p is largest at p = w
-        >>> found = largest_over_laws(
+        >>> found = maximize_over_laws(
         ...     lambda p: (float(weights @ np.log(p)), weights / p, np.diag(weights / p**2)), 2, 1e-12)
         >>> found[0].round(6).tolist(), round(found[1], 9) == round(found[2], 9) == -0.610864302
         ([0.7, 0.3], True)
@@ -73,10 +73,10 @@ def largest_over_laws(
         # the multiplier of `sum(p) = 1` is chosen so that the step sums to 0
         step = both[:, 0] - both[:, 1] * (both[:, 0].sum() / both[:, 1].sum())
         dual = aim / law - slack - slack / law * step
-        length = min(1.0, to_boundary * room(law, step))
+        length = min(1.0, to_boundary * steps_to_boundary(law, step))
         barrier = value + aim * float(np.log(law).sum())
         # near the optimum the barrier rises by less than its rounding: such steps must count as rises
-        barrier -= rounding_of(letters, 1.0) * (abs(value) + abs(barrier))
+        barrier -= bound_sum_rounding(letters, 1.0) * (abs(value) + abs(barrier))
         # Of a step that does not raise the barrier function: more would not move a float.
         for _ in range(40):
             moved = law + length * step
@@ -88,18 +88,18 @@ def largest_over_laws(
             length /= 2
         else:
             break
-        slack = slack + min(1.0, to_boundary * room(slack, dual)) * dual
+        slack = slack + min(1.0, to_boundary * steps_to_boundary(slack, dual)) * dual
         law, (value, gradient, curved) = moved, found
     return best, lower, max(lower, upper)
 
 
-def room(point: FloatArray, step: FloatArray) -> float:
+def steps_to_boundary(point: FloatArray, step: FloatArray) -> float:
     """Return how many steps reach the boundary of the positive orthant."""
     down = step < 0
     return float((point[down] / -step[down]).min()) if down.any() else math.inf
 
 
-def power_sum(weights: FloatArray, powers: FloatArray, order: float) -> Callable[[FloatArray], Local]:
+def make_power_sum(weights: FloatArray, powers: FloatArray, order: float) -> Callable[[FloatArray], Local]:
     """Return the concave function `sum_k weights[k] (sum_x p[x] powers[x,k])^(1/order)` of a law p.
 
     Args:
@@ -108,7 +108,7 @@ def power_sum(weights: FloatArray, powers: FloatArray, order: float) -> Callable
         order: above 1.
     """
 
-    def local(law: FloatArray) -> Local:
+    def evaluate_with_gradient(law: FloatArray) -> Local:
         # powers that underflow leave a mean of 0, by which the slopes divide
         means = np.maximum(law @ powers, 1e-300)
         terms = weights * means ** (1 / order)
@@ -116,4 +116,4 @@ def power_sum(weights: FloatArray, powers: FloatArray, order: float) -> Callable
         curves = slopes / means * (1 - 1 / order)
         return float(terms.sum()), powers @ slopes, (powers * curves) @ powers.T
 
-    return local
+    return evaluate_with_gradient

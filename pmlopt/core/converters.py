@@ -21,32 +21,32 @@ from typing import Any, Literal, NoReturn, TypeAlias, Union, get_args, get_origi
 
 import numpy as np
 
-from pmlopt.core.arrays import Positions, check_json_labels
+from pmlopt.core.arrays import DefaultLabels, check_json_labels
 from pmlopt.core.fields import (
     COUNT,
     INFINITE,
     Context,
+    ContextReference,
     Field,
-    Given,
-    Named,
+    NamedValues,
     Range,
     Record,
     Shape,
-    fields_of,
-    kinds_of,
-    maker,
+    find_tagged_classes,
+    get_constructor,
+    get_fields,
+    get_tag,
+    get_written_class,
+    have_equal_content,
     resolve_alias,
-    same,
     separate_notes,
-    tag_of,
-    written_as,
 )  # fmt: skip
-from pmlopt.core.guesses import hint
+from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import FileFormatError, InputError
 
 Schema: TypeAlias = dict[str, Any]
 
-DEEPEST = 50
+MAX_NESTING_DEPTH = 50
 """Levels of nesting that are read: a certificate has ten, and the interpreter breaks off at a thousand."""
 INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 """How infinite numbers are written, for which JSON has no word."""
@@ -61,7 +61,7 @@ FORMS: tuple[tuple[Any, str], ...] = (
 """What plain data may be, and the words for it."""
 
 
-class Place:
+class ReadLocation:
     """A location in data that are read: path and depth in the file, the context, and the sizes of the
     record.
     """
@@ -79,22 +79,22 @@ class Place:
         """Raise for data that should be something else."""
         self.fail(f"is {reprlib.repr(data)}: it must be {wanted}")
 
-    def at(self, *index: Any) -> Place:
+    def enter_nested_list(self, *index: Any) -> ReadLocation:
         """Return the location of an entry of nested lists."""
         path = self.path + "".join(f"[{int(k)}]" for k in index)
-        return Place(self.context, path, self.sizes, self.depth)
+        return ReadLocation(self.context, path, self.sizes, self.depth)
 
-    def below(self, key: str | int, sizes: dict[str, int] | None = None) -> Place:
+    def enter(self, key: str | int, sizes: dict[str, int] | None = None) -> ReadLocation:
         """Return the location of an entry of a list or a table, or of a field of a record with sizes of
         its own.
         """
-        path = below(self.path, key)
-        found = Place(self.context, path, self.sizes if sizes is None else sizes, self.depth + 1)
-        if found.depth > DEEPEST:
-            found.fail(f"is nested deeper than {DEEPEST} levels")
+        path = extend_path(self.path, key)
+        found = ReadLocation(self.context, path, self.sizes if sizes is None else sizes, self.depth + 1)
+        if found.depth > MAX_NESTING_DEPTH:
+            found.fail(f"is nested deeper than {MAX_NESTING_DEPTH} levels")
         return found
 
-    def sized(self, shape: Sequence[int], note: Shape) -> None:
+    def check_size(self, shape: Sequence[int], note: Shape) -> None:
         """Raise for a shape that is not the one of the note."""
         if len(shape) != len(note.sizes):
             self.fail(f"has the shape {tuple(shape)}: it must have {len(note.sizes)} dimensions")
@@ -105,12 +105,12 @@ class Place:
                 self.fail(f"has the shape {tuple(shape)}: {length} must be {wanted}{told}")
 
 
-def below(path: str, key: str | int) -> str:
+def extend_path(path: str, key: str | int) -> str:
     """Return the path of an entry of a list or a table."""
     return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
 
 
-def form_of(data: Any) -> str:
+def describe_form(data: Any) -> str:
     """Return what plain data are, in a word."""
     return next((word for kind, word in FORMS if isinstance(data, kind)), type(data).__name__)
 
@@ -125,14 +125,14 @@ class Converter(ABC):
         self.shape = next((note for note in notes if isinstance(note, Shape)), None)
 
     @abstractmethod
-    def read(self, data: Any, place: Place) -> Any:
+    def read(self, data: Any, place: ReadLocation) -> Any:
         """Return the value that plain data of the right form stand for."""
 
     @abstractmethod
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
         """Return the JSON schemas of which its plain data meet one."""
 
-    def ranged(self, schema: Schema) -> Schema:
+    def add_range(self, schema: Schema) -> Schema:
         """Return the schema of a number, with its ends."""
         found = dict(schema)
         for note in self.notes:
@@ -142,7 +142,7 @@ class Converter(ABC):
         return found
 
 
-def _number(data: Any, place: Place, kind: Any, notes: Sequence[Any]) -> Any:
+def _read_number(data: Any, place: ReadLocation, kind: Any, notes: Sequence[Any]) -> Any:
     value = INFINITIES.get(data, math.nan) if isinstance(data, str) else data
     if kind is float:
         try:
@@ -154,12 +154,12 @@ def _number(data: Any, place: Place, kind: Any, notes: Sequence[Any]) -> Any:
     for note in notes:
         if isinstance(note, Range) and not note.low <= value <= note.high:
             place.refuse(data, str(note))
-    if COUNT in notes and value > (most := place.context.most):
+    if COUNT in notes and value > (most := place.context.max_letters):
         place.fail(f"is {reprlib.repr(data)}: a file of this length may speak of {most:,} at most")
     return value
 
 
-def _fraction(data: Any, place: Place, _: Any, __: Any) -> Fraction:
+def _read_fraction(data: Any, place: ReadLocation, _: Any, __: Any) -> Fraction:
     text = str(data) if isinstance(data, int) else data
     # Digits of a fraction; Python refuses whole numbers of more than 4,300.
     if len(text) > 4_000 or not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", text):
@@ -170,41 +170,41 @@ def _fraction(data: Any, place: Place, _: Any, __: Any) -> Fraction:
     return Fraction(int(above), int(under or 1))
 
 
-def _as_it_is(data: Any, _: Place, __: Any, ___: Any) -> Any:
+def _read_unchanged(data: Any, _: ReadLocation, __: Any, ___: Any) -> Any:
     return data
 
 
-def _open(data: Any, place: Place, kind: Any, _: Any = ()) -> Any:
+def _read_open(data: Any, place: ReadLocation, kind: Any, _: Any = ()) -> Any:
     """Return a label, of which lists are tuples, or any plain data."""
     if isinstance(data, list):
         made: Callable[..., Any] = list if kind is Any else tuple
         kinds = set(map(type, data))  # tables have many
         if kinds <= {int, bool, str} or (kinds == {float} and np.isfinite(data).all()):
             return made(data)
-        return made(_open(part, place.below(k), kind) for k, part in enumerate(data))
-    if form_of(data) not in SCALARS[kind][0] or (isinstance(data, float) and not math.isfinite(data)):
+        return made(_read_open(part, place.enter(k), kind) for k, part in enumerate(data))
+    if describe_form(data) not in SCALARS[kind][0] or (isinstance(data, float) and not math.isfinite(data)):
         place.refuse(data, "text, a finite number or a list of these")
     if isinstance(data, dict):
-        return {key: _open(part, place.below(key), kind) for key, part in data.items()}
+        return {key: _read_open(part, place.enter(key), kind) for key, part in data.items()}
     return data
 
 
 SCALARS: Mapping[Any, tuple[set[str], Schema, Callable[..., Any]]] = {
-    float: ({WHOLE, NUMBER}, {"type": "number"}, _number),
-    int: ({WHOLE}, {"type": "integer"}, _number),
-    str: ({TEXT}, {"type": "string"}, _as_it_is),
-    bool: ({FLAG}, {"type": "boolean"}, _as_it_is),
-    NoneType: ({NULL}, {"type": "null"}, _as_it_is),
+    float: ({WHOLE, NUMBER}, {"type": "number"}, _read_number),
+    int: ({WHOLE}, {"type": "integer"}, _read_number),
+    str: ({TEXT}, {"type": "string"}, _read_unchanged),
+    bool: ({FLAG}, {"type": "boolean"}, _read_unchanged),
+    NoneType: ({NULL}, {"type": "null"}, _read_unchanged),
     Fraction: (
-        {TEXT, WHOLE}, {"type": ["string", "integer"], "pattern": "^-?[0-9]+(/[0-9]+)?$"}, _fraction,
+        {TEXT, WHOLE}, {"type": ["string", "integer"], "pattern": "^-?[0-9]+(/[0-9]+)?$"}, _read_fraction,
     ),
-    Hashable: ({FLAG, WHOLE, NUMBER, TEXT, LIST}, {"$ref": "#/$defs/label"}, _open),
-    Any: ({NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE}, {}, _open),
+    Hashable: ({FLAG, WHOLE, NUMBER, TEXT, LIST}, {"$ref": "#/$defs/label"}, _read_open),
+    Any: ({NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE}, {}, _read_open),
 }  # fmt: skip
 """Types without parts: what their plain data may be, the JSON schema of these, and how they are read."""
 
 
-class Scalar(Converter):
+class ScalarConverter(Converter):
     """A converter of a type of `SCALARS`."""
 
     def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
@@ -213,23 +213,23 @@ class Scalar(Converter):
         self.infinite = kind is float and INFINITE in notes
         self.forms = frozenset(forms | ({TEXT} if self.infinite else set()))
 
-    def read(self, data: Any, place: Place) -> Any:
+    def read(self, data: Any, place: ReadLocation) -> Any:
         return self.reading(data, place, self.kind, self.notes)
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        return [*([{"enum": [*INFINITIES]}] if self.infinite else []), self.ranged(self.schema)]
+        return [*([{"enum": [*INFINITIES]}] if self.infinite else []), self.add_range(self.schema)]
 
 
-class Words(Converter):
+class EnumConverter(Converter):
     """A converter of a type with few values, by what is written for each: named ones, literals and
     enumerations.
     """
 
     def __init__(self, values: Mapping[Any, Any], notes: Sequence[Any]) -> None:
         super().__init__(None, notes)
-        self.values, self.forms = values, frozenset(map(form_of, values))
+        self.values, self.forms = values, frozenset(map(describe_form, values))
 
-    def read(self, data: Any, place: Place) -> Any:
+    def read(self, data: Any, place: ReadLocation) -> Any:
         if data not in self.values:
             place.refuse(data, f"one of {', '.join(map(repr, self.values))}")
         return self.values[data]
@@ -238,7 +238,7 @@ class Words(Converter):
         return [{"enum": list(self.values)}]
 
 
-class Listed(Converter):
+class TupleConverter(Converter):
     """A converter of a tuple of so many parts, each of its type, or of a list of any number of one type."""
 
     forms = frozenset({LIST})
@@ -246,17 +246,17 @@ class Listed(Converter):
     def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
         super().__init__(kind, notes)
         self.fixed = len(self.args) > 1 and self.args[1] is not Ellipsis
-        self.parts = [Choice(one) for one in (self.args if self.fixed else self.args[:1])]
+        self.parts = [UnionConverter(one) for one in (self.args if self.fixed else self.args[:1])]
 
-    def read(self, data: Any, place: Place) -> Any:
+    def read(self, data: Any, place: ReadLocation) -> Any:
         parts = self.parts if self.fixed else self.parts * len(data)
         if len(data) != len(parts):
             place.fail(f"has {len(data)} entries: it must have {len(parts)}")
         if self.shape is not None:
-            place.sized((len(data),), self.shape)
+            place.check_size((len(data),), self.shape)
         if self.args[0] is Hashable and not self.fixed:
-            return _open(data, place, Hashable)
-        return tuple(one.read(data[k], place.below(k)) for k, one in enumerate(parts))
+            return _read_open(data, place, Hashable)
+        return tuple(one.read(data[k], place.enter(k)) for k, one in enumerate(parts))
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
         parts = [one.schema(defs) for one in self.parts]
@@ -265,17 +265,17 @@ class Listed(Converter):
         return [{"type": "array", "items": parts[0]}]
 
 
-class Labels(Listed):
+class LabelsConverter(TupleConverter):
     """A converter of labels, or of the number of letters without names, for which `DefaultLabels` stand."""
 
     forms = frozenset({LIST, WHOLE})
 
-    def read(self, data: Any, place: Place) -> Any:
+    def read(self, data: Any, place: ReadLocation) -> Any:
         if not isinstance(data, int):
             return super().read(data, place)
-        found = Positions(_number(data, place, int, (Range(1), COUNT)))
+        found = DefaultLabels(_read_number(data, place, int, (Range(1), COUNT)))
         if self.shape is not None:
-            place.sized((len(found),), self.shape)
+            place.check_size((len(found),), self.shape)
         return found
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
@@ -283,23 +283,23 @@ class Labels(Listed):
         return [{"description": "the labels, or the number of letters that nobody named", "anyOf": several}]
 
 
-class Tabled(Converter):
+class MappingConverter(Converter):
     """A converter of a mapping of texts to values of one type."""
 
     forms = frozenset({TABLE})
 
     def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
         super().__init__(kind, notes)
-        self.part = Choice(self.args[1])
+        self.part = UnionConverter(self.args[1])
 
-    def read(self, data: Any, place: Place) -> Any:
-        return {key: self.part.read(part, place.below(key)) for key, part in data.items()}
+    def read(self, data: Any, place: ReadLocation) -> Any:
+        return {key: self.part.read(part, place.enter(key)) for key, part in data.items()}
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
         return [{"type": "object", "additionalProperties": self.part.schema(defs)}]
 
 
-class Array(Converter):
+class ArrayConverter(Converter):
     """A converter of an array, written as nested lists; without a shape, of the depth of its first entry."""
 
     ENTRIES: Mapping[Any, type] = {np.float64: float, np.int64: int, np.object_: int, np.bool_: bool}
@@ -310,47 +310,49 @@ class Array(Converter):
         self.entry = self.ENTRIES[self.scalar]
         self.forms = frozenset({LIST} | ({NUMBER, WHOLE, FLAG} if self.shape is None else set()))
 
-    def read(self, data: Any, place: Place) -> Any:
-        shape, leaves = self._leaves(data.tolist() if isinstance(data, np.ndarray) else data, place)
+    def read(self, data: Any, place: ReadLocation) -> Any:
+        shape, leaves = self._flatten(data.tolist() if isinstance(data, np.ndarray) else data, place)
         if self.shape is not None:
-            place.sized(shape, self.shape)
+            place.check_size(shape, self.shape)
 
-        def check(wrong: Any, wanted: str) -> None:
-            _check(place, shape, leaves, wrong, wanted)
+        def check_leaves(wrong: Any, wanted: str) -> None:
+            _check_leaves(place, shape, leaves, wrong, wanted)
 
         infinite = INFINITE in self.notes
         if infinite and str in set(map(type, leaves)):
             leaves = [INFINITIES.get(leaf, leaf) if type(leaf) is str else leaf for leaf in leaves]
         allowed = {int, float} if self.entry is float else {self.entry}
         if not set(map(type, leaves)) <= allowed:
-            check([type(leaf) not in allowed for leaf in leaves], _said(SCALARS[self.entry][0]))
+            check_leaves(
+                [type(leaf) not in allowed for leaf in leaves], _describe_forms(SCALARS[self.entry][0])
+            )
         try:
             array = np.array(leaves, dtype=self.scalar)
         except OverflowError:
             large = 2**63 if self.scalar is np.int64 else 10**308
-            check([abs(leaf) >= large for leaf in leaves], f"below {large:.3g}")
+            check_leaves([abs(leaf) >= large for leaf in leaves], f"below {large:.3g}")
         if self.scalar is np.float64:
-            check(np.isnan(array) if infinite else ~np.isfinite(array), "a finite number")
+            check_leaves(np.isnan(array) if infinite else ~np.isfinite(array), "a finite number")
         for one in self.notes:
             if isinstance(one, Range):
-                check((array < one.low) | (array > one.high), str(one))
+                check_leaves((array < one.low) | (array > one.high), str(one))
         array = array.reshape(shape)
         array.setflags(write=False)
         return array
 
-    def _leaves(self, data: Any, place: Place) -> tuple[tuple[int, ...], list[Any]]:
+    def _flatten(self, data: Any, place: ReadLocation) -> tuple[tuple[int, ...], list[Any]]:
         """Return the shape of nested lists, which must be regular, and their entries in order."""
         shape: list[int] = []
-        level, most = [data], DEEPEST if self.shape is None else len(self.shape.sizes)
+        level, most = [data], MAX_NESTING_DEPTH if self.shape is None else len(self.shape.sizes)
         while level and len(shape) < most:
             if self.shape is None and type(level[0]) is not list:
                 break
             if set(map(type, level)) != {list}:
-                _check(place, shape, level, [type(part) is not list for part in level], "a list")
+                _check_leaves(place, shape, level, [type(part) is not list for part in level], "a list")
             lengths = [len(part) for part in level]
             if len(set(lengths)) > 1:
                 first = next(k for k, length in enumerate(lengths) if length != lengths[0])
-                where = place.at(*np.unravel_index(first, tuple(shape)))
+                where = place.enter_nested_list(*np.unravel_index(first, tuple(shape)))
                 where.fail(f"has {lengths[first]} entries, and the first {lengths[0]}")
             shape.append(lengths[0])
             level = list(chain.from_iterable(level))
@@ -364,7 +366,7 @@ class Array(Converter):
         if self.shape is None:
             told = "nested lists of one depth, or one entry"
             return [{"description": told, "type": ["array", plain["type"]]}]
-        found = self.ranged(plain)
+        found = self.add_range(plain)
         if INFINITE in self.notes:
             found = {"anyOf": [found, {"enum": [*INFINITIES]}]}
         for size in reversed(self.shape.sizes):
@@ -373,56 +375,62 @@ class Array(Converter):
         return [found]
 
 
-def _check(place: Place, shape: Sequence[int], leaves: Sequence[Any], wrong: Any, wanted: str) -> None:
+def _check_leaves(
+    place: ReadLocation, shape: Sequence[int], leaves: Sequence[Any], wrong: Any, wanted: str
+) -> None:
     """Raise at the first entry of nested lists that is wrong."""
     if np.any(wrong):
         first = int(np.argmax(wrong))
-        place.at(*(np.unravel_index(first, tuple(shape)) if shape else ())).refuse(leaves[first], wanted)
+        place.enter_nested_list(*(np.unravel_index(first, tuple(shape)) if shape else ())).refuse(
+            leaves[first], wanted
+        )
 
 
-class Records(Converter):
+class RecordConverter(Converter):
     """A converter of classes of records, which a `kind` or `name` tells apart where there are several."""
 
     forms = frozenset({TABLE})
 
-    def read(self, data: Any, place: Place) -> Any:
+    def read(self, data: Any, place: ReadLocation) -> Any:
         if not isinstance(data, dict):
             place.refuse(data, "a table")
-        kind, tag = self._chosen(data, place)
-        known, context = fields_of(kind), place.context
+        kind, tag = self._select_class(data, place)
+        known, context = get_fields(kind), place.context
         names = [one.name for one in known]
         for key in data:
             if key not in names and key != tag:
-                near = hint(str(key), names, f"the keys here are {', '.join(names)}")
-                place.below(str(key)).fail(f"is not a known key: {near}")
+                near = did_you_mean(str(key), names, f"the keys here are {', '.join(names)}")
+                place.enter(str(key)).fail(f"is not a known key: {near}")
         sizes, values = dict(context.sizes), {}
         for one in known:
-            choice = converter_of(one)
+            choice = get_converter(one)
             if one.name in data:
-                values[one.name] = choice.read(data[one.name], place.below(one.name, sizes))
-            elif one.required and not context.complete and (word := choice.word_in(context)):
+                values[one.name] = choice.read(data[one.name], place.enter(one.name, sizes))
+            elif one.required and not context.complete and (word := choice.find_word(context)):
                 values[one.name] = context.given[word]
-            elif (one.required or context.complete) and not one.may_lack:
+            elif (one.required or context.complete) and not one.may_be_absent:
                 place.fail(f"lacks the key {one.name!r}")
         parts = [part for one in known if one.several for part in values.pop(one.name, ())]
         where = place.path or "the record"
         try:
-            return maker(kind)(*parts, **values)
+            return get_constructor(kind)(*parts, **values)
         except InputError as cause:
             raise context.error(f"{where}: {cause}") from None
         except (TypeError, ValueError, ArithmeticError, LookupError) as cause:
             raise context.error(f"{where}: is no {kind.__name__}: {type(cause).__name__}: {cause}") from None
 
-    def _chosen(self, data: Mapping[str, Any], place: Place) -> tuple[Callable[..., Any], str | None]:
+    def _select_class(
+        self, data: Mapping[str, Any], place: ReadLocation
+    ) -> tuple[Callable[..., Any], str | None]:
         """Return the class or maker that a table stands for, and the key of its tag."""
-        kinds: dict[str, Callable[..., Any]] = {**kinds_of(*self.kind)}
+        kinds: dict[str, Callable[..., Any]] = {**find_tagged_classes(*self.kind)}
         for base in self.kind:
             kinds.update(place.context.forms.get(base, {}))
         if not kinds:
             if len(self.kind) > 1 or inspect.isabstract(self.kind[0]):
                 raise TypeError(f"{self.kind} have no kind or name to be told apart by")
             return self.kind[0], None
-        tags = (tag_of(kind) for kind in kinds.values() if isinstance(kind, type))
+        tags = (get_tag(kind) for kind in kinds.values() if isinstance(kind, type))
         key = next((tag[0] for tag in tags if tag), "kind")
         if key not in data and "" in kinds:
             return kinds[""], None
@@ -431,55 +439,59 @@ class Records(Converter):
         word = data[key]
         if not isinstance(word, str) or word not in kinds:
             known = ", ".join(filter(None, kinds))
-            place.below(key).fail(
+            place.enter(key).fail(
                 f"is {reprlib.repr(word)}: known are {known}; import the module that defines others"
             )
         return kinds[word], key
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        return [self._reference(kind, defs) for kind in self.kind]
+        return [self._reference_definition(kind, defs) for kind in self.kind]
 
-    def _reference(self, kind: type, defs: dict[str, Schema], alone: bool = False) -> Schema:
+    def _reference_definition(self, kind: type, defs: dict[str, Schema], alone: bool = False) -> Schema:
         """Return a reference to the definition of a class or of all its subclasses, which is added if
         missing.
         """
         home = kind.__module__.partition(".")[0]
-        known = [one for _, one in sorted(kinds_of(kind).items()) if one.__module__.partition(".")[0] == home]
+        known = [
+            one
+            for _, one in sorted(find_tagged_classes(kind).items())
+            if one.__module__.partition(".")[0] == home
+        ]
         alone = alone or known in ([], [kind])
         name = kind.__name__ if alone or kind not in known else f"Any{kind.__name__}"
         if name not in defs:
             defs[name] = {}  # for records within themselves
-            several = [] if alone else [self._reference(one, defs, alone=True) for one in known]
-            defs[name] = {"oneOf": several} if several else self._own(kind, defs)
+            several = [] if alone else [self._reference_definition(one, defs, alone=True) for one in known]
+            defs[name] = {"oneOf": several} if several else self._define_class(kind, defs)
         return {"$ref": f"#/$defs/{name}"}
 
     @staticmethod
-    def _own(kind: type, defs: dict[str, Schema]) -> Schema:
-        found: Schema = {} if (tag := tag_of(kind)) is None else {tag[0]: {"const": tag[1]}}
-        found |= {one.name: converter_of(one).schema(defs) for one in fields_of(kind)}
-        later = {one.name for one in fields_of(kind) if one.may_lack}
+    def _define_class(kind: type, defs: dict[str, Schema]) -> Schema:
+        found: Schema = {} if (tag := get_tag(kind)) is None else {tag[0]: {"const": tag[1]}}
+        found |= {one.name: get_converter(one).schema(defs) for one in get_fields(kind)}
+        later = {one.name for one in get_fields(kind) if one.may_be_absent}
         names = [name for name in found if name not in later]
         return {"type": "object", "properties": found, "required": names, "additionalProperties": False}
 
 
-class Choice:
+class UnionConverter:
     """A converter of a field of one type or of several, with the words for values of the context."""
 
     def __init__(self, kind: Any, notes: Sequence[Any] = ()) -> None:
         kind, own = separate_notes(kind)
         notes = (*notes, *own)
-        own_words = [note for note in notes if isinstance(note, Given)]
-        rest = [note for note in notes if not isinstance(note, Given)]
+        own_words = [note for note in notes if isinstance(note, ContextReference)]
+        rest = [note for note in notes if not isinstance(note, ContextReference)]
         self.own = [note.word for note in own_words]
         several = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
-        self.choices = [Choice(one, rest) for one in several]
+        self.choices = [UnionConverter(one, rest) for one in several]
         self.every: list[Converter] = [part for one in self.choices for part in one.every] or [
-            _single(kind, rest)
+            _make_converter(kind, rest)
         ]
         self.words: list[str] = [*self.own, *(word for one in self.choices for word in one.words)]
         self.only: bool = any(note.only for note in own_words) or any(one.only for one in self.choices)
 
-    def read(self, data: Any, place: Place) -> Any:
+    def read(self, data: Any, place: ReadLocation) -> Any:
         """Return the value that plain data stand for."""
         context = place.context
         if isinstance(data, str) and data in self.words:
@@ -494,15 +506,15 @@ class Choice:
             and any(one.kind is float for one in self.every)
         ):
             data = context.number(data, place.path)
-        form = form_of(data)
+        form = describe_form(data)
         fitting = [one for one in self.every if form in one.forms]
         if not fitting:
-            place.refuse(data, _said(set[str]().union(*(one.forms for one in self.every))))
-        if isinstance(fitting[0], Records):
-            return Records(tuple(base for one in fitting for base in one.kind), ()).read(data, place)
+            place.refuse(data, _describe_forms(set[str]().union(*(one.forms for one in self.every))))
+        if isinstance(fitting[0], RecordConverter):
+            return RecordConverter(tuple(base for one in fitting for base in one.kind), ()).read(data, place)
         return fitting[0].read(data, place)
 
-    def word_in(self, context: Context) -> str:
+    def find_word(self, context: Context) -> str:
         """Return the word for the value of the context that a field may be, or None."""
         return next((word for word in self.words if word in context.given), "")
 
@@ -516,66 +528,72 @@ class Choice:
     def write(self, value: Any, context: Context) -> Any:
         """Return a value as plain data."""
         for word in self.words:
-            if word in context.given and same(value, context.given[word]):
+            if word in context.given and have_equal_content(value, context.given[word]):
                 return word
         for one in self.every:
-            if isinstance(one, Words) and (names := [name for name, v in one.values.items() if v is value]):
+            if isinstance(one, EnumConverter) and (
+                names := [name for name, v in one.values.items() if v is value]
+            ):
                 return names[0]
-            if isinstance(one, Labels) and isinstance(value, tuple):
+            if isinstance(one, LabelsConverter) and isinstance(value, tuple):
                 check_json_labels(value)
-                return len(value) if isinstance(value, Positions) else [_listed(label) for label in value]
-        return write(value, context)
+                return (
+                    len(value)
+                    if isinstance(value, DefaultLabels)
+                    else [_to_list_label(label) for label in value]
+                )
+        return write_plain(value, context)
 
 
-def _single(kind: Any, notes: Sequence[Any]) -> Converter:
+def _make_converter(kind: Any, notes: Sequence[Any]) -> Converter:
     """Return the converter of a type that is no union.
 
     Raises:
         TypeError: it is no type of a field.
     """
     origin, args = get_origin(kind), get_args(kind)
-    named = next((note.values for note in notes if isinstance(note, Named)), None)
+    named = next((note.values for note in notes if isinstance(note, NamedValues)), None)
     if named is not None:
-        return Words(named, notes)
+        return EnumConverter(named, notes)
     if origin is Literal:
-        return Words({one: one for one in args}, notes)
+        return EnumConverter({one: one for one in args}, notes)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return Words({one.value: one for one in kind}, notes)
+        return EnumConverter({one.value: one for one in kind}, notes)
     if isinstance(kind, Hashable) and kind in SCALARS:
-        return Scalar(kind, notes)
-    if is_record(kind):
-        return Records((kind,), notes)
+        return ScalarConverter(kind, notes)
+    if is_record_class(kind):
+        return RecordConverter((kind,), notes)
     makers: Mapping[Any, type[Converter]] = {
-        np.ndarray: Array, tuple: Listed, list: Listed, Sequence: Listed, dict: Tabled, Mapping: Tabled,
+        np.ndarray: ArrayConverter, tuple: TupleConverter, list: TupleConverter, Sequence: TupleConverter, dict: MappingConverter, Mapping: MappingConverter,
     }  # fmt: skip
     if origin not in makers:
         raise TypeError(f"{kind} is no type of a field of a record")
-    return (Labels if origin is tuple and args == (Hashable, ...) else makers[origin])(kind, notes)
+    return (LabelsConverter if origin is tuple and args == (Hashable, ...) else makers[origin])(kind, notes)
 
 
-def is_record(kind: Any) -> bool:
+def is_record_class(kind: Any) -> bool:
     """Return whether a type is a class of records."""
     return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Record))
 
 
 @lru_cache(maxsize=4096)
-def converter_of(field: Field) -> Choice:
+def get_converter(field: Field) -> UnionConverter:
     """Return how a field is read, written and described."""
-    return Choice(field.type)
+    return UnionConverter(field.type)
 
 
-def write(value: Any, context: Context) -> Any:
+def write_plain(value: Any, context: Context) -> Any:
     """Return a value as plain data, where its type states nothing about it."""
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind != "f" or np.isfinite(value).all():
             return value.tolist()
         value = value.tolist()
     if isinstance(value, tuple | list):
-        return [write(part, context) for part in value]
+        return [write_plain(part, context) for part in value]
     if isinstance(value, Mapping):
-        return {str(key): write(part, context) for key, part in value.items()}
-    if is_record(type(value)):
-        return _written(value, context)
+        return {str(key): write_plain(part, context) for key, part in value.items()}
+    if is_record_class(type(value)):
+        return _write_value(value, context)
     if value is None or isinstance(value, Enum):
         return value and value.value
     if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
@@ -585,23 +603,23 @@ def write(value: Any, context: Context) -> Any:
     raise FileFormatError(f"{value!r:.80} cannot be written to a file")
 
 
-def _written(value: Any, context: Context) -> dict[str, Any]:
-    kind, tag = written_as(type(value)), tag_of(type(value))
+def _write_value(value: Any, context: Context) -> dict[str, Any]:
+    kind, tag = get_written_class(type(value)), get_tag(type(value))
     found = {} if tag is None else dict([tag])
-    for one in fields_of(kind):
+    for one in get_fields(kind):
         own = getattr(value, one.name)
-        if context.complete or one.required or not same(own, one.default):
-            found[one.name] = converter_of(one).write(own, context)
+        if context.complete or one.required or not have_equal_content(own, one.default):
+            found[one.name] = get_converter(one).write(own, context)
     return found
 
 
-def _listed(label: Any) -> Any:
+def _to_list_label(label: Any) -> Any:
     """Return a label as plain data, with tuples as lists."""
     if isinstance(label, tuple):
-        return [_listed(part) for part in label]
+        return [_to_list_label(part) for part in label]
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _said(forms: set[str]) -> str:
+def _describe_forms(forms: set[str]) -> str:
     """Return what plain data may be, in words."""
     return " or ".join(sorted(forms - ({WHOLE} if NUMBER in forms else set())))

@@ -17,7 +17,7 @@ from pmlopt.core.arrays import FloatArray
 MAX_EXACT_INTEGER = 2**53
 """The largest size up to which every whole number is a float."""
 
-MAX_SPREAD = 1e150
+MAX_DIFFERENCE = 1e150
 """The largest difference of numbers whose square is a float, and one over the least."""
 
 
@@ -26,7 +26,7 @@ def is_label_number(label: Any) -> bool:
     return isinstance(label, int | float) and not isinstance(label, bool)
 
 
-def difference(x: Any, y: Any) -> float:
+def subtract_exactly(x: Any, y: Any) -> float:
     """Return x - y of two numbers, rounded to a float once.
 
     Raises:
@@ -34,7 +34,7 @@ def difference(x: Any, y: Any) -> float:
         OverflowError: it is larger than every float.
 
     Examples:
-        >>> difference(2**53 + 1, 2**53), difference(2**53 + 1, 2.0**53)
+        >>> subtract_exactly(2**53 + 1, 2**53), subtract_exactly(2**53 + 1, 2.0**53)
         (1.0, 1.0)
     """
     if _mixes_sizes(x, y) or _mixes_sizes(y, x):
@@ -47,20 +47,20 @@ def _mixes_sizes(whole: Any, real: Any) -> bool:
     return isinstance(whole, int) and abs(whole) > MAX_EXACT_INTEGER and isinstance(real, float)
 
 
-def exact_array(values: Any) -> NDArray[Any]:
+def to_exact_array(values: Any) -> NDArray[Any]:
     """Return numbers as an array that holds them exactly: of floats where these do, else of objects.
 
     Args:
         values: finite numbers, or nested lists or an array of them.
 
     Examples:
-        >>> exact_array([0.5, 2]).dtype.name, exact_array([0.5, 2**53 + 1]).tolist()
+        >>> to_exact_array([0.5, 2]).dtype.name, to_exact_array([0.5, 2**53 + 1]).tolist()
         ('float64', [Fraction(1, 2), 9007199254740993])
     """
     if isinstance(values, np.ndarray) and values.dtype.kind == "f":
         return values.astype(float)
     objects = np.array(values, dtype=object)
-    plain = [_plain(value) for value in objects.ravel().tolist()]
+    plain = [_to_plain_number(value) for value in objects.ravel().tolist()]
     if all(isinstance(value, float) or abs(value) <= MAX_EXACT_INTEGER for value in plain):
         return np.array(plain, dtype=float).reshape(objects.shape)
     found = np.empty(len(plain), dtype=object)
@@ -68,22 +68,22 @@ def exact_array(values: Any) -> NDArray[Any]:
     return found.reshape(objects.shape)
 
 
-def _plain(value: Any) -> int | float:
+def _to_plain_number(value: Any) -> int | float:
     """Return a number as an int where it is a whole number of another type than float, else as a float."""
     if isinstance(value, float):
         return float(value)
     return int(value) if value == int(value) else float(value)
 
 
-def differences(values: NDArray[Any], origins: NDArray[Any]) -> FloatArray:
-    """Return the differences of arrays of `exact_array`, each rounded once, in the shape they broadcast to.
+def subtract_arrays(values: NDArray[Any], origins: NDArray[Any]) -> FloatArray:
+    """Return the differences of arrays of `to_exact_array`, each rounded once, in the shape they broadcast to.
 
     Raises:
         OverflowError: one is larger than every float.
 
     Examples:
-        >>> times = exact_array([2**60, 2**60 + 1])
-        >>> differences(times, times[:1]).tolist()
+        >>> times = to_exact_array([2**60, 2**60 + 1])
+        >>> subtract_arrays(times, times[:1]).tolist()
         [0.0, 1.0]
     """
     if values.dtype == origins.dtype == float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, shown
+from pmlopt.core.arrays import FloatArray, Label, escape_control_characters
 from pmlopt.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ _LATEX = {
 }
 
 
-def number(value: float, digits: int = 4) -> str:
+def format_probability(value: float, digits: int = 4) -> str:
     """Format a probability with so many digits after the point, without zeros at its end.
 
     Examples:
-        >>> number(0.25), number(1 / 3), number(1.0), number(1e-9), number(1 - 1e-9)
+        >>> format_probability(0.25), format_probability(1 / 3), format_probability(1.0), format_probability(1e-9), format_probability(1 - 1e-9)
         ('0.25', '0.3333', '1', '<0.0001', '>0.9999')
     """
     text = f"{value:.{digits}f}"
@@ -42,63 +42,70 @@ def number(value: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def nats(level: float) -> str:
+def format_nats(level: float) -> str:
     """Format a level for people: rounding errors become 0.
 
     Examples:
-        >>> nats(0.25), nats(3e-12)
+        >>> format_nats(0.25), format_nats(3e-12)
         ('0.25 nats', '0 nats')
     """
     return f"{0 if level < 5e-10 else level:.6g} nats"
 
 
-def things(count: int, one: str, many: str = "") -> str:
+def pluralize(count: int, one: str, many: str = "") -> str:
     """Return a number of things in words.
 
     Examples:
-        >>> things(1, "release"), things(2, "release"), things(0, "person", "people")
+        >>> pluralize(1, "release"), pluralize(2, "release"), pluralize(0, "person", "people")
         ('1 release', '2 releases', '0 people')
     """
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def facts_html(title: str, facts: Mapping[str, str]) -> str:
+def format_facts_html(title: str, facts: Mapping[str, str]) -> str:
     """Format a title over names and what they are, a line each."""
     side = "style='text-align:left'"
     rows = "".join(
-        f"<tr><th {side}>{_escaped(name)}</th><td {side}>{_escaped(text)}</td></tr>"
+        f"<tr><th {side}>{_escape_latex(name)}</th><td {side}>{_escape_latex(text)}</td></tr>"
         for name, text in facts.items()
     )
-    return f"<div><b>{_escaped(title)}</b><table>{rows}</table></div>"
+    return f"<div><b>{_escape_latex(title)}</b><table>{rows}</table></div>"
 
 
-def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def format_table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format a title over a table, cut after a dozen rows; the rows left out are counted."""
-    top = "".join(f"<th>{_escaped(name)}</th>" for name in head)
+    top = "".join(f"<th>{_escape_latex(name)}</th>" for name in head)
     body = "".join(
-        "<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows[:MOST_ROWS]
+        "<tr>" + "".join(f"<td>{_escape_latex(cell)}</td>" for cell in row) + "</tr>"
+        for row in rows[:MOST_ROWS]
     )
-    left = _left(len(rows) - MOST_ROWS, "rows")
-    return f"<div><b>{_escaped(title)}</b><table><tr>{top}</tr>{body}</table>{left}</div>"
+    left = _describe_omitted(len(rows) - MOST_ROWS, "rows")
+    return f"<div><b>{_escape_latex(title)}</b><table><tr>{top}</tr>{body}</table>{left}</div>"
 
 
-def matrix_html(title: str, matrix: FloatArray, inputs: Sequence[Label], outputs: Sequence[Label]) -> str:
+def format_matrix_html(
+    title: str, matrix: FloatArray, inputs: Sequence[Label], outputs: Sequence[Label]
+) -> str:
     """Format a matrix of probabilities, shaded by size, cut after a dozen rows and columns."""
     part = matrix[:MOST_ROWS, :MOST_COLUMNS]
-    top = "".join(f"<th>{_escaped(str(label))}</th>" for label in outputs[:MOST_COLUMNS])
+    top = "".join(f"<th>{_escape_latex(str(label))}</th>" for label in outputs[:MOST_COLUMNS])
     body = "".join(
-        f"<tr><th>{_escaped(str(label))}</th>" + "".join(_shaded(value) for value in row) + "</tr>"
+        f"<tr><th>{_escape_latex(str(label))}</th>"
+        + "".join(_format_shaded_cell(value) for value in row)
+        + "</tr>"
         for label, row in zip(inputs, part.tolist(), strict=False)
     )
-    left = _left(len(inputs) - MOST_ROWS, "rows") + _left(len(outputs) - MOST_COLUMNS, "columns")
-    return f"<div><b>{_escaped(title)}</b><table><tr><th></th>{top}</tr>{body}</table>{left}</div>"
+    left = _describe_omitted(len(inputs) - MOST_ROWS, "rows") + _describe_omitted(
+        len(outputs) - MOST_COLUMNS, "columns"
+    )
+    return f"<div><b>{_escape_latex(title)}</b><table><tr><th></th>{top}</tr>{body}</table>{left}</div>"
 
 
-def table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def format_table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     r"""Format a table for LaTeX with the package booktabs; the first column is text, the others are numbers.
 
     Examples:
-        >>> print(table_latex(["letter", "p"], [["a_1", "0.5"]]))
+        >>> print(format_table_latex(["letter", "p"], [["a_1", "0.5"]]))
         \begin{tabular}{lr}
         \toprule
         letter & p \\
@@ -107,13 +114,13 @@ def table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         \bottomrule
         \end{tabular}
     """
-    lines = [_latex_row(row) for row in rows]
+    lines = [_format_latex_row(row) for row in rows]
     columns = "l" + "r" * (len(head) - 1)
-    top = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", _latex_row(head), r"\midrule"]
+    top = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", _format_latex_row(head), r"\midrule"]
     return "\n".join([*top, *lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def pandas() -> Any:
+def import_pandas() -> Any:
     """Import the package pandas.
 
     Raises:
@@ -126,25 +133,25 @@ def pandas() -> Any:
     return loaded
 
 
-def _latex_row(cells: Sequence[str]) -> str:
-    escaped = ("".join(_LATEX.get(sign, sign) for sign in shown(cell)) for cell in cells)
+def _format_latex_row(cells: Sequence[str]) -> str:
+    escaped = ("".join(_LATEX.get(sign, sign) for sign in escape_control_characters(cell)) for cell in cells)
     return " & ".join(escaped) + r" \\"
 
 
-def _escaped(text: str) -> str:
-    return html.escape(shown(text))
+def _escape_latex(text: str) -> str:
+    return html.escape(escape_control_characters(text))
 
 
-def _left(count: int, what: str) -> str:
+def _describe_omitted(count: int, what: str) -> str:
     return f"<p>and {count} more {what}</p>" if count > 0 else ""
 
 
-def _shaded(value: float) -> str:
+def _format_shaded_cell(value: float) -> str:
     """Format a cell whose background is bluer the larger its probability, readable on dark pages too."""
-    return f"<td style='background:rgba(0,114,178,{0.75 * value:.3f})'>{number(value)}</td>"
+    return f"<td style='background:rgba(0,114,178,{0.75 * value:.3f})'>{format_probability(value)}</td>"
 
 
-def figure_class() -> type[Figure]:
+def get_figure_class() -> type[Figure]:
     """Return Matplotlib's Figure, or raise an error that names the extra."""
     try:
         from matplotlib.figure import Figure
@@ -153,7 +160,7 @@ def figure_class() -> type[Figure]:
     return Figure
 
 
-def heat_map(
+def draw_heat_map(
     matrix: FloatArray,
     inputs: Sequence[Label],
     outputs: Sequence[Label],
@@ -165,7 +172,9 @@ def heat_map(
         MissingExtraError: matplotlib is not installed.
     """
     n, k = matrix.shape
-    figure = figure_class()(figsize=(min(12, 2.5 + 0.45 * k), min(12, 2.5 + 0.4 * n)), layout="constrained")
+    figure = get_figure_class()(
+        figsize=(min(12, 2.5 + 0.45 * k), min(12, 2.5 + 0.4 * n)), layout="constrained"
+    )
     if leakages is None:
         main = figure.subplots()
     else:
@@ -177,30 +186,34 @@ def heat_map(
     figure.colorbar(image, ax=main, label="P(output | secret)")
     main.set_xlabel("output")
     main.set_ylabel("secret")
-    _name(main, outputs, inputs)
+    _label_axes(main, outputs, inputs)
     return figure
 
 
-def bars(values: FloatArray, labels: Sequence[Label], upright: str) -> Figure:
+def draw_bars(values: FloatArray, labels: Sequence[Label], upright: str) -> Figure:
     """Draw a bar for each label.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    figure = figure_class()(figsize=(min(12, 2.5 + 0.3 * len(values)), 3.0), layout="constrained")
+    figure = get_figure_class()(figsize=(min(12, 2.5 + 0.3 * len(values)), 3.0), layout="constrained")
     axes = figure.subplots()
     axes.bar(range(len(values)), values, color="tab:blue")
     axes.set_ylabel(upright)
-    _name(axes, labels)
+    _label_axes(axes, labels)
     return figure
 
 
-def _name(axes: Axes, across: Sequence[Label], upright: Sequence[Label] = ()) -> None:
+def _label_axes(axes: Axes, across: Sequence[Label], upright: Sequence[Label] = ()) -> None:
     """Write the labels at the axes, where there are some and they are few."""
     # The number of labels up to which all of them are written at an axis.
     most_labels = 40
     if len(across) <= most_labels:
-        names = [shown(str(label)) for label in across]
+        names = [escape_control_characters(str(label)) for label in across]
         axes.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
     if 0 < len(upright) <= most_labels:
-        axes.set_yticks(range(len(upright)), [shown(str(label)) for label in upright], parse_math=False)
+        axes.set_yticks(
+            range(len(upright)),
+            [escape_control_characters(str(label)) for label in upright],
+            parse_math=False,
+        )

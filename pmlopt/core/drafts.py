@@ -28,8 +28,8 @@ DRAFT_PREFIX = ".pmlopt-draft-"
 PART, WHOLE = "part", "whole"
 """In a draft: the folder of what is being made, and what is complete."""
 
-KEY_DIGITS = 16
-NO_OWNER = "0" * KEY_DIGITS
+DRAFT_KEY_DIGITS = 16
+EMPTY_OWNER_KEY = "0" * DRAFT_KEY_DIGITS
 """The owner of drafts that no ledger records."""
 
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
@@ -43,7 +43,7 @@ def compute_key(name: str | os.PathLike[str]) -> str:
         >>> len(compute_key("wave.csv")), compute_key("wave.csv") == compute_key("wave2.csv")
         (16, False)
     """
-    return hashlib.sha256(os.fsencode(name)).hexdigest()[:KEY_DIGITS]
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:DRAFT_KEY_DIGITS]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Draft:
     target: Path
 
     @classmethod
-    def begin(cls, target: Path, owner: str = NO_OWNER) -> Draft:
+    def create(cls, target: Path, owner: str = EMPTY_OWNER_KEY) -> Draft:
         """Create an empty draft of a target, under a name that no other process has."""
         name = f"{DRAFT_PREFIX}{compute_key(target.name)}-{owner}-{secrets.token_hex(8)}"
         folder = target.parent / name
@@ -69,20 +69,20 @@ class Draft:
         return cls(folder, target)
 
     @property
-    def part(self) -> Path:
+    def partial_path(self) -> Path:
         """Return the path to make the content at: it has the target's name, and so its file format."""
         return self.folder / PART / self.target.name
 
     @property
-    def whole(self) -> Path:
+    def complete_path(self) -> Path:
         """Return the path of the complete content."""
         return self.folder / WHOLE
 
     def seal(self) -> None:
         """State that the content is complete."""
         # one atomic step: after a kill the content is either incomplete or complete, never in doubt
-        self.part.rename(self.whole)
-        synchronize(self.folder)
+        self.partial_path.rename(self.complete_path)
+        sync_folder(self.folder)
 
     def publish(self) -> None:
         """Give the complete content its name, and remove the draft.
@@ -91,11 +91,11 @@ class Draft:
             FileExistsError: something has that name already.
         """
         # the name first: a kill between the two steps leaves a draft, which is removed later
-        publish_new(self.whole, self.target)
-        discard(self.folder)
+        publish_new(self.complete_path, self.target)
+        remove_path(self.folder)
 
 
-def remove_leftover_drafts(target: Path, owner: str = NO_OWNER) -> list[Path]:
+def remove_leftover_drafts(target: Path, owner: str = EMPTY_OWNER_KEY) -> list[Path]:
     """Remove what dead processes left of a target, and return the drafts that are not ours to remove.
 
     The caller holds the lock on the target, so no process that made a draft of it is at work. A draft that is
@@ -103,19 +103,19 @@ def remove_leftover_drafts(target: Path, owner: str = NO_OWNER) -> list[Path]:
     """
     kept = []
     for folder in target.parent.glob(f"{DRAFT_PREFIX}{compute_key(target.name)}-*"):
-        if owner_of(folder) not in (NO_OWNER, owner) and os.path.lexists(folder / WHOLE):
+        if read_owner(folder) not in (EMPTY_OWNER_KEY, owner) and os.path.lexists(folder / WHOLE):
             kept.append(folder)
         else:
-            discard(folder)
+            remove_path(folder)
     return kept
 
 
-def owner_of(draft: Path) -> str:
+def read_owner(draft: Path) -> str:
     """Return the key of the ledger that a draft belongs to."""
-    return draft.name.removeprefix(DRAFT_PREFIX)[KEY_DIGITS + 1 :][:KEY_DIGITS]
+    return draft.name.removeprefix(DRAFT_PREFIX)[DRAFT_KEY_DIGITS + 1 :][:DRAFT_KEY_DIGITS]
 
 
-def discard(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Remove a file, a link, or a folder with its content; links are removed, and never followed."""
     with suppress(FileNotFoundError):
         if is_real_folder(path):
@@ -142,16 +142,16 @@ def is_real_file(path: Path) -> bool:
         return False
 
 
-def walk(folder: Path) -> Iterator[Path]:
+def iterate_entries(folder: Path) -> Iterator[Path]:
     """Yield all entries below a folder but its real folders, in the order of their names; follow no link."""
     for place, inside, names in os.walk(folder):
-        # sorted in place: `os.walk` visits the subfolders in the order of this list
+        # sorted in place: `os.iterate_entries` visits the subfolders in the order of this list
         inside.sort()
         linked = [name for name in inside if not is_real_folder(Path(place) / name)]
         yield from (Path(place) / name for name in sorted([*names, *linked]))
 
 
-def digest_of(path: Path) -> str:
+def digest_file(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -164,12 +164,12 @@ def digest_content(path: Path) -> str | None:
         OSError: a file cannot be read.
     """
     if is_real_file(path):
-        return digest_of(path)
+        return digest_file(path)
     if not is_real_folder(path):
         return None
     return digest_names(
-        (one.relative_to(path).as_posix(), digest_of(one) if is_real_file(one) else "no file")
-        for one in walk(path)
+        (one.relative_to(path).as_posix(), digest_file(one) if is_real_file(one) else "no file")
+        for one in iterate_entries(path)
     )
 
 
@@ -179,7 +179,7 @@ def digest_names(entries: Any) -> str:
     return hashlib.sha256(repr(sorted(entries)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def synchronize(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Flush the names in a folder to the disk, where the system can."""
     with suppress(OSError):  # some systems do not open folders
         handle = os.open(folder, os.O_RDONLY)
@@ -207,7 +207,7 @@ def publish_new(source: Path, target: Path) -> None:
             _rename_to_new(source, target)
         else:
             source.unlink()
-    synchronize(target.parent)
+    sync_folder(target.parent)
 
 
 def _rename_to_new(source: Path, target: Path) -> None:

@@ -31,7 +31,7 @@ def is_out_of_memory(error: BaseException) -> bool:
         isinstance(one, MemoryError)
         or (isinstance(one, OSError) and one.errno == errno.ENOMEM)
         or (isinstance(one, _SAID_BY) and any(text in str(one).lower() for text in _NO_MEMORY))
-        for one in _chain(error)
+        for one in _iterate_causes(error)
     )
 
 
@@ -43,14 +43,14 @@ def is_worker_lost(error: BaseException) -> bool:
     return any(
         isinstance(one, BrokenExecutor | CancelledError)
         or (type(one).__module__.partition(".")[0] == "distributed" and type(one).__name__ in _OF_DASK)
-        for one in _chain(error)
+        for one in _iterate_causes(error)
     )
 
 
 _OF_DASK = ("KilledWorker", "CommClosedError", "FutureCancelledError", "NoValidWorkerError", "TimeoutError")
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

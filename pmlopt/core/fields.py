@@ -15,10 +15,10 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_t
 
 import numpy as np
 
-from pmlopt.core.guesses import Guessed
+from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import FileFormatError, InputError
 
-ROOM = 10_000
+MAX_UNLISTED_LETTERS = 10_000
 """Letters that any file may speak of without listing them; a longer file may speak of as many as it has
 bytes, for what is saved of letters has a number for at least every second one."""
 
@@ -50,7 +50,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Given:
+class ContextReference:
     """A note that a value of the context is written as its word; with `only`, it must be that value."""
 
     word: str
@@ -58,13 +58,13 @@ class Given:
 
 
 @dataclass(frozen=True, eq=False)
-class Named:
+class NamedValues:
     """A note that a value is one of these, such as a function, and is written as its name."""
 
     values: Mapping[str, Any]
 
 
-class Mark(Enum):
+class NumberFlag(Enum):
     """Flags of numbers, and of fields."""
 
     INFINITE = "may be infinite, which is written as the text inf or -inf"
@@ -72,7 +72,7 @@ class Mark(Enum):
     ADDED_LATER = "files that were written before the field was added lack it, and have its default"
 
 
-INFINITE, COUNT, ADDED_LATER = Mark.INFINITE, Mark.COUNT, Mark.ADDED_LATER
+INFINITE, COUNT, ADDED_LATER = NumberFlag.INFINITE, NumberFlag.COUNT, NumberFlag.ADDED_LATER
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Context:
     """The context in which a record is read or written.
 
     Attributes:
-        given: what is known already, by the words of `Given`, such as the prior of a design.
+        given: what is known already, by the words of `ContextReference`, such as the prior of a design.
         sizes: by the names of `Shape`, such as N letters and M outputs.
         room: bytes of the file.
         complete: whether every key is required, as in files; else those without a default, and one that
@@ -93,16 +93,16 @@ class Context:
 
     given: Mapping[str, Any] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
-    room: int = ROOM
+    room: int = MAX_UNLISTED_LETTERS
     complete: bool = True
     error: type[InputError] = FileFormatError
     number: Callable[[Mapping[str, Any], str], float] | None = None
     forms: Mapping[type, Mapping[str, Callable[..., Any]]] = field(default_factory=dict)
 
     @property
-    def most(self) -> int:
+    def max_letters(self) -> int:
         """Return the number of letters that the file may refer to without listing them."""
-        return max(ROOM, self.room, getattr(self.given.get("prior"), "size", 0))
+        return max(MAX_UNLISTED_LETTERS, self.room, getattr(self.given.get("prior"), "size", 0))
 
 
 class Record:
@@ -114,22 +114,24 @@ class Record:
 
     def __eq__(self, other: object) -> bool:
         kind: Any = type(self)
-        names = [one.name for one in fields_of(kind)]
-        return type(other) is kind and all(same(getattr(self, name), getattr(other, name)) for name in names)
+        names = [one.name for one in get_fields(kind)]
+        return type(other) is kind and all(
+            have_equal_content(getattr(self, name), getattr(other, name)) for name in names
+        )
 
     def __hash__(self) -> int:
         kind: Any = type(self)
-        return hash((kind, *(_hash(getattr(self, one.name)) for one in fields_of(kind))))
+        return hash((kind, *(_hash_content(getattr(self, one.name)) for one in get_fields(kind))))
 
 
-def same(one: Any, other: Any) -> bool:
+def have_equal_content(one: Any, other: Any) -> bool:
     """Return whether two values are equal by content: arrays by their entries, records by their fields.
 
     Labels that nobody gave differ from the same numbers as labels.
 
     Examples:
-        >>> from pmlopt.core.arrays import Positions
-        >>> same((np.ones(2), "a"), (np.ones(2), "a")), same(Positions(2), (0, 1))
+        >>> from pmlopt.core.arrays import DefaultLabels
+        >>> have_equal_content((np.ones(2), "a"), (np.ones(2), "a")), have_equal_content(DefaultLabels(2), (0, 1))
         (True, False)
     """
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
@@ -140,19 +142,19 @@ def same(one: Any, other: Any) -> bool:
         )
         return numbers and bool(one == other)
     if isinstance(one, tuple | list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(have_equal_content, one, other))
     if isinstance(one, Mapping):
-        return set(one) == set(other) and all(same(one[key], other[key]) for key in one)
+        return set(one) == set(other) and all(have_equal_content(one[key], other[key]) for key in one)
     return bool(one == other)
 
 
-def _hash(value: Any) -> int:
+def _hash_content(value: Any) -> int:
     """Return a hash of what `have_equal_content` compares: of arrays, lists and mappings their sizes."""
     if isinstance(value, np.ndarray):
         return hash(value.shape)
     if isinstance(value, list | dict):
         return hash(len(value))
-    return hash(tuple(map(_hash, value))) if isinstance(value, tuple) else hash(value)
+    return hash(tuple(map(_hash_content, value))) if isinstance(value, tuple) else hash(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +173,12 @@ class Field:
         return self.default is inspect.Parameter.empty and not self.several
 
     @cached_property
-    def may_lack(self) -> bool:
+    def may_be_absent(self) -> bool:
         """Return whether files may lack it because they were written before it was added."""
         return ADDED_LATER in separate_notes(self.type)[1]
 
 
-def maker(kind: Callable[..., Any]) -> Any:
+def get_constructor(kind: Callable[..., Any]) -> Any:
     """Return what makes the objects of a record class: its class method `from_fields`, or its constructor.
 
     Of both the one that the nearest class defines; a function makes its own.
@@ -188,7 +190,7 @@ def maker(kind: Callable[..., Any]) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def fields_of(kind: Callable[..., Any]) -> tuple[Field, ...]:
+def get_fields(kind: Callable[..., Any]) -> tuple[Field, ...]:
     """Return the fields of a record class in the order of its constructor, or the parameters of a function.
 
     Examples:
@@ -196,10 +198,10 @@ def fields_of(kind: Callable[..., Any]) -> tuple[Field, ...]:
         ... class Ball(Record):
         ...     radius: float
         ...     delta: float | None = None
-        >>> [(one.name, one.required) for one in fields_of(Ball)]
+        >>> [(one.name, one.required) for one in get_fields(Ball)]
         [('radius', True), ('delta', False)]
     """
-    made = maker(kind)
+    made = get_constructor(kind)
     make: Any = made
     if made is kind and isinstance(kind, type):
         make = vars(kind).get("__init__", kind.__init__)  # type: ignore[misc]
@@ -259,7 +261,7 @@ def separate_notes(kind: Any) -> tuple[Any, tuple[Any, ...]]:
     return inner, (*kind.__metadata__, *notes)
 
 
-def tag_of(kind: type) -> tuple[str, str] | None:
+def get_tag(kind: type) -> tuple[str, str] | None:
     """Return the key, `kind` or `name`, and the text that tell a class from its relatives, if it has one."""
     own = {one.name for one in dataclass_fields(kind)} if is_dataclass(kind) else set()
     for key in ("kind", "name"):
@@ -269,7 +271,7 @@ def tag_of(kind: type) -> tuple[str, str] | None:
     return None
 
 
-def kinds_of(*bases: type) -> dict[str, type]:
+def find_tagged_classes(*bases: type) -> dict[str, type]:
     """Return the classes with a tag among some bases and their subclasses, by their tags.
 
     A class that was defined again, as in a notebook, replaces the earlier one. Where the package of a base
@@ -288,7 +290,7 @@ def kinds_of(*bases: type) -> dict[str, type]:
     while waiting:
         kind = waiting.pop(0)
         waiting += kind.__subclasses__()
-        tag = tag_of(kind)
+        tag = get_tag(kind)
         if tag is None or tag[0] not in vars(kind) or "is_form" in vars(kind) or inspect.isabstract(kind):
             continue
         other = found.get(tag[1], kind)
@@ -301,20 +303,22 @@ def kinds_of(*bases: type) -> dict[str, type]:
     return found
 
 
-def written_as(kind: type) -> type:
+def get_written_class(kind: type) -> type:
     """Return the class as whose fields an object of a class is written: its own, or that of which it is a
     form.
 
     Raises:
         FileFormatError: it has no tag of its own, where its relatives have.
     """
-    root = [base for base in kind.__mro__ if base not in (object, ABC, Generic, Record, Guessed)][-1]
-    kinds, tag = kinds_of(root), tag_of(kind)
+    root = [base for base in kind.__mro__ if base not in (object, ABC, Generic, Record, SuggestsAttributes)][
+        -1
+    ]
+    kinds, tag = find_tagged_classes(root), get_tag(kind)
     if not kinds:
         return kind
     known = kinds.get("" if tag is None else tag[1])
     if known is None or (known is not kind and "is_form" not in vars(kind)):
-        key = next(tag[0] for one in kinds.values() if (tag := tag_of(one)))
+        key = next(tag[0] for one in kinds.values() if (tag := get_tag(one)))
         raise FileFormatError(
             f"{kind.__qualname__} cannot be saved: give it a `{key}` of its own, by which it is read again"
         )

@@ -78,11 +78,11 @@ def _describe_archive(head: bytes) -> str:
         return f"is an OpenDocument file (.ods): {_SAVE}"
     if b".npy" in head[:200]:
         return "is a file of numpy arrays (.npz), such as a saved mechanism, and no table"
-    inside = ", ".join(_names_in(head)[:3])
+    inside = ", ".join(_list_archive_names(head)[:3])
     return f"is a ZIP archive{f' of {inside}' if inside else ''}: unpack it, and give what is inside"
 
 
-def _names_in(content: bytes) -> list[str]:
+def _list_archive_names(content: bytes) -> list[str]:
     """Return the names of the files in a whole ZIP archive; none where it is cut."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -19,19 +19,19 @@ from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from pmlopt.core.drafts import compute_key, discard, publish_new, synchronize
-from pmlopt.core.drafts import digest_of as digest_of
+from pmlopt.core.drafts import compute_key, publish_new, remove_path, sync_folder
+from pmlopt.core.drafts import digest_file as digest_file
 from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.matrix_layout import is_number as is_number
-from pmlopt.core.matrix_layout import number_of as number_of
-from pmlopt.core.records import ROOM, Context, fields_of, parse_json, read
+from pmlopt.core.matrix_layout import parse_number as parse_number
+from pmlopt.core.records import MAX_UNLISTED_LETTERS, Context, get_fields, parse_json, read_record
 from pmlopt.core.sealing import check_not_sealed
 from pmlopt.errors import FileFormatError, InputError
 
 STANDARD = "-"
 """The path that stands for standard input or output; a file of that name is `./-` in full."""
 
-LOCK_WAIT = 60.0
+LOCK_TIMEOUT_SECONDS = 60.0
 """Seconds that a writer waits for another one: more than a release on a million people takes."""
 
 _PREFIX = ".pmlopt-"
@@ -41,12 +41,12 @@ _OUTPUT: ContextVar[Any] = ContextVar("output", default=None)
 """Where bytes for standard output go while what is printed goes elsewhere."""
 
 
-def is_standard(path: str | os.PathLike[str]) -> bool:
+def is_standard_stream(path: str | os.PathLike[str]) -> bool:
     """Return whether a path stands for standard input or output."""
     return isinstance(path, str | os.PathLike) and os.fspath(path) == STANDARD
 
 
-def standard_input() -> BinaryIO:
+def read_standard_input() -> BinaryIO:
     """Return the bytes of standard input."""
     if sys.stdin is None:
         raise FileFormatError("-: standard input is closed")
@@ -54,7 +54,7 @@ def standard_input() -> BinaryIO:
 
 
 @contextmanager
-def output_apart(text: IO[str]) -> Iterator[None]:
+def redirect_standard_output(text: IO[str]) -> Iterator[None]:
     """Send bytes for standard output to this stream, wherever printed text goes meanwhile."""
     token = _OUTPUT.set(text)
     try:
@@ -65,16 +65,16 @@ def output_apart(text: IO[str]) -> Iterator[None]:
 
 def check_target(path: str | os.PathLike[str]) -> None:
     """Raise where a file cannot be written: a folder is there, its own is not, the name is too long."""
-    if not is_standard(path) and (kind := _kind_beside(path)) is not None and stat.S_ISDIR(kind):
+    if not is_standard_stream(path) and (kind := _check_folder(path)) is not None and stat.S_ISDIR(kind):
         raise FileFormatError(f"{path}: cannot be written: it is a folder")
 
 
-def _kind_beside(path: str | os.PathLike[str]) -> int | None:
+def _check_folder(path: str | os.PathLike[str]) -> int | None:
     """Return the mode of what is at a path, None for nothing, and raise where its folder is not there."""
     try:
-        kind, folder = _kind_of(path), _kind_of(Path(path).parent)
+        kind, folder = _get_mode(path), _get_mode(Path(path).parent)
     except (OSError, ValueError, TypeError) as cause:
-        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
+        raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
     if folder is None or not stat.S_ISDIR(folder):
         raise FileFormatError(f"{path}: cannot be written: its folder, {Path(path).parent}, is not there")
     check_not_sealed(path)
@@ -83,7 +83,7 @@ def _kind_beside(path: str | os.PathLike[str]) -> int | None:
 
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
     """Return whether two paths lead to one file, by links of any kind, or would once it is there."""
-    if is_standard(one) or is_standard(other):
+    if is_standard_stream(one) or is_standard_stream(other):
         return False  # one is read and the other written: two streams
     try:
         return Path(one).samefile(other)
@@ -91,19 +91,19 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
         return Path(one).absolute() == Path(other).absolute()
 
 
-def write_whole(
+def atomic_write(
     path: str | os.PathLike[str], content: bytes, *, private: bool = False, replace: bool = True
 ) -> None:
     """Write a file so that it is there completely or not at all; see `atomic_file`."""
     try:
-        with whole_file(path, private=private, replace=replace) as stream:
+        with atomic_file(path, private=private, replace=replace) as stream:
             stream.write(content)
     except OSError as cause:
-        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
+        raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
 
 
 @contextmanager
-def whole_file(
+def atomic_file(
     path: str | os.PathLike[str], *, private: bool = False, replace: bool = True
 ) -> Iterator[BinaryIO]:
     """Yield a stream to a file that appears under its name when the block ends, and never before.
@@ -122,16 +122,16 @@ def whole_file(
         FileFormatError: the file cannot be written there.
     """
     try:
-        kind = None if is_standard(path) else _kind_of(path)
-        if is_standard(path) or (kind is not None and not stat.S_ISREG(kind)):
-            made = _stream(path, kind)
+        kind = None if is_standard_stream(path) else _get_mode(path)
+        if is_standard_stream(path) or (kind is not None and not stat.S_ISREG(kind)):
+            made = _open_stream(path, kind)
         else:
             target = Path(path).resolve()  # a link stays, and its file is written
             seen = None if replace else _identity_of(target)
-            begun = _begun(target, 0o666 if kind is None and not private else 0o600)
-            made = _published(*begun, target, kind, replace=replace or seen is not None, seen=seen)
+            begun = _open_temporary(target, 0o666 if kind is None and not private else 0o600)
+            made = _publish_stream(*begun, target, kind, replace=replace or seen is not None, seen=seen)
     except (OSError, ValueError, TypeError) as cause:
-        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
+        raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
     stream = next(made)
     try:
         yield stream
@@ -143,39 +143,39 @@ def whole_file(
         made.close()
 
 
-def _stream(path: str | os.PathLike[str], kind: int | None) -> Generator[Any]:
+def _open_stream(path: str | os.PathLike[str], kind: int | None) -> Generator[Any]:
     """Yield standard output, or a pipe or a device."""
     if kind is None:
         output = _OUTPUT.get() or sys.stdout
         if output is None:
             raise OSError("standard output is closed")
         output.flush()
-        return _handed_out(nullcontext(output.buffer))
+        return _yield_stream(nullcontext(output.buffer))
     if not (stat.S_ISFIFO(kind) or stat.S_ISCHR(kind)):
         raise OSError("it is no file, pipe or terminal")
-    return _handed_out(Path(path).open("wb"))
+    return _yield_stream(Path(path).open("wb"))
 
 
-def _handed_out(held: AbstractContextManager[BinaryIO]) -> Generator[BinaryIO]:
+def _yield_stream(held: AbstractContextManager[BinaryIO]) -> Generator[BinaryIO]:
     with held as stream:
         yield stream
         stream.flush()
 
 
-def _begun(target: Path, mode: int) -> tuple[int, Path | None]:
+def _open_temporary(target: Path, mode: int) -> tuple[int, Path | None]:
     """Open a file in a target's folder, without a name where the system can, else with a temporary one."""
     if hasattr(os, "O_TMPFILE") and Path("/proc/self/fd").exists():
         with suppress(OSError):  # not every kind of folder has them
             return os.open(target.parent, os.O_TMPFILE | os.O_RDWR, mode), None
-    name = _name_for_now(target)
+    name = _make_temporary_name(target)
     return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), mode), name
 
 
-def _name_for_now(target: Path) -> Path:
+def _make_temporary_name(target: Path) -> Path:
     return target.parent / f"{_PREFIX}{compute_key(target.name)}-{secrets.token_hex(8)}"
 
 
-def _published(
+def _publish_stream(
     handle: int,
     name: Path | None,
     target: Path,
@@ -185,7 +185,7 @@ def _published(
     seen: tuple[int, ...] | None = None,
 ) -> Generator[BinaryIO]:
     """Yield the stream, and give the file its name when it is complete."""
-    temporary = name or (_name_for_now(target) if replace else target)
+    temporary = name or (_make_temporary_name(target) if replace else target)
     held = ExitStack()
     try:
         with os.fdopen(handle, "w+b") as stream:
@@ -194,7 +194,7 @@ def _published(
             os.fsync(handle)
             if seen is not None:
                 if name is None:  # the lock discards files with names for now
-                    held.enter_context(alone(target))
+                    held.enter_context(exclusive_lock(target))
                 if _identity_of(target) != seen:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
             if name is None:  # with a folder, though it is not used, Python follows the link to the file
@@ -202,9 +202,9 @@ def _published(
         if kind is not None:
             temporary.chmod(stat.S_IMODE(kind))
         if temporary == target:
-            synchronize(target.parent)
+            sync_folder(target.parent)
         else:
-            (rename if replace else publish_new)(temporary, target)
+            (rename_durably if replace else publish_new)(temporary, target)
     except BaseException:
         if temporary != target:
             temporary.unlink(missing_ok=True)
@@ -221,14 +221,14 @@ def _identity_of(path: Path) -> tuple[int, ...] | None:
     return None
 
 
-def rename(source: Path, target: Path) -> None:
+def rename_durably(source: Path, target: Path) -> None:
     """Give a complete file another name in its folder, at once; the disk holds it on return."""
     source.replace(target)
-    synchronize(target.parent)
+    sync_folder(target.parent)
 
 
 @contextmanager
-def alone(
+def exclusive_lock(
     path: str | os.PathLike[str], wait: float | None = None, error: type[InputError] = FileFormatError
 ) -> Iterator[None]:
     """Hold the lock of a file or folder while the block runs, among those who ask for it.
@@ -239,7 +239,7 @@ def alone(
 
     Args:
         path: what is written.
-        wait: how many seconds to wait for another writer; `LOCK_WAIT` where left out.
+        wait: how many seconds to wait for another writer; `LOCK_TIMEOUT_SECONDS` where left out.
         error: what is raised where that was not enough.
 
     Raises:
@@ -248,19 +248,19 @@ def alone(
     """
     from filelock import FileLock, Timeout
 
-    _kind_beside(path)  # the lock would make its folder
+    _check_folder(path)  # the lock would make its folder
     target = Path(path).resolve()
     unfinished = f"{_PREFIX}{compute_key(target.name)}-*"
     lock = FileLock(target.with_name(f"{target.name}.lock"), thread_local=False)
     try:
-        lock.acquire(timeout=LOCK_WAIT if wait is None else wait)
+        lock.acquire(timeout=LOCK_TIMEOUT_SECONDS if wait is None else wait)
     except Timeout:
         raise error(f"{path}: another process is writing it: wait for it, or give another name") from None
     except OSError as cause:
-        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
+        raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
     try:
         for left in target.parent.glob(unfinished):  # by a writer that was killed
-            discard(left)
+            remove_path(left)
         yield
     finally:
         with suppress(OSError):  # some systems keep a file that is open
@@ -268,12 +268,12 @@ def alone(
         lock.release()
 
 
-def reason_of(cause: Exception) -> str:
+def describe_os_error(cause: Exception) -> str:
     """Return what the system reports as the reason of a failure, without the path."""
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
-def _kind_of(path: str | os.PathLike[str]) -> int | None:
+def _get_mode(path: str | os.PathLike[str]) -> int | None:
     """Return the mode of the file, folder or device at a path, links followed; None where nothing is
     there.
     """
@@ -283,18 +283,18 @@ def _kind_of(path: str | os.PathLike[str]) -> int | None:
 
 
 FORMAT = "pmlopt-mechanism"
-VERSION = 3
+MECHANISM_FILE_VERSION = 3
 """The version of saved files, of mechanisms by orbits too."""
 ENDINGS = (".csv", ".json", ".npz", ".tsv", ".npy", ".mat", ".parquet", ".xlsx")
 """Of the files that hold a matrix; `pmlopt.core.matrices` reads and writes them."""
 T = TypeVar("T")
-LARGEST_FILE = 2**30
+MAX_FILE_BYTES = 2**30
 """Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""
-LARGEST_EXPANSION = 2**26
+MAX_EXPANDED_ENTRIES = 2**26
 """Bytes, 64 MiB, by which the arrays of an NPZ file may be larger than the file: pmlopt does not compress."""
 
 
-def read_saved(kind: Callable[..., T], content: bytes, path: str | os.PathLike[str]) -> T:
+def read_saved_record(kind: Callable[..., T], content: bytes, path: str | os.PathLike[str]) -> T:
     """Return the record of a saved file, whose format and version are checked first.
 
     Raises:
@@ -302,23 +302,23 @@ def read_saved(kind: Callable[..., T], content: bytes, path: str | os.PathLike[s
     """
     data = parse_json(content, str(path))
     table = data if isinstance(data, dict) else {}
-    for one in fields_of(kind)[:2]:
+    for one in get_fields(kind)[:2]:
         told, (known,) = table.get(one.name), one.type.__args__
         if type(told) is not type(known) or told != known:
             raise FileFormatError(
                 f"{path}: has {one.name} {told!r:.60}: what is read here has {one.name} {known!r}"
             )
-    found: T = read(kind, data, str(path), Context(room=max(ROOM, len(content))))  # type: ignore[arg-type]
+    found: T = read_record(kind, data, str(path), Context(room=max(MAX_UNLISTED_LETTERS, len(content))))  # type: ignore[arg-type]
     return found
 
 
-def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
+def file_format(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
     """Return the ending of a file, one of those that are known: by default those of a mechanism.
 
     What is written to `-`, standard output, is JSON where that is known.
     """
     try:
-        ending = ".json" if is_standard(path) and ".json" in known else Path(path).suffix.lower()
+        ending = ".json" if is_standard_stream(path) and ".json" in known else Path(path).suffix.lower()
     except TypeError as cause:
         raise FileFormatError(f"{path!r:.60} is no path of a file: {cause}") from None
     if ending not in known:
@@ -327,28 +327,32 @@ def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> s
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Read a whole file of at most `LARGEST_FILE` bytes; `-` is standard input."""
+    """Read a whole file of at most `MAX_FILE_BYTES` bytes; `-` is standard input."""
     try:
-        with nullcontext(standard_input()) if is_standard(path) else Path(path).open("rb") as stream:
-            content = b"".join(_pieces(stream, LARGEST_FILE + 1))
+        with (
+            nullcontext(read_standard_input())
+            if is_standard_stream(path)
+            else Path(path).open("rb") as stream
+        ):
+            content = b"".join(_read_pieces(stream, MAX_FILE_BYTES + 1))
     except (OSError, ValueError, TypeError) as cause:
-        raise FileFormatError(f"{path}: cannot be read: {reason_of(cause)}") from None
-    if len(content) > LARGEST_FILE:
+        raise FileFormatError(f"{path}: cannot be read: {describe_os_error(cause)}") from None
+    if len(content) > MAX_FILE_BYTES:
         raise FileFormatError(
-            f"{path}: is larger than {LARGEST_FILE} bytes, the most that is read: give a smaller file, or "
-            "raise pmlopt.core.files.LARGEST_FILE"
+            f"{path}: is larger than {MAX_FILE_BYTES} bytes, the most that is read: give a smaller file, or "
+            "raise pmlopt.core.files.MAX_FILE_BYTES"
         )
     return content
 
 
-def _pieces(stream: BinaryIO, most: int) -> Iterator[bytes]:
+def _read_pieces(stream: BinaryIO, most: int) -> Iterator[bytes]:
     """Yield what a stream holds, up to so many bytes."""
     while most > 0 and (piece := stream.read(min(most, 2**20))):
         yield piece
         most -= len(piece)
 
 
-def rows_of(
+def parse_rows(
     text: Iterable[str], where: object, delimiter: str = ",", not_text: str = ""
 ) -> Iterator[list[str]]:
     """Return the rows of a CSV text, all of the header's length.
@@ -391,7 +395,7 @@ def read_rows(
     if (foreign := describe_foreign_file(content, small=True)) is not None:
         raise FileFormatError(f"{path}: {foreign}")
     stream = io.BytesIO(content)
-    rows = list(rows_of(io.TextIOWrapper(stream, "utf-8-sig", newline=""), path, delimiter))
+    rows = list(parse_rows(io.TextIOWrapper(stream, "utf-8-sig", newline=""), path, delimiter))
     if len(rows) < least:
         raise FileFormatError(f"{path}: has {len(rows)} row(s): a header and at least one row are needed")
     return rows
@@ -403,22 +407,22 @@ def json_bytes(content: Any, indent: int | None = 1) -> bytes:
     Without an indent it is one line, which Python writes some ten times as fast.
     """
     try:
-        return (json.dumps(content, default=_plain, allow_nan=False, indent=indent) + "\n").encode()
+        return (json.dumps(content, default=_to_plain, allow_nan=False, indent=indent) + "\n").encode()
     except (TypeError, ValueError, RecursionError) as cause:
         raise FileFormatError(f"this cannot be written as JSON: {cause}") from None
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise TypeError(f"{value!r} is not text, a number, a list or a table")
 
 
-def csv_bytes(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
+def encode_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
     r"""Encode rows as a CSV file, each ended by a newline, from which every cell is read back as it was.
 
     Examples:
-        >>> csv_bytes([["a", 1], ["b\r", 2]])
+        >>> encode_csv([["a", 1], ["b\r", 2]])
         b'a,1\n"b\r","2"\n'
     """
     stream = io.StringIO(newline="")
@@ -436,10 +440,10 @@ def csv_bytes(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
 def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
     """Raise for a compressed file whose arrays would fill the memory."""
     expanded = expanded_size(content)
-    if expanded > len(content) + LARGEST_EXPANSION:
+    if expanded > len(content) + MAX_EXPANDED_ENTRIES:
         raise FileFormatError(
-            f"{path}: has {len(content)} bytes and expands to {expanded}, over {LARGEST_EXPANSION} above its "
-            "size: save it without compression, or raise pmlopt.core.files.LARGEST_EXPANSION"
+            f"{path}: has {len(content)} bytes and expands to {expanded}, over {MAX_EXPANDED_ENTRIES} above its "
+            "size: save it without compression, or raise pmlopt.core.files.MAX_EXPANDED_ENTRIES"
         )
 
 

@@ -38,7 +38,7 @@ _NUMBERS = {int, float, str, bool, np.float64, np.int64}
 """Types that have no parts, for a quick look at long lists."""
 
 
-def opened(data: Any, *, lazy: bool = False) -> Any:
+def to_narwhals(data: Any, *, lazy: bool = False) -> Any:
     """Return the narwhals frame or series over data of another library; None for anything else.
 
     A frame that an engine (Polars, DuckDB, Dask, Spark) has not computed is, unless it may be `lazy`.
@@ -48,7 +48,7 @@ def opened(data: Any, *, lazy: bool = False) -> Any:
 
     Examples:
         >>> import pyarrow
-        >>> opened(pyarrow.table({"a": [1]})).columns, opened([1, 2])
+        >>> to_narwhals(pyarrow.table({"a": [1]})).columns, to_narwhals([1, 2])
         (['a'], None)
     """
     if data is None or isinstance(data, _PLAIN) or type(data).__module__.startswith("pmlopt."):
@@ -56,7 +56,7 @@ def opened(data: Any, *, lazy: bool = False) -> Any:
     import narwhals
 
     try:
-        found = narwhals.from_native(_of_arrow(data), allow_series=True, pass_through=True)
+        found = narwhals.from_native(_convert_arrow(data), allow_series=True, pass_through=True)
         if isinstance(found, narwhals.LazyFrame):
             return found if lazy else found.collect()
         if isinstance(found, narwhals.DataFrame) and len(set(found.columns)) < len(found.columns):
@@ -66,7 +66,7 @@ def opened(data: Any, *, lazy: bool = False) -> Any:
     return found if isinstance(found, narwhals.DataFrame | narwhals.Series) else None
 
 
-def _of_arrow(data: Any) -> Any:
+def _convert_arrow(data: Any) -> Any:
     """Return a table of record batches or of the pairs of `value_counts`, and a column of an Arrow array."""
     if type(data).__module__.partition(".")[0] != "pyarrow":
         return data
@@ -89,59 +89,63 @@ def is_frame(found: Any) -> bool:
     return hasattr(found, "columns")
 
 
-def pandas_index(found: Any) -> Any:
+def get_pandas_index(found: Any) -> Any:
     """Return the index of a frame or a series of pandas; None for those of others."""
     import narwhals
 
     return narwhals.maybe_get_index(found)
 
 
-def row_names(found: Any) -> list[Any] | None:
+def get_row_names(found: Any) -> list[Any] | None:
     """Return the index of a pandas frame or series; None for none, and for the default numbers."""
-    index = pandas_index(found)
-    return None if index is None or _is_made(index) else listed(index)
+    index = get_pandas_index(found)
+    return None if index is None or _is_default_index(index) else to_plain_list(index)
 
 
-def column_names(found: Any) -> list[Any] | None:
+def get_column_names(found: Any) -> list[Any] | None:
     """Return the names of a frame's columns; None for the default numbers of pandas."""
     native = found.to_native()
-    return None if _is_made(getattr(native, "columns", None)) else list(map(_plain, found.columns))
+    return (
+        None
+        if _is_default_index(getattr(native, "columns", None))
+        else list(map(_to_plain_value, found.columns))
+    )
 
 
-def _is_made(index: Any) -> bool:
+def _is_default_index(index: Any) -> bool:
     """Return whether an index of pandas is the one that it gives to rows without names."""
     return type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == (0, 1, None)
 
 
-def are_named(data: Any) -> bool:
+def has_labels(data: Any) -> bool:
     """Return whether data name their rows or their columns.
 
     Examples:
         >>> import pandas
-        >>> are_named(pandas.Series([1, 2])), are_named(pandas.Series([1, 2], ["a", "b"]))
+        >>> has_labels(pandas.Series([1, 2])), has_labels(pandas.Series([1, 2], ["a", "b"]))
         (False, True)
     """
-    found = opened(data)
+    found = to_narwhals(data)
     if found is None:
         return isinstance(data, Mapping)
-    return row_names(found) is not None or (is_frame(found) and column_names(found) is not None)
+    return get_row_names(found) is not None or (is_frame(found) and get_column_names(found) is not None)
 
 
-def listed(values: Iterable[Any]) -> list[Any]:
+def to_plain_list(values: Iterable[Any]) -> list[Any]:
     """Return the values of an array, a series or any iterable, as plain Python objects.
 
     Examples:
-        >>> listed(np.array([1, 2])), listed(iter("ab"))
+        >>> to_plain_list(np.array([1, 2])), to_plain_list(iter("ab"))
         ([1, 2], ['a', 'b'])
     """
     for method in ("to_pylist", "to_list", "tolist"):  # Arrow; pandas and Polars; numpy
         if hasattr(values, method):
             found = getattr(values, method)()
             return found if isinstance(found, list) else [found]
-    return [_plain(value) for value in values]
+    return [_to_plain_value(value) for value in values]
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -160,14 +164,14 @@ def is_missing(value: Any) -> bool:
         return False
 
 
-def masked_position(values: Any) -> tuple[int, ...] | None:
+def find_masked_entry(values: Any) -> tuple[int, ...] | None:
     """Return where the first masked entry of an array of `numpy.ma` is; None where there is none.
 
     Lists and tuples are searched for such arrays, and for the constant `numpy.ma.masked`. What
     lies below a mask is no value: a fill value, or one that is to be kept back.
 
     Examples:
-        >>> masked_position(np.ma.masked_array([[1, 2], [3, 4]], [[0, 0], [1, 0]])), masked_position([1, 2])
+        >>> find_masked_entry(np.ma.masked_array([[1, 2], [3, 4]], [[0, 0], [1, 0]])), find_masked_entry([1, 2])
         ((1, 0), None)
     """
     if isinstance(values, np.ma.MaskedArray):
@@ -177,7 +181,7 @@ def masked_position(values: Any) -> tuple[int, ...] | None:
         return None
     for place, value in enumerate(values):
         if isinstance(value, list | tuple | np.ma.MaskedArray):
-            inner = masked_position(value)
+            inner = find_masked_entry(value)
             if inner is not None:
                 return (place, *inner)
     return None

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, check_unmasked, float_array
+from pmlopt.core.arrays import FloatArray, IntArray, check_unmasked, copy_float_array
 from pmlopt.errors import PriorError
 
 
@@ -36,36 +36,36 @@ class Grid:
     @cached_property
     def lower(self) -> FloatArray:
         """(size, axes) the lower corners."""
-        return _corners([edges[:-1] for edges in self.edges])
+        return _enumerate_corners([edges[:-1] for edges in self.edges])
 
     @cached_property
     def upper(self) -> FloatArray:
         """(size, axes) the upper corners."""
-        return _corners([edges[1:] for edges in self.edges])
+        return _enumerate_corners([edges[1:] for edges in self.edges])
 
     @property
     def centres(self) -> FloatArray:
         """(size, axes) the centres."""
         return (self.lower + self.upper) / 2
 
-    def divided(self, pieces: int) -> Grid:
+    def divide(self, pieces: int) -> Grid:
         """Return the grid with every interval of every axis cut into equal pieces.
 
         Examples:
-            >>> Grid((np.array([0.0, 1.0, 3.0]),), (None,)).divided(2).edges[0].tolist()
+            >>> Grid((np.array([0.0, 1.0, 3.0]),), (None,)).divide(2).edges[0].tolist()
             [0.0, 0.5, 1.0, 2.0, 3.0]
         """
         return Grid(
-            tuple(_divided(edges, np.full(len(edges) - 1, pieces)) for edges in self.edges), self.periods
+            tuple(_divide_edges(edges, np.full(len(edges) - 1, pieces)) for edges in self.edges), self.periods
         )
 
-    def parents(self, pieces: int) -> IntArray:
+    def find_parents(self, pieces: int) -> IntArray:
         """Return, for each box of `divide(pieces)`, the box of this grid that contains it."""
         shape = [len(edges) - 1 for edges in self.edges]
         fine = np.meshgrid(*(np.repeat(np.arange(n), pieces) for n in shape), indexing="ij")
         return np.asarray(np.ravel_multi_index([axis.ravel() for axis in fine], shape))
 
-    def halved_where(self, share: FloatArray) -> Grid:
+    def halve_where(self, share: FloatArray) -> Grid:
         """Return the grid with intervals of at least the mean of a quantity halved, along each axis.
 
         Args:
@@ -76,7 +76,7 @@ class Grid:
         shares = [table.sum(axis=tuple(set(axes) - {axis})) for axis in axes]
         # equal shares must all be halved, although rounding puts some below their mean
         pieces = [1 + (own >= own.mean() * (1 - 1e-9)) for own in shares]
-        return Grid(tuple(map(_divided, self.edges, pieces)), self.periods)
+        return Grid(tuple(map(_divide_edges, self.edges, pieces)), self.periods)
 
     def locate(self, points: ArrayLike) -> IntArray:
         """Return the (n,) box of each of (n, axes) points; a box includes its upper edge, the first also its
@@ -86,7 +86,7 @@ class Grid:
             PriorError: a point is outside, or has another number of axes.
         """
         check_unmasked(points, "the points", PriorError)
-        places = float_array(np.asarray(points), 2, "the points", PriorError)
+        places = copy_float_array(np.asarray(points), 2, "the points", PriorError)
         if places.shape[1] != len(self.edges):
             raise PriorError(f"the points have {places.shape[1]} axes, and the grid {len(self.edges)}")
         outside = np.zeros(len(places), dtype=bool)
@@ -103,7 +103,7 @@ class Grid:
             )
         return np.asarray(np.ravel_multi_index(found, [len(edges) - 1 for edges in self.edges]))
 
-    def nearest(self) -> FloatArray:
+    def compute_min_distances(self) -> FloatArray:
         """Compute the (size, size) least distances between a point of a box and one of another."""
         squares = np.zeros((self.size, self.size))
         for axis, period in enumerate(self.periods):
@@ -116,14 +116,14 @@ class Grid:
             squares += apart**2
         return np.sqrt(squares)
 
-    def farthest(self, points: FloatArray, boxes: slice) -> FloatArray:
+    def compute_max_distances(self, points: FloatArray, boxes: slice) -> FloatArray:
         """Compute the (boxes, M) largest distances between a point of some boxes and each of (M, axes)
         points.
         """
         squares: FloatArray = np.zeros(1)
         for axis, period in enumerate(self.periods):
             low, high = (side[boxes, axis, None] - points[None, :, axis] for side in (self.lower, self.upper))
-            ends = np.maximum(_around(low, period), _around(high, period))
+            ends = np.maximum(_wrap_difference(low, period), _wrap_difference(high, period))
             if period is not None:
                 half = period / 2
                 # an interval that holds the opposite point has its largest distance there, not at an end
@@ -133,11 +133,11 @@ class Grid:
         return np.sqrt(squares)
 
 
-def _corners(axes: Sequence[FloatArray]) -> FloatArray:
+def _enumerate_corners(axes: Sequence[FloatArray]) -> FloatArray:
     return np.array(list(product(*axes)))
 
 
-def _divided(edges: FloatArray, pieces: IntArray) -> FloatArray:
+def _divide_edges(edges: FloatArray, pieces: IntArray) -> FloatArray:
     """Return edges with each interval cut into so many equal pieces; the old edges stay as they are."""
     steps = [
         low + (high - low) * np.arange(n) / n
@@ -146,7 +146,7 @@ def _divided(edges: FloatArray, pieces: IntArray) -> FloatArray:
     return np.concatenate([*steps, edges[-1:]])
 
 
-def _around(difference: FloatArray, period: float | None) -> FloatArray:
+def _wrap_difference(difference: FloatArray, period: float | None) -> FloatArray:
     """Return the distance that a difference along an axis is."""
     straight = np.abs(difference)
     return straight if period is None else np.minimum(straight, period - straight)

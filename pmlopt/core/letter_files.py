@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from pmlopt.core.arrays import NUMBER_HEADERS, Label, labels_from_text
+from pmlopt.core.arrays import NUMBER_HEADERS, Label, parse_labels
 from pmlopt.core.files import read_rows
-from pmlopt.core.matrix_layout import is_number, number_of
+from pmlopt.core.matrix_layout import is_number, parse_number
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import FileFormatError
 
@@ -27,21 +27,21 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
         )
     if is_number(rows[0][-1]):
         raise FileFormatError(f"{path}: the first row, {rows[0]}, looks like data: put a header above it")
-    columns = [labels_from_text(column) for column in list(zip(*rows[1:], strict=True))[:-1]]
+    columns = [parse_labels(column) for column in list(zip(*rows[1:], strict=True))[:-1]]
     labels = columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
     for column in columns:
         warn_of_near_labels(column, path)
-    return labels, _whole_or_real(path, labels, [row[-1].strip() for row in rows[1:]])
+    return labels, _parse_numbers(path, labels, [row[-1].strip() for row in rows[1:]])
 
 
-def _whole_or_real(
+def _parse_numbers(
     path: str | os.PathLike[str], labels: tuple[Label, ...], texts: Sequence[str]
 ) -> list[int] | list[float]:
     """Return the numbers of a table of letters: all as int where all are integers."""
     if all(text.isascii() and text.isdigit() and len(text) < 4000 for text in texts):
         return [int(text) for text in texts]
     numbers = [
-        number_of(text, f"{path}: row {number}, the letter {label!r}")
+        parse_number(text, f"{path}: row {number}, the letter {label!r}")
         for number, (label, text) in enumerate(zip(labels, texts, strict=True), start=2)
     ]
     if all(number.is_integer() for number in numbers):

@@ -16,7 +16,7 @@ def is_number(text: str) -> bool:
     return True
 
 
-def number_of(cell: str, where: str) -> float:
+def parse_number(cell: str, where: str) -> float:
     """Return the number in a cell of a CSV file.
 
     Raises:
@@ -54,7 +54,7 @@ def check_layout(rows: Sequence[Sequence[str]], path: object) -> None:
         ['0.7', '0.3'] of 'low': put a row above it with a name for the column of inputs and each output
     """
     first, *rest = rows
-    if first[0].strip() and _are_probabilities(first[1:]) and not all(map(_is_whole, first[1:])):
+    if first[0].strip() and _are_probabilities(first[1:]) and not all(map(_is_integer, first[1:])):
         raise FileFormatError(
             f"{path}: the header is missing, for the first row has the probabilities {list(first[1:5])} of "
             f"{first[0]!r}: put a row above it with a name for the column of inputs and each output"
@@ -79,5 +79,5 @@ def _are_probabilities(cells: Sequence[str]) -> bool:
     )
 
 
-def _is_whole(cell: str) -> bool:
+def _is_integer(cell: str) -> bool:
     return cell.strip().isdigit()

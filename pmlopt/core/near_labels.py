@@ -25,11 +25,11 @@ def describe_difference(labels: Iterable[Label], others: Iterable[Label]) -> str
     known: dict[str, list[str]] = {}
     for other in others:
         if isinstance(other, str):
-            known.setdefault(_form_of(other), []).append(other)
+            known.setdefault(_normalize_text(other), []).append(other)
     for label in labels:
-        near = known.get(_form_of(label), []) if isinstance(label, str) else []
+        near = known.get(_normalize_text(label), []) if isinstance(label, str) else []
         if label not in near and near:
-            return f"; {_describe(str(label), near[0])}"
+            return f"; {_describe_pair(str(label), near[0])}"
     return ""
 
 
@@ -48,9 +48,9 @@ def describe_near_labels(labels: Sequence[Label]) -> list[str]:
     texts = [label for label in labels if isinstance(label, str)]
     groups: dict[str, list[str]] = {}
     for text in texts:
-        groups.setdefault(_form_of(text), []).append(text)
+        groups.setdefault(_normalize_text(text), []).append(text)
     pairs = [pair for group in groups.values() if len(group) > 1 for pair in pairwise(group)]
-    found = [_describe(one, other) for one, other in pairs[:max_pairs]]
+    found = [_describe_pair(one, other) for one, other in pairs[:max_pairs]]
     if len(pairs) > max_pairs:
         found.append(f"{len(pairs) - max_pairs} more pairs of labels differ so")
     missing = [text for text in texts if text.strip() in MISSING_WORDS]
@@ -76,14 +76,14 @@ def warn_of_near_labels(labels: Sequence[Label], where: object) -> None:
         )
 
 
-def _describe(one: str, other: str) -> str:
+def _describe_pair(one: str, other: str) -> str:
     """Return a clause on two labels of one form, whose letters are escaped where they look the same."""
-    difference = _difference(one, other)
+    difference = _describe_text_difference(one, other)
     shown = ascii if difference == "Unicode form" else repr
     return f"{shown(one)} and {shown(other)} differ by {difference} only"
 
 
-def _form_of(text: str) -> str:
+def _normalize_text(text: str) -> str:
     """Return what texts share that differ by how they are written only."""
     plain = " ".join(unicodedata.normalize("NFKC", text).split()).casefold()
     try:
@@ -91,10 +91,10 @@ def _form_of(text: str) -> str:
     except InvalidOperation:
         return plain
     # as a fraction of digits and a power of ten, exactly: ids of 20 digits are no near labels
-    return plain if number is None or not number.is_finite() else str(_shortest(number))
+    return plain if number is None or not number.is_finite() else str(_split_number(number))
 
 
-def _shortest(number: Decimal) -> tuple[int, str, int]:
+def _split_number(number: Decimal) -> tuple[int, str, int]:
     """Return sign, digits and exponent of a number, without zeros at either end of its digits."""
     sign, digits, exponent = number.as_tuple()
     text = "".join(map(str, digits)).lstrip("0")
@@ -102,7 +102,7 @@ def _shortest(number: Decimal) -> tuple[int, str, int]:
     return (sign, short, int(exponent) + len(text) - len(short)) if short else (0, "", 0)
 
 
-def _difference(one: str, other: str) -> str:
+def _describe_text_difference(one: str, other: str) -> str:
     """Return by what two texts of one form differ."""
     if "".join(one.split()) == "".join(other.split()):
         return "spaces"

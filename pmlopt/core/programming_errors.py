@@ -50,13 +50,13 @@ def is_programming_error(error: BaseException) -> TypeGuard[Exception]:
     """
     if not isinstance(error, PROGRAMMING_ERRORS) or isinstance(error, PmloptError | np.linalg.LinAlgError):
         return False
-    for frame in reversed(_frames_of(error)):
+    for frame in reversed(_list_frames(error)):
         if _is_own(frame):
             return True
         # Libraries that raise these errors only for arguments that do not fit: the mistake is the caller's.
         # Solvers and cvxpy are not among them: they raise the same errors where the numbers of a program
         # defeat them.
-        if _library_of(frame) not in (frozenset({"numpy", "scipy"}) | sys.stdlib_module_names):
+        if _get_library(frame) not in (frozenset({"numpy", "scipy"}) | sys.stdlib_module_names):
             return False
     return False
 
@@ -78,25 +78,25 @@ def describe_error(error: BaseException) -> str:
     places = traceback.extract_tb(error.__traceback__)
     if isinstance(error, PmloptError) or not places:
         return words
-    return f"{words} ({_shortened(places[-1].filename)}, line {places[-1].lineno})"
+    return f"{words} ({_shorten_path(places[-1].filename)}, line {places[-1].lineno})"
 
 
-def _frames_of(error: BaseException) -> list[FrameType]:
+def _list_frames(error: BaseException) -> list[FrameType]:
     """Return the frames that an exception came through, from the outermost to the one that raised it."""
     return [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
 
 
-def _library_of(frame: FrameType) -> str:
+def _get_library(frame: FrameType) -> str:
     """Return the name of the package at the top of a frame's module."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _is_own(frame: FrameType) -> bool:
     """Return whether a frame runs code of pmlopt; code that was generated counts as that of its module."""
-    return _library_of(frame) == PACKAGE.name
+    return _get_library(frame) == PACKAGE.name
 
 
-def _shortened(file: str) -> str:
+def _shorten_path(file: str) -> str:
     """Return a path without the folders that only one machine has."""
     path = Path(file)
     return path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE) else path.name

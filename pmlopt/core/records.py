@@ -16,39 +16,62 @@ from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
 
 from pmlopt.core.arrays import Label
-from pmlopt.core.converters import Choice, Listed, Place, Schema, below, write
+from pmlopt.core.converters import (
+    ReadLocation,
+    Schema,
+    TupleConverter,
+    UnionConverter,
+    extend_path,
+    write_plain,
+)
 from pmlopt.core.fields import (
     ADDED_LATER,
     COUNT,
     INFINITE,
-    ROOM,
+    MAX_UNLISTED_LETTERS,
     Context,
+    ContextReference,
     Field,
-    Given,
-    Named,
+    NamedValues,
     Range,
     Record,
     Shape,
-    fields_of,
-    kinds_of,
-    same,
+    find_tagged_classes,
+    get_fields,
+    have_equal_content,
 )  # fmt: skip
 from pmlopt.errors import FileFormatError, InputError
 
 __all__ = [
-    "ADDED_LATER", "COUNT", "INFINITE", "ROOM", "Context", "Field", "Given", "Named", "Range", "Record",
-    "Shape", "definitions", "fields_of", "kinds_of", "parse_json", "plain", "read", "same",
+    "ADDED_LATER",
+    "COUNT",
+    "INFINITE",
+    "MAX_UNLISTED_LETTERS",
+    "Context",
+    "ContextReference",
+    "Field",
+    "NamedValues",
+    "Range",
+    "Record",
+    "Shape",
+    "build_definitions",
+    "find_tagged_classes",
+    "get_fields",
+    "have_equal_content",
+    "parse_json",
+    "read_record",
+    "to_plain",
 ]  # fmt: skip
 
 T = TypeVar("T")
 
 
-def read(kind: type[T], data: Any, where: str = "", context: Context | None = None) -> T:
+def read_record(kind: type[T], data: Any, where: str = "", context: Context | None = None) -> T:
     """Return the record that plain data stand for, read strictly.
 
     Args:
         kind: its class, or a base of it.
-        data: as `plain` gives it.
+        data: as `to_plain` gives it.
         where: what errors call it, before the path of what is wrong.
         context: in which it stands.
 
@@ -57,19 +80,19 @@ def read(kind: type[T], data: Any, where: str = "", context: Context | None = No
             type, shape or range, or the constructor refuses it. The message starts with the path.
 
     Examples:
-        >>> read(Range, {"low": 0, "high": 2.5})
+        >>> read_record(Range, {"low": 0, "high": 2.5})
         Range(low=0.0, high=2.5)
-        >>> read(Range, {"low": 0, "high": [2]}, "file.range")
+        >>> read_record(Range, {"low": 0, "high": [2]}, "file.range")
         Traceback (most recent call last):
         ...
         pmlopt.errors.FileFormatError: file.range.high is [2]: it must be a number
     """
     known = context or Context()
-    found: T = Choice(kind).read(data, Place(known, where, dict(known.sizes)))
+    found: T = UnionConverter(kind).read(data, ReadLocation(known, where, dict(known.sizes)))
     return found
 
 
-class _Doubled(dict[str, Any]):
+class _RepeatedKey(dict[str, Any]):
     """A table of a JSON file in which a key stands twice."""
 
     key = ""
@@ -86,38 +109,38 @@ def parse_json(content: bytes | str, where: str, error: type[InputError] = FileF
     """
     doubled = []
 
-    def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def make_table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
             keys = [key for key, _ in pairs]
-            found = _Doubled(pairs)
+            found = _RepeatedKey(pairs)
             found.key = next(key for key in keys if keys.count(key) > 1)
             doubled.append(found)
         return found
 
-    def constant(text: str) -> NoReturn:
+    def refuse_constant(text: str) -> NoReturn:
         raise ValueError(f"{text} is no number of JSON")
 
     try:
-        data = json.loads(content, object_pairs_hook=table, parse_constant=constant)
+        data = json.loads(content, object_pairs_hook=make_table, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as cause:
         raise error(f"{where}: is not a whole JSON file: {cause}") from None
     if doubled:
-        path, key = next(_doubled_in(data, where), (where, doubled[0].key))
+        path, key = next(_find_repeated_keys(data, where), (where, doubled[0].key))
         raise error(f"{path} has the key {key!r} twice")
     return data
 
 
-def _doubled_in(data: Any, path: str) -> Iterator[tuple[str, str]]:
+def _find_repeated_keys(data: Any, path: str) -> Iterator[tuple[str, str]]:
     """Return where tables have a key twice."""
-    if isinstance(data, _Doubled):
+    if isinstance(data, _RepeatedKey):
         yield path, data.key
     items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in items:
-        yield from _doubled_in(value, below(path, key))
+        yield from _find_repeated_keys(value, extend_path(path, key))
 
 
-def plain(value: Any, context: Context | None = None) -> Any:
+def to_plain(value: Any, context: Context | None = None) -> Any:
     """Return a record as plain data, from which `read_record` in the same context makes it again.
 
     Where the context is not `complete`, fields that have their defaults are left out, as in problem files.
@@ -126,24 +149,24 @@ def plain(value: Any, context: Context | None = None) -> Any:
         FileFormatError: a value is none that a file can hold, or a class has no tag of its own.
 
     Examples:
-        >>> plain(Range(0.0, 2.0)), plain(Range(0.0), Context(complete=False))
+        >>> to_plain(Range(0.0, 2.0)), to_plain(Range(0.0), Context(complete=False))
         ({'low': 0.0, 'high': 2.0}, {'low': 0.0})
     """
-    return write(value, context or Context())
+    return write_plain(value, context or Context())
 
 
-def definitions(*kinds: type) -> dict[str, Schema]:
+def build_definitions(*kinds: type) -> dict[str, Schema]:
     """Return the JSON schemas of record classes, of their subclasses, and of the records within.
 
     A class stands under its name, and a base of several under its own, or under `Any` and its own, with a
     list of them. Subclasses that other packages define are left out.
 
     Examples:
-        >>> definitions(Range)["Range"]["required"]
+        >>> build_definitions(Range)["Range"]["required"]
         ['low', 'high']
     """
-    several = [{"type": ["string", "number", "boolean"]}, Listed(list[Label], ()).schemas({})[0]]
+    several = [{"type": ["string", "number", "boolean"]}, TupleConverter(list[Label], ()).schemas({})[0]]
     defs: dict[str, Schema] = {"label": {"description": "a list is a tuple", "anyOf": several}}
     for kind in kinds:
-        Choice(kind).schema(defs)
+        UnionConverter(kind).schema(defs)
     return defs

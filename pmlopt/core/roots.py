@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray
 
 
-def raised(holds: Callable[[float], bool], start: float, most: float = math.inf) -> float:
+def step_up_until(holds: Callable[[float], bool], start: float, most: float = math.inf) -> float:
     """Return a number from `start` on at which a condition holds, by steps of 1, 2, 4, ... ulp.
 
     Args:
@@ -22,9 +22,9 @@ def raised(holds: Callable[[float], bool], start: float, most: float = math.inf)
         most: the first number from here on is returned unchecked.
 
     Examples:
-        >>> raised(lambda x: x >= 1 + 4e-16, 1.0) == 1 + 3 * math.ulp(1.0)
+        >>> step_up_until(lambda x: x >= 1 + 4e-16, 1.0) == 1 + 3 * math.ulp(1.0)
         True
-        >>> raised(lambda x: False, 1.0, most=1.0)
+        >>> step_up_until(lambda x: False, 1.0, most=1.0)
         1.0
     """
     # the unit of a number near 0 is so small that doubling would take a thousand steps
@@ -34,7 +34,7 @@ def raised(holds: Callable[[float], bool], start: float, most: float = math.inf)
     return found
 
 
-def smallest_holding(holds: Callable[[float], bool], start: float) -> float:
+def find_min_holding(holds: Callable[[float], bool], start: float) -> float:
     """Return the least float from `start` on at which a condition holds, up to a few ulp.
 
     It steps by 1, 2, 4, ... units in the last place until the condition holds, and halves the last step.
@@ -47,16 +47,16 @@ def smallest_holding(holds: Callable[[float], bool], start: float) -> float:
         A float at which the condition was checked; inf where it holds nowhere below.
 
     Examples:
-        >>> smallest_holding(lambda x: x * x >= 2, math.sqrt(2) - 4e-16) == math.sqrt(2)
+        >>> find_min_holding(lambda x: x * x >= 2, math.sqrt(2) - 4e-16) == math.sqrt(2)
         True
     """
     fails, found, step = start, start, math.ulp(start)
     while found < math.inf and not holds(found):
         fails, found, step = found, found + step, 2 * step
-    return halved(holds, fails, found, 0.0) if found < math.inf else found
+    return bisect(holds, fails, found, 0.0) if found < math.inf else found
 
 
-def bisected(
+def bisect_intervals(
     above: Callable[[FloatArray], BoolArray], low: FloatArray, high: FloatArray, halvings: int = 60
 ) -> tuple[FloatArray, FloatArray]:
     """Bisect many intervals, and return the (K,) ends between which conditions cease to hold.
@@ -68,7 +68,7 @@ def bisected(
         halvings: of each interval.
 
     Examples:
-        >>> low, high = bisected(lambda x: x * x < np.array([2.0, 9.0]), np.zeros(2), np.array([4.0, 4.0]))
+        >>> low, high = bisect_intervals(lambda x: x * x < np.array([2.0, 9.0]), np.zeros(2), np.array([4.0, 4.0]))
         >>> low.round(9).tolist()
         [1.414213562, 3.0]
     """
@@ -79,11 +79,11 @@ def bisected(
     return low, high
 
 
-def least_whole(holds: Callable[[int], bool], most: int) -> int | None:
+def find_min_integer(holds: Callable[[int], bool], most: int) -> int | None:
     """Return the least integer from 1 on at which a condition holds, by doubling and halving, or None.
 
     Examples:
-        >>> least_whole(lambda n: n * n > 1000, 10**6), least_whole(lambda n: False, 10**6)
+        >>> find_min_integer(lambda n: n * n > 1000, 10**6), find_min_integer(lambda n: False, 10**6)
         (32, None)
     """
     fails, found = 0, 1
@@ -97,7 +97,7 @@ def least_whole(holds: Callable[[int], bool], most: int) -> int | None:
     return found
 
 
-def halved(holds: Callable[[float], bool], fails: float, found: float, width: float) -> float:
+def bisect(holds: Callable[[float], bool], fails: float, found: float, width: float) -> float:
     """Bisect between a number at which a condition fails and a larger one at which it holds.
 
     Args:
@@ -110,7 +110,7 @@ def halved(holds: Callable[[float], bool], fails: float, found: float, width: fl
         A number at which it holds, at most `width` (relative) above one at which it does not.
 
     Examples:
-        >>> round(halved(lambda x: x * x >= 2, 1.0, 2.0, 1e-12), 9)
+        >>> round(bisect(lambda x: x * x >= 2, 1.0, 2.0, 1e-12), 9)
         1.414213562
     """
     while found - fails > width * abs(found):

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import (
-    SUM_TOLERANCE,
+    SUM_ATOL,
     FloatArray,
     Label,
+    abbreviate,
+    check_labels_of_size,
+    check_nonnegative,
     check_unmasked,
-    few,
-    float_array,
-    labels_of,
-    nonnegative,
+    copy_float_array,
 )
 from pmlopt.core.records import Record, Shape
 from pmlopt.errors import PriorError
@@ -60,10 +60,10 @@ class Chain(Record):
         labels: Iterable[Label] | None = None,
         over: Sequence[ArrayLike] | FloatArray | None = None,
     ) -> None:
-        first = float_array(initial, 1, "the law of the first state", PriorError)
+        first = copy_float_array(initial, 1, "the law of the first state", PriorError)
         check_unmasked(kernels, "the kernels", PriorError)
         moves = np.asarray(kernels, dtype=float)
-        moves = float_array(moves[None] if moves.ndim == 2 else moves, 3, "the kernels", PriorError)
+        moves = copy_float_array(moves[None] if moves.ndim == 2 else moves, 3, "the kernels", PriorError)
         if moves.shape[1:] != (len(first), len(first)) or not len(moves):
             raise PriorError(
                 f"the kernels have the shape {moves.shape}, and there are {len(first)} states: a row "
@@ -71,15 +71,15 @@ class Chain(Record):
             )
         for what, laws in (("the law of the first state", first[None]), ("a row of a kernel", moves)):
             sums = laws.sum(axis=-1)
-            if laws.min() < 0 or np.abs(sums - 1).max() > SUM_TOLERANCE:
+            if laws.min() < 0 or np.abs(sums - 1).max() > SUM_ATOL:
                 wrong = float(sums.ravel()[np.abs(sums - 1).argmax()])
                 raise PriorError(
                     f"{what} has the entry {laws.min():g} or the sum {wrong:.12g}: entries are at least 0, "
                     "and sum to one"
                 )
-        first, moves = normalised(first), normalised(moves)
-        names = labels_of(labels, len(first), "the states", PriorError)
-        bounds = None if over is None else _within(moves, over)
+        first, moves = normalize_laws(first), normalize_laws(moves)
+        names = check_labels_of_size(labels, len(first), "the states", PriorError)
+        bounds = None if over is None else _check_kernel_bounds(moves, over)
         vars(self).update(initial=first, kernels=moves, labels=names, over=bounds)
 
     @classmethod
@@ -104,8 +104,8 @@ class Chain(Record):
             >>> Chain.from_sequences([["a", "a", "b"], ["b", "a", "a"]], 1.0).kernels[0].round(12).tolist()
             [[0.6, 0.4], [0.666666666667, 0.333333333333]]
         """
-        names, firsts, moves = counted_moves(sequences, labels)
-        return cls(*smoothed(names, firsts, moves, smoothing), names)
+        names, firsts, moves = count_moves(sequences, labels)
+        return cls(*smooth_counts(names, firsts, moves, smoothing), names)
 
     @property
     def size(self) -> int:
@@ -127,7 +127,7 @@ class Chain(Record):
             raise PriorError(f"the chain has {self.steps} states, and none after the {time}th")
         return np.asarray(self.kernels[0 if self.steps is None else time - 1])
 
-    def ends(self, time: int) -> tuple[FloatArray, FloatArray]:
+    def kernel_bounds(self, time: int) -> tuple[FloatArray, FloatArray]:
         """Return the (N, N) least and largest chances of moves from X_time; both the kernel if it is
         known.
         """
@@ -159,13 +159,13 @@ class Chain(Record):
         return np.asarray(np.maximum(found, 0.0) / np.maximum(found, 0.0).sum())
 
 
-def normalised(laws: FloatArray) -> FloatArray:
+def normalize_laws(laws: FloatArray) -> FloatArray:
     """Divide laws along the last axis by their exact sums; those that sum to one up to rounding stay.
 
     So laws that were divided stay as they are when they are read again.
 
     Examples:
-        >>> normalised(np.array([[0.25, 0.75], [0.2, 0.2]])).tolist()
+        >>> normalize_laws(np.array([[0.25, 0.75], [0.2, 0.2]])).tolist()
         [[0.25, 0.75], [0.5, 0.5]]
     """
     rows = laws.reshape(-1, laws.shape[-1])
@@ -175,7 +175,7 @@ def normalised(laws: FloatArray) -> FloatArray:
     return np.asarray(divided.reshape(laws.shape))
 
 
-def counted_moves(
+def count_moves(
     sequences: Iterable[Sequence[Label]], labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], FloatArray, FloatArray]:
     """Count the moves of sequences: states, (N,) people in each first state, and (N, N) moves.
@@ -186,13 +186,17 @@ def counted_moves(
     seen = [list(states) for states in sequences]
     every: Any = {state for states in seen for state in states} if labels is None else labels
     try:
-        names = labels_of(sorted(every) if labels is None else every, None, "the states", PriorError)
+        names = check_labels_of_size(
+            sorted(every) if labels is None else every, None, "the states", PriorError
+        )
     except TypeError:
         raise PriorError("the states have no order: give labels=") from None
     place = {label: k for k, label in enumerate(names)}
     strange = next((state for states in seen for state in states if state not in place), None)
     if strange is not None or not any(seen):
-        raise PriorError("there are no states" if strange is None else f"{strange!r} is none of {few(names)}")
+        raise PriorError(
+            "there are no states" if strange is None else f"{strange!r} is none of {abbreviate(names)}"
+        )
     firsts, moves = np.zeros(len(names)), np.zeros((len(names), len(names)))
     np.add.at(firsts, [place[states[0]] for states in seen if states], 1)
     pairs = [(place[a], place[b]) for states in seen for a, b in pairwise(states)]
@@ -201,7 +205,7 @@ def counted_moves(
     return names, firsts, moves
 
 
-def smoothed(
+def smooth_counts(
     labels: tuple[Label, ...], firsts: FloatArray, moves: FloatArray, smoothing: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the law of the first state and the kernel of counts, with a number added to each count.
@@ -209,7 +213,7 @@ def smoothed(
     Raises:
         PriorError: nothing is known of where a state moves to.
     """
-    more = nonnegative(smoothing, "what is added to counts", PriorError)
+    more = check_nonnegative(smoothing, "what is added to counts", PriorError)
     firsts, moves = firsts + more, moves + more
     left = moves.sum(axis=1)
     if not left.all():
@@ -220,7 +224,7 @@ def smoothed(
     return firsts / firsts.sum(), moves / left[:, None]
 
 
-def _within(kernels: FloatArray, over: Sequence[ArrayLike] | FloatArray) -> FloatArray:
+def _check_kernel_bounds(kernels: FloatArray, over: Sequence[ArrayLike] | FloatArray) -> FloatArray:
     """Check bounds on kernels, and return them as (2, T, N, N)."""
     for end in over:
         check_unmasked(end, "the bounds on kernels", PriorError)
@@ -233,7 +237,7 @@ def _within(kernels: FloatArray, over: Sequence[ArrayLike] | FloatArray) -> Floa
     found = np.stack([np.broadcast_to(end, kernels.shape) for end in ends])
     if (
         not ((found >= 0) & (found <= 1)).all()
-        or not ((found[0] <= kernels + SUM_TOLERANCE) & (kernels <= found[1] + SUM_TOLERANCE)).all()
+        or not ((found[0] <= kernels + SUM_ATOL) & (kernels <= found[1] + SUM_ATOL)).all()
     ):
         raise PriorError(
             "a kernel is not within the bounds on kernels: give chances from 0 to 1, the least at most that "

@@ -9,17 +9,25 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, check_unmasked, float_array, real, whole
+from pmlopt.core.arrays import (
+    BoolArray,
+    FloatArray,
+    Label,
+    check_integer,
+    check_real,
+    check_unmasked,
+    copy_float_array,
+)
 from pmlopt.core.grids import Grid
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError
 
-WITHOUT_DIGITS = 1e-9
+UNRELIABLE_MASS_RTOL = 1e-9
 """The share of a bin's probability that rounding of the cdf may be: its level is off by as many nats."""
 
 
 @runtime_checkable
-class Law(Protocol):
+class ContinuousLaw(Protocol):
     """A law of a real number, such as a frozen continuous distribution of `scipy.stats`.
 
     A law with a survival function `sf`, the probability of more than x, keeps the digits of its upper tail.
@@ -62,13 +70,13 @@ class Continuous:
     def __init__(self, law: Any, support: Any = None, period: bool | Sequence[bool] = False) -> None:
         laws = tuple(law) if isinstance(law, list | tuple) else (law,)
         for one in laws:
-            if not isinstance(one, Law):
+            if not isinstance(one, ContinuousLaw):
                 raise PriorError(f"the law {one!r:.60} has no cdf and support: give one of scipy.stats")
             if hasattr(one, "pmf") or hasattr(getattr(one, "dist", None), "pmf"):
                 raise PriorError("the law is discrete: give its numbers as the letters of a Prior")
-            _check_whole(one)
-        given = [one.support() for one in laws] if support is None else _intervals(support, len(laws))
-        self._set(given, period)
+            _check_cdf_range(one)
+        given = [one.support() for one in laws] if support is None else _check_intervals(support, len(laws))
+        self._initialize(given, period)
         vars(self).update(_laws=laws, _samples=None)
 
     @classmethod
@@ -92,15 +100,15 @@ class Continuous:
         """
         axes = 2 if np.ndim(values) == 2 else 1
         check_unmasked(values, "the sample", PriorError)
-        points = float_array(np.asarray(values), axes, "the sample", PriorError)
+        points = copy_float_array(np.asarray(values), axes, "the sample", PriorError)
         points = points.reshape(len(points), -1)
         self = cls.__new__(cls)
         given = (
             list(zip(points.min(axis=0), points.max(axis=0), strict=True))
             if support is None
-            else _intervals(support, points.shape[1])
+            else _check_intervals(support, points.shape[1])
         )
-        self._set(given, period)
+        self._initialize(given, period)
         low, high = np.array(self.intervals).T
         outside = ~((points >= low) & (points <= high)).all(axis=1)
         if outside.any():
@@ -109,7 +117,7 @@ class Continuous:
         vars(self).update(_laws=None, _samples=points)
         return self
 
-    def _set(self, intervals: Sequence[Any], period: bool | Sequence[bool]) -> None:
+    def _initialize(self, intervals: Sequence[Any], period: bool | Sequence[bool]) -> None:
         ends = []
         for low, high in intervals:
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
@@ -134,7 +142,7 @@ class Continuous:
         Raises:
             PriorError: it is no positive whole number.
         """
-        bins = whole(bins, "the number of bins", PriorError)
+        bins = check_integer(bins, "the number of bins", PriorError)
         edges = tuple(np.linspace(low, high, bins + 1) for low, high in self.intervals)
         periods = tuple(
             high - low if circle else None
@@ -152,9 +160,9 @@ class Continuous:
         samples: FloatArray | None = self._samples  # type: ignore[attr-defined]
         if samples is not None:
             return np.bincount(grid.locate(samples), minlength=grid.size).astype(float)
-        return self._product(grid, _masses)
+        return self._combine_axes(grid, _compute_masses)
 
-    def _product(self, grid: Grid, of: Callable[[Law, FloatArray], FloatArray]) -> FloatArray:
+    def _combine_axes(self, grid: Grid, of: Callable[[ContinuousLaw, FloatArray], FloatArray]) -> FloatArray:
         """Return the (size,) products of a quantity of the intervals of each axis."""
         total: FloatArray = np.ones(1)
         for law, edges in zip(self._laws, grid.edges, strict=True):  # type: ignore[attr-defined]
@@ -174,40 +182,40 @@ class Continuous:
             [1.75, 3.25]
         """
         samples = self._samples is not None  # type: ignore[attr-defined]
-        masses = self.masses(grid) if samples else self._product(grid, _masses_with_digits)
+        masses = self.masses(grid) if samples else self._combine_axes(grid, _compute_accurate_masses)
         kept = masses > 0
-        labels = box_labels(grid, kept)
+        labels = make_box_labels(grid, kept)
         if samples:
             return Prior.from_counts([int(count) for count in masses[kept]], labels)
         return Prior(masses[kept] / masses[kept].sum(), labels)
 
 
-def _check_whole(law: Law) -> None:
+def _check_cdf_range(law: ContinuousLaw) -> None:
     """Raise where the cdf of a law does not go from 0 to 1 on what the law names as its support."""
     low, high = law.support()
     ends = np.asarray(law.cdf(np.array([np.nextafter(low, -np.inf), high])), dtype=float)
-    if not np.abs(ends - [0, 1]).max() <= WITHOUT_DIGITS:
+    if not np.abs(ends - [0, 1]).max() <= UNRELIABLE_MASS_RTOL:
         raise PriorError(
             f"the cdf of {law!r:.60} goes from {ends[0]:.6g} below {low:.6g} to {ends[1]:.6g} at {high:.6g}, "
             "the ends of its `support()`: give a law whose cdf goes from 0 to 1"
         )
 
 
-def _masses(law: Law, edges: FloatArray) -> FloatArray:
+def _compute_masses(law: ContinuousLaw, edges: FloatArray) -> FloatArray:
     """Compute the probabilities between edges; above the median from the upper tail, whose digits a cdf
     loses.
     """
-    return _with_rounding(law, edges)[0]
+    return _compute_masses_and_errors(law, edges)[0]
 
 
-def _masses_with_digits(law: Law, edges: FloatArray) -> FloatArray:
+def _compute_accurate_masses(law: ContinuousLaw, edges: FloatArray) -> FloatArray:
     """Compute the probabilities between edges, each 0 or known up to a small relative error.
 
     Raises:
         PriorError: one is not.
     """
-    masses, rounding = _with_rounding(law, edges)
-    vague = (masses > 0) & (rounding > WITHOUT_DIGITS * masses)
+    masses, rounding = _compute_masses_and_errors(law, edges)
+    vague = (masses > 0) & (rounding > UNRELIABLE_MASS_RTOL * masses)
     if vague.any():
         first = int(np.argmax(vague))
         raise PriorError(
@@ -218,7 +226,7 @@ def _masses_with_digits(law: Law, edges: FloatArray) -> FloatArray:
     return masses
 
 
-def _with_rounding(law: Law, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _compute_masses_and_errors(law: ContinuousLaw, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute the probabilities between edges, and how much the rounding of a cdf may move each.
 
     Raises:
@@ -227,17 +235,17 @@ def _with_rounding(law: Law, edges: FloatArray) -> tuple[FloatArray, FloatArray]
     below = np.asarray(law.cdf(edges), dtype=float)
     if below[0] > np.asarray(law.cdf(np.nextafter(edges[0], -np.inf)), dtype=float) + 1e-12:
         raise PriorError(f"the law {law!r:.60} has an atom at {edges[0]}: take letters in place of numbers")
-    masses, rounding = np.diff(below), _rounding(below)[1:]
+    masses, rounding = np.diff(below), _bound_tail_rounding(below)[1:]
     if hasattr(law, "sf"):
         beyond, upper = np.asarray(law.sf(edges), dtype=float), below[:-1] > 0.5
         masses[upper] = -np.diff(beyond)[upper]
-        rounding[upper] = _rounding(beyond)[:-1][upper]
+        rounding[upper] = _bound_tail_rounding(beyond)[:-1][upper]
     if not (np.isfinite(masses).all() and (masses >= 0).all() and masses.sum() > 0):
         raise PriorError(f"the cdf of {law!r:.60} does not rise over the support {edges[[0, -1]]}")
     return masses, rounding
 
 
-def _rounding(tails: FloatArray) -> FloatArray:
+def _bound_tail_rounding(tails: FloatArray) -> FloatArray:
     """Bound the rounding error of probabilities of tails: some units of their last place.
 
     Small ones that all are multiples of 2^-53 were subtracted from 1, as those that `scipy.stats` has no
@@ -250,18 +258,19 @@ def _rounding(tails: FloatArray) -> FloatArray:
     return 4 * unit * (np.ones_like(tails) if subtracted else tails)
 
 
-def box_labels(grid: Grid, kept: BoolArray) -> list[Label]:
+def make_box_labels(grid: Grid, kept: BoolArray) -> list[Label]:
     """Return the centre of each box that is kept: a number, or a tuple of numbers."""
     centres = grid.centres[kept].tolist()
     return [centre[0] if len(centre) == 1 else tuple(centre) for centre in centres]
 
 
-def _intervals(support: Any, axes: int) -> list[tuple[float, float]]:
+def _check_intervals(support: Any, axes: int) -> list[tuple[float, float]]:
     if np.ndim(support) == 0:
         raise PriorError(f"the support is {support!r:.60}: give (low, high)")
     pairs = [support] if axes == 1 and np.ndim(support) == 1 else list(support)
     if len(pairs) != axes or any(np.shape(pair) != (2,) for pair in pairs):
         raise PriorError(f"the support is {support!r:.60}: give (low, high), one for each of {axes} axes")
     return [
-        (real(low, "the support", PriorError), real(high, "the support", PriorError)) for low, high in pairs
+        (check_real(low, "the support", PriorError), check_real(high, "the support", PriorError))
+        for low, high in pairs
     ]

@@ -11,31 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import (
-    SUM_TOLERANCE,
+    SUM_ATOL,
+    DefaultLabels,
     FloatArray,
     IntArray,
     Label,
-    Positions,
-    few,
-    float_array,
-    label_array,
-    label_key,
-    labels_of,
+    abbreviate,
+    check_labels_of_size,
+    copy_float_array,
+    have_same_label_set,
+    have_same_labels,
+    indices_of,
+    make_label_key,
     name_outputs,
-    places_of,
-    same_labels,
-    same_set,
-    subset_of,
+    select_labels,
+    to_label_array,
 )
-from pmlopt.core.display import heat_map, matrix_html, number, pandas, table_latex
-from pmlopt.core.frames import are_named, opened, pandas_index
-from pmlopt.core.guesses import Guessed
+from pmlopt.core.display import (
+    draw_heat_map,
+    format_matrix_html,
+    format_probability,
+    format_table_latex,
+    import_pandas,
+)
+from pmlopt.core.frames import get_pandas_index, has_labels, to_narwhals
 from pmlopt.core.matrices.formats import read_matrix, write_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.near_labels import describe_difference
+from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.sampling.categorical import RowSampler, Seed, random_bits
-from pmlopt.data.tables.labelled import Numbers, column, table
+from pmlopt.data.sampling.categorical import RowSampler, Seed, make_random_bits
+from pmlopt.data.tables.labelled import Numbers, read_column, table
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 
 if TYPE_CHECKING:
@@ -43,14 +49,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Mechanism(Guessed):
+class Mechanism(SuggestsAttributes):
     """A privacy mechanism P_{Y|X}: a row-stochastic matrix with labelled rows and columns.
 
     Args:
         matrix: (N, M) non-negative numbers; row x is the law of the output Y when X = x. A pandas frame has
             its labels in its index and its columns, one of Polars or Arrow in its first column and the names
             of the others; a mapping goes from input to output to probability.
-        inputs: N labels of the rows. Where none are given they are `Positions`, the numbers 0, 1, ..., N-1,
+        inputs: N labels of the rows. Where none are given they are `DefaultLabels`, the numbers 0, 1, ..., N-1,
             which pair with the labels of a prior by position; labels that are given never do.
         outputs: M labels of the columns, the same.
 
@@ -92,9 +98,9 @@ class Mechanism(Guessed):
         ):
             raise MechanismError("the matrix carries its labels already: leave out `inputs` and `outputs`")
         inputs, outputs = (own or given for own, given in zip(found.axes, (inputs, outputs), strict=True))
-        array = float_array(found.values, 2, "the mechanism", MechanismError)
-        rows = labels_of(inputs, array.shape[0], "the mechanism's inputs", MechanismError)
-        columns = labels_of(outputs, array.shape[1], "the mechanism's outputs", MechanismError)
+        array = copy_float_array(found.values, 2, "the mechanism", MechanismError)
+        rows = check_labels_of_size(inputs, array.shape[0], "the mechanism's inputs", MechanismError)
+        columns = check_labels_of_size(outputs, array.shape[1], "the mechanism's outputs", MechanismError)
         if array.min() < 0:
             x, y = (int(i) for i in np.argwhere(array < 0)[0])
             raise MechanismError(
@@ -103,9 +109,9 @@ class Mechanism(Guessed):
             )
         sums = array.sum(axis=1)
         worst = int(np.argmax(np.abs(sums - 1)))
-        if abs(sums[worst] - 1) > SUM_TOLERANCE:
+        if abs(sums[worst] - 1) > SUM_ATOL:
             raise MechanismError(
-                f"the row of {rows[worst]!r} sums to {sums[worst]:.12g}, not to 1: {_sum_hint(array)}"
+                f"the row of {rows[worst]!r} sums to {sums[worst]:.12g}, not to 1: {_explain_sums(array)}"
             )
         vars(self).update(matrix=array, inputs=rows, outputs=columns)
 
@@ -127,8 +133,8 @@ class Mechanism(Guessed):
             return NotImplemented
         return (
             np.array_equal(self.matrix, other.matrix)
-            and same_labels(self.inputs, other.inputs)
-            and same_labels(self.outputs, other.outputs)
+            and have_same_labels(self.inputs, other.inputs)
+            and have_same_labels(self.outputs, other.outputs)
         )
 
     def __hash__(self) -> int:
@@ -150,12 +156,14 @@ class Mechanism(Guessed):
 
     def __repr__(self) -> str:
         """Return the size and the labels: the numbers are in `matrix`."""
-        return f"<Mechanism of {few(self.inputs)} to {few(self.outputs)}>"
+        return f"<Mechanism of {abbreviate(self.inputs)} to {abbreviate(self.outputs)}>"
 
     def _repr_html_(self) -> str:
         """Return the matrix as a notebook shows it."""
         n, m = self.matrix.shape
-        return matrix_html(f"Mechanism, {n} inputs and {m} outputs", self.matrix, self.inputs, self.outputs)
+        return format_matrix_html(
+            f"Mechanism, {n} inputs and {m} outputs", self.matrix, self.inputs, self.outputs
+        )
 
     def posterior(self, prior: PriorLike) -> FloatArray:
         """Compute the (N, M) posterior of the inputs given each output, `p[x] P[x,y] / q[y]`; NaN where q[y]
@@ -165,7 +173,7 @@ class Mechanism(Guessed):
             >>> Mechanism([[0.75, 0.25], [0.25, 0.75]]).posterior([0.5, 0.5]).tolist()
             [[0.75, 0.25], [0.25, 0.75]]
         """
-        p, m = paired(prior, self)
+        p, m = pair_with_prior(prior, self)
         with np.errstate(invalid="ignore"):
             scaled = m.matrix / np.where(m.support, m.matrix.max(axis=0), np.nan)  # q may be below the floats
             joint = p.pmf[:, None] * scaled
@@ -178,9 +186,9 @@ class Mechanism(Guessed):
             MissingExtraError: pandas is not installed.
         """
         index, columns = (
-            pandas().Index(list(side), tupleize_cols=False) for side in (self.inputs, self.outputs)
+            import_pandas().Index(list(side), tupleize_cols=False) for side in (self.inputs, self.outputs)
         )
-        return pandas().DataFrame(self.matrix, index=index, columns=columns)
+        return import_pandas().DataFrame(self.matrix, index=index, columns=columns)
 
     def to_latex(self, digits: int = 4) -> str:
         r"""Return the matrix as a LaTeX table, for the package booktabs.
@@ -190,18 +198,18 @@ class Mechanism(Guessed):
             yes & 0.75 & 0.25 \\
         """
         rows = zip(self.inputs, self.matrix, strict=True)
-        return table_latex(
+        return format_table_latex(
             ["", *map(str, self.outputs)],
-            [[str(label), *(number(entry, digits) for entry in row)] for label, row in rows],
+            [[str(label), *(format_probability(entry, digits) for entry in row)] for label, row in rows],
         )
 
     def plot(self) -> Figure:
-        """Plot the matrix as a heat map; `plots.mechanism_figure` adds the leakage under a prior.
+        """Plot the matrix as a heat map; `plots.draw_mechanism` adds the leakage under a prior.
 
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
-        return heat_map(self.matrix, self.inputs, self.outputs)
+        return draw_heat_map(self.matrix, self.inputs, self.outputs)
 
     @property
     def record(self) -> dict[str, Any]:
@@ -234,7 +242,7 @@ class Mechanism(Guessed):
             raise MechanismError(
                 f"the channel has {len(after.inputs)} inputs for {len(self.outputs)} outputs"
             )
-        match_labels(after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs")
+        check_labels_match(after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs")
         return Mechanism(self.matrix @ after.matrix, self.inputs, after.outputs)
 
     def reduced(self, rtol: float = 1e-12) -> Mechanism:
@@ -250,7 +258,7 @@ class Mechanism(Guessed):
         """
         groups = self.similar_outputs(rtol)
         merged = np.column_stack([self.matrix[:, group].sum(axis=1) for group in groups])
-        return Mechanism(merged, self.inputs, subset_of(self.outputs, [group[0] for group in groups]))
+        return Mechanism(merged, self.inputs, select_labels(self.outputs, [group[0] for group in groups]))
 
     def similar_outputs(self, rtol: float = 1e-12) -> list[list[int]]:
         """Group the outputs that occur, by index, so that the columns of a group are proportional; see
@@ -267,7 +275,7 @@ class Mechanism(Guessed):
         # those of similar columns differ by little: only neighbours in their order need be compared
         steps = np.diff(sums[order]) > (2 * rtol + 1e-15 * len(shapes)) * sums[order][1:]
         blocks = np.split(order, np.flatnonzero(steps) + 1)
-        groups = [group for block in blocks for group in _similar(shapes, np.sort(block), rtol)]
+        groups = [group for block in blocks for group in _group_columns(shapes, np.sort(block), rtol)]
         return sorted([int(occurring[y]) for y in group] for group in groups)
 
     def sample(self, values: Iterable[Label], seed: Seed = None) -> Any:
@@ -294,12 +302,18 @@ class Mechanism(Guessed):
             >>> Mechanism(np.eye(2), ["a", "b"]).sample(["b", "a", "b"])
             array([1, 0, 1])
         """
-        used, rows = np.unique(letters_at(self.inputs, values), return_inverse=True)
-        drawn = RowSampler(self.matrix[used]).draw(rows, random_bits(seed)) if len(rows) else rows
-        labels = label_array(self.outputs)[drawn]
-        found = opened(values)
-        index = None if found is None else pandas_index(found)
-        return labels if index is None else pandas().Series(labels, index, name=getattr(values, "name", None))
+        used, rows = np.unique(find_rows(self.inputs, values), return_inverse=True)
+        drawn = (
+            RowSampler(self.matrix[used]).draw_outputs(rows, make_random_bits(seed)) if len(rows) else rows
+        )
+        labels = to_label_array(self.outputs)[drawn]
+        found = to_narwhals(values)
+        index = None if found is None else get_pandas_index(found)
+        return (
+            labels
+            if index is None
+            else import_pandas().Series(labels, index, name=getattr(values, "name", None))
+        )
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
         """Write the mechanism to `path`, completely or not at all; the file format follows from its ending.
@@ -338,10 +352,10 @@ class Mechanism(Guessed):
             FileFormatError: the file is not there, cut short, holds no mechanism, or holds several.
             MissingExtraError: the file is .xlsx, and openpyxl is not installed.
         """
-        return saved_mechanism(path, name)[0]
+        return read_saved_mechanism(path, name)[0]
 
 
-def saved_mechanism(
+def read_saved_mechanism(
     path: str | os.PathLike[str], name: str | None = None
 ) -> tuple[Mechanism, Mapping[str, Any]]:
     """Read the mechanism of a file with a matrix, and its metadata; see `Mechanism.load`."""
@@ -352,16 +366,16 @@ def saved_mechanism(
         raise FileFormatError(f"{path}: {error} (or the file is cut short)") from None
 
 
-def letters_at(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
+def find_rows(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
     """Find the row of each value among the inputs of a mechanism, and raise for one that is none of them."""
-    given = column(values, "the values", MechanismError, missing=True)
+    given = read_column(values, "the values", MechanismError, missing=True)
     try:
-        return np.array(places_of(given, inputs, "the values", MechanismError), dtype=np.int64)
+        return np.array(indices_of(given, inputs, "the values", MechanismError), dtype=np.int64)
     except MechanismError:
-        known = set(map(label_key, inputs))
-        strange = next(v for v in given if not isinstance(v, Hashable) or label_key(v) not in known)
+        known = set(map(make_label_key, inputs))
+        strange = next(v for v in given if not isinstance(v, Hashable) or make_label_key(v) not in known)
         raise MechanismError(
-            f"the value {strange!r} is not an input of the mechanism, whose inputs are {few(inputs)}"
+            f"the value {strange!r} is not an input of the mechanism, whose inputs are {abbreviate(inputs)}"
         ) from None
 
 
@@ -373,7 +387,7 @@ def as_mechanism(mechanism: MechanismLike) -> Mechanism:
     return mechanism if isinstance(mechanism, Mechanism) else Mechanism(mechanism)
 
 
-def paired(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:
+def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:
     """Pair a prior with a mechanism on the same letters, and raise where sizes or labels disagree.
 
     A mapping, a series or a frame is put into the order of the other side; a `Prior` and a `Mechanism`, which
@@ -385,18 +399,26 @@ def paired(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism
     if p.size != len(m.inputs):
         raise MechanismError(
             f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs"
-            + _size_hint(p.labels, m.inputs)
+            + _explain_sizes(p.labels, m.inputs)
         )
-    if are_named(prior) and not isinstance(m.inputs, Positions) and same_set(p.labels, m.inputs):
+    if (
+        has_labels(prior)
+        and not isinstance(m.inputs, DefaultLabels)
+        and have_same_label_set(p.labels, m.inputs)
+    ):
         p = p.reordered(m.inputs)
-    elif are_named(mechanism) and not isinstance(p.labels, Positions) and same_set(p.labels, m.inputs):
-        order = places_of(p.labels, m.inputs, "the prior's letters", MechanismError)
+    elif (
+        has_labels(mechanism)
+        and not isinstance(p.labels, DefaultLabels)
+        and have_same_label_set(p.labels, m.inputs)
+    ):
+        order = indices_of(p.labels, m.inputs, "the prior's letters", MechanismError)
         m = Mechanism(m.matrix[order], p.labels, m.outputs)
-    match_labels(m.inputs, p.labels, "the mechanism's inputs", "the prior's labels")
+    check_labels_match(m.inputs, p.labels, "the mechanism's inputs", "the prior's labels")
     return p, m
 
 
-def match_labels(
+def check_labels_match(
     left: tuple[Label, ...],
     right: tuple[Label, ...],
     left_name: str,
@@ -404,10 +426,10 @@ def match_labels(
     error: type[InputError] = MechanismError,
 ) -> None:
     """Raise where two sides have other labels, or the same in another order; `DefaultLabels` match any."""
-    if isinstance(left, Positions) or isinstance(right, Positions) or same_labels(left, right):
+    if isinstance(left, DefaultLabels) or isinstance(right, DefaultLabels) or have_same_labels(left, right):
         return
-    one, other = few(left), few(right)
-    if same_set(left, right):
+    one, other = abbreviate(left), abbreviate(right)
+    if have_same_label_set(left, right):
         raise error(
             f"{left_name} {one} and {right_name} {other} are the same in another order: "
             "reorder one of them (Prior.reordered)"
@@ -420,7 +442,7 @@ def match_labels(
     raise error(f"{left_name} {one} and {right_name} {other} differ{describe_difference(left, right)}")
 
 
-def _sum_hint(matrix: FloatArray) -> str:
+def _explain_sums(matrix: FloatArray) -> str:
     """Return what explains rows that do not sum to one, by the sums of rows and columns."""
     down, across = matrix.sum(axis=0), matrix.sum(axis=1)
     for total, written in ((1.0, ""), (100.0, "in percent")):
@@ -436,21 +458,21 @@ def _sum_hint(matrix: FloatArray) -> str:
     return "divide each row by its sum if rounding explains it"
 
 
-def _size_hint(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
+def _explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
     """Return which letters are on one side only, of two sides with labels; empty text where none is."""
-    if isinstance(labels, Positions) or isinstance(inputs, Positions):
+    if isinstance(labels, DefaultLabels) or isinstance(inputs, DefaultLabels):
         return ""
     sides = ((labels, inputs, "not among the inputs"), (inputs, labels, "not among the letters of the prior"))
     for side, other, words in sides:
-        known = set(map(label_key, other))
-        alone = [label for label in side if label_key(label) not in known]
+        known = set(map(make_label_key, other))
+        alone = [label for label in side if make_label_key(label) not in known]
         if alone:
             named, close = ", ".join(map(repr, alone[:5])), describe_difference(alone[:1], other)
             return f": {named} {words}{close}"
     return ""
 
 
-def _similar(shapes: FloatArray, columns: IntArray, rtol: float) -> list[list[int]]:
+def _group_columns(shapes: FloatArray, columns: IntArray, rtol: float) -> list[list[int]]:
     """Group columns, each group with those within rtol of its first one and of no earlier group's."""
     groups: list[list[int]] = []
     left = columns

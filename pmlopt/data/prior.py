@@ -13,43 +13,49 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 import numpy as np
 
 from pmlopt.core.arrays import (
-    SUM_TOLERANCE,
+    SUM_ATOL,
+    DefaultLabels,
     FloatArray,
     Label,
-    Positions,
-    common_integers,
-    few,
-    float_array,
-    labels_of,
-    places_of,
-    subset_of,
-    whole,
+    abbreviate,
+    check_integer,
+    check_labels_of_size,
+    common_integer_ratio,
+    copy_float_array,
+    indices_of,
+    select_labels,
 )
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.display import bars, number, pandas, table_html, table_latex
+from pmlopt.core.display import (
+    draw_bars,
+    format_probability,
+    format_table_html,
+    format_table_latex,
+    import_pandas,
+)
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing, is_missing
-from pmlopt.core.guesses import Guessed
 from pmlopt.core.near_labels import warn_of_near_labels
-from pmlopt.core.records import Context, Given, Record, Shape
-from pmlopt.data.tables.labelled import Numbers, column, vector
+from pmlopt.core.records import Context, ContextReference, Record, Shape
+from pmlopt.core.suggestions import SuggestsAttributes
+from pmlopt.data.tables.labelled import Numbers, read_column, read_vector
 from pmlopt.errors import PriorError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SMALLEST = 1e-300
+MIN_PROBABILITY = 1e-300
 """The smallest probability of a letter: its logarithm, -690.8 nats, bounds every leakage."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Prior(Guessed, Record):
+class Prior(SuggestsAttributes, Record):
     """The distribution P_X of a secret X on N letters, each of positive probability.
 
     Args:
         probabilities: (N,) positive numbers that sum to one (within 1e-9); or with labels, a mapping, a
             pandas Series with its index, or a table of two columns of pandas, Polars or Arrow.
         labels: N distinct labels of the letters, where the numbers have none. Where none are given they are
-            `Positions`, the numbers 0, 1, ..., N-1, which pair with other labels by position; labels that are
+            `DefaultLabels`, the numbers 0, 1, ..., N-1, which pair with other labels by position; labels that are
             given never do.
         samples: the number of observations the probabilities were estimated from, if they were.
 
@@ -89,16 +95,16 @@ class Prior(Guessed, Record):
         labels: Iterable[Label] | None = None,
         samples: int | None = None,
     ) -> None:
-        labels, numbers = _with_labels(probabilities, labels, "the probabilities")
+        labels, numbers = _split_labels(probabilities, labels, "the probabilities")
         _check_not_observations(numbers)
-        array = float_array(numbers, 1, "the probabilities", PriorError)
-        names = labels_of(labels, len(array), "the prior's labels", PriorError)
+        array = copy_float_array(numbers, 1, "the probabilities", PriorError)
+        names = check_labels_of_size(labels, len(array), "the prior's labels", PriorError)
         _check_letters(names, array)
         total = math.fsum(array)
-        if abs(total - 1) > SUM_TOLERANCE:
+        if abs(total - 1) > SUM_ATOL:
             raise PriorError(f"the probabilities sum to {total:.12g}, not to 1: {_sum_hint(names, array)}")
         if samples is not None:
-            samples = _count(samples, "the number of samples")
+            samples = _check_count(samples, "the number of samples")
             if samples == 0:
                 raise PriorError("the number of samples is 0: leave it out for a known prior")
         vars(self).update(probabilities=array, labels=names, samples=samples, counts=None)
@@ -111,7 +117,7 @@ class Prior(Guessed, Record):
             >>> Prior.uniform(4).probabilities
             array([0.25, 0.25, 0.25, 0.25])
         """
-        return cls.from_weights((1,) * whole(size, "the size of the alphabet", PriorError), labels)
+        return cls.from_weights((1,) * check_integer(size, "the size of the alphabet", PriorError), labels)
 
     @classmethod
     def from_counts(cls, counts: Numbers, labels: Iterable[Label] | None = None) -> Prior:
@@ -136,7 +142,7 @@ class Prior(Guessed, Record):
             >>> prior.labels, prior.probabilities, prior.samples
             (('low', 'high'), array([0.75, 0.25]), 4)
         """
-        names, integers = counted(counts, labels)
+        names, integers = read_count_table(counts, labels)
         if labels is None:  # who gives labels, or their number, means counts
             _check_are_counts(names, integers)
         return cls._from_integers(integers, names, samples=sum(integers))
@@ -161,7 +167,7 @@ class Prior(Guessed, Record):
             ('b', '')
         """
         check_missing(missing, PriorError)
-        given = column(values, "the samples", PriorError, missing=True)
+        given = read_column(values, "the samples", PriorError, missing=True)
         absent = [place for place, value in enumerate(given) if is_missing(value)]
         if absent and missing == "refuse":
             raise PriorError(
@@ -170,7 +176,7 @@ class Prior(Guessed, Record):
             )
         try:
             present = given if not absent else [value for value in given if not is_missing(value)]
-            _check_truths(present)
+            _check_boolean_samples(present)
             table = Counter(present)
             letters: list[Any] = sorted(table)
         except TypeError:
@@ -195,13 +201,13 @@ class Prior(Guessed, Record):
             >>> Prior.from_weights([3, 1]).probabilities, Prior.from_weights([3, 1]).samples
             (array([0.75, 0.25]), None)
         """
-        names, integers = counted(weights, labels)
+        names, integers = read_count_table(weights, labels)
         return cls._from_integers(integers, names, samples=None)
 
     @classmethod
     def from_fields(
         cls,
-        labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")],
+        labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")],
         probabilities: Annotated[FloatArray, Shape("letters")],
         counts: Annotated[tuple[int, ...], Shape("letters")] | None = None,
         samples: int | None = None,
@@ -230,10 +236,10 @@ class Prior(Guessed, Record):
         total = sum(counts)
         probabilities = np.array([count / total for count in counts])
         _check_letters(labels, probabilities)
-        return cls._made(probabilities, labels, samples, counts)
+        return cls._from_checked_parts(probabilities, labels, samples, counts)
 
     @classmethod
-    def _made(
+    def _from_checked_parts(
         cls,
         probabilities: FloatArray,
         labels: tuple[Label, ...],
@@ -283,12 +289,14 @@ class Prior(Guessed, Record):
     def __repr__(self) -> str:
         """Return the size, the labels and the sample: the numbers are in `probabilities`."""
         sample = "" if self.samples is None else f", from {self.samples} observations"
-        return f"<Prior on {self.size} letters {few(self.labels)}{sample}>"
+        return f"<Prior on {self.size} letters {abbreviate(self.labels)}{sample}>"
 
     def _repr_html_(self) -> str:
         """Return the probabilities as a notebook shows them."""
         sample = "" if self.samples is None else f", from {self.samples:,} observations"
-        return table_html(f"Prior on {self.size} letters{sample}", ["letter", "probability"], self._rows(6))
+        return format_table_html(
+            f"Prior on {self.size} letters{sample}", ["letter", "probability"], self._format_rows(6)
+        )
 
     def to_pandas(self) -> Any:
         """Return the probabilities as a pandas data frame with one column, letters down.
@@ -296,8 +304,8 @@ class Prior(Guessed, Record):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        index = pandas().Index(list(self.labels), tupleize_cols=False, name="letter")
-        return pandas().DataFrame({"probability": self.probabilities}, index=index)
+        index = import_pandas().Index(list(self.labels), tupleize_cols=False, name="letter")
+        return import_pandas().DataFrame({"probability": self.probabilities}, index=index)
 
     def to_latex(self, digits: int = 4) -> str:
         r"""Return the probabilities as a LaTeX table, for the package booktabs.
@@ -306,11 +314,11 @@ class Prior(Guessed, Record):
             >>> print(Prior([0.75, 0.25], ["a", "b"]).to_latex().splitlines()[4])
             a & 0.75 \\
         """
-        return table_latex(["letter", "probability"], self._rows(digits))
+        return format_table_latex(["letter", "probability"], self._format_rows(digits))
 
-    def _rows(self, digits: int) -> list[list[str]]:
+    def _format_rows(self, digits: int) -> list[list[str]]:
         pairs = zip(self.labels, self.probabilities, strict=True)
-        return [[str(label), number(probability, digits)] for label, probability in pairs]
+        return [[str(label), format_probability(probability, digits)] for label, probability in pairs]
 
     def plot(self) -> Figure:
         """Plot the probabilities as bars.
@@ -318,7 +326,7 @@ class Prior(Guessed, Record):
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
-        return bars(self.probabilities, self.labels, "probability")
+        return draw_bars(self.probabilities, self.labels, "probability")
 
     @property
     def weights(self) -> tuple[int, ...]:
@@ -332,7 +340,7 @@ class Prior(Guessed, Record):
         """
         if self.counts is not None:
             return self.counts
-        return common_integers(self.probabilities)[0]
+        return common_integer_ratio(self.probabilities)[0]
 
     def reordered(self, labels: Iterable[Label]) -> Prior:
         """Return the same prior with its letters in the order of `labels`.
@@ -341,14 +349,16 @@ class Prior(Guessed, Record):
             >>> Prior([0.75, 0.25], labels=["a", "b"]).reordered(["b", "a"]).probabilities
             array([0.25, 0.75])
         """
-        names = labels_of(labels, self.size, "the new order", PriorError)
-        if isinstance(names, Positions) and not isinstance(self.labels, Positions):
+        names = check_labels_of_size(labels, self.size, "the new order", PriorError)
+        if isinstance(names, DefaultLabels) and not isinstance(self.labels, DefaultLabels):
             raise PriorError(
-                f"the new order has no labels, and the prior has {few(self.labels)}: give all of them"
+                f"the new order has no labels, and the prior has {abbreviate(self.labels)}: give all of them"
             )
-        order = places_of(names, self.labels, "the new order", PriorError)
+        order = indices_of(names, self.labels, "the new order", PriorError)
         counts = None if self.counts is None else tuple(self.counts[i] for i in order)
-        return Prior._made(self.probabilities[order], subset_of(self.labels, order), self.samples, counts)
+        return Prior._from_checked_parts(
+            self.probabilities[order], select_labels(self.labels, order), self.samples, counts
+        )
 
 
 PriorLike: TypeAlias = Prior | Numbers
@@ -359,28 +369,28 @@ def as_prior(prior: PriorLike) -> Prior:
     return prior if isinstance(prior, Prior) else Prior(prior)
 
 
-def _with_labels(data: Any, labels: Iterable[Label] | None, what: str) -> tuple[Iterable[Label] | None, Any]:
+def _split_labels(data: Any, labels: Iterable[Label] | None, what: str) -> tuple[Iterable[Label] | None, Any]:
     """Return the labels and the numbers of data that may have labels of their own."""
-    found = vector(data, what, PriorError)
+    found = read_vector(data, what, PriorError)
     own = found.axes[0]
     if own is not None and labels is not None:
         raise PriorError("the numbers carry their labels already: leave out `labels`")
     return labels if own is None else own, found.values
 
 
-def counted(
+def read_count_table(
     counts: Numbers, labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """Return the labels and the integers of a table of counts, which may be 0; `DefaultLabels` for a bare
     list.
     """
-    labels, numbers = _with_labels(counts, labels, "the counts")
+    labels, numbers = _split_labels(counts, labels, "the counts")
     values = list(numbers)
     if not values:
         raise PriorError("there are no counts: a prior needs at least one letter")
-    names = labels_of(labels, len(values), "the prior's labels", PriorError)
+    names = check_labels_of_size(labels, len(values), "the prior's labels", PriorError)
     return names, tuple(
-        _count(value, f"the count of the letter {label!r}")
+        _check_count(value, f"the count of the letter {label!r}")
         for label, value in zip(names, values, strict=True)
     )
 
@@ -404,7 +414,7 @@ def _sum_hint(labels: tuple[Label, ...], numbers: FloatArray) -> str:
         return "divide them by their sum, or take Prior.from_counts, where they are counts"
     counts, samples = "Prior.from_counts, where they are counts", "Prior.from_samples, where each is an "
     samples += "observation of a person"
-    numbered = isinstance(labels, Positions) or labels == tuple(range(len(labels)))
+    numbered = isinstance(labels, DefaultLabels) or labels == tuple(range(len(labels)))
     if numbered and len(np.unique(numbers)) < len(numbers):  # a column of codes has no labels, and repeats
         return f"take {counts}, or {samples}"
     return f"take {counts}, or divide them by their sum"
@@ -415,16 +425,16 @@ def _check_are_counts(labels: tuple[Label, ...], counts: tuple[int, ...]) -> Non
 
     These are many, repeat, and are smaller than their number; counts of so few people are no use.
     """
-    if not isinstance(labels, Positions) or len(counts) < 6:
+    if not isinstance(labels, DefaultLabels) or len(counts) < 6:
         return
     if 1 < len(set(counts)) < len(counts) and max(counts) < len(counts):
         raise PriorError(
-            f"the counts {few(counts)} have no labels and repeat: if each is the observation of a person, "
+            f"the counts {abbreviate(counts)} have no labels and repeat: if each is the observation of a person, "
             "take Prior.from_samples; if they are counts, give labels=, one for each"
         )
 
 
-def _check_truths(samples: Sequence[Any]) -> None:
+def _check_boolean_samples(samples: Sequence[Any]) -> None:
     """Raise where truth values stand among other values.
 
     To Python True is equal to 1, and they are two letters. Of tuples each part is compared with the
@@ -447,14 +457,14 @@ def _check_truths(samples: Sequence[Any]) -> None:
 
 def _check_letters(labels: tuple[Label, ...], probabilities: FloatArray) -> None:
     for label, value in zip(labels, probabilities, strict=True):
-        if value < SMALLEST:
+        if value < MIN_PROBABILITY:
             raise PriorError(
                 f"the letter {label!r} has probability {value}: every letter needs a positive "
-                f"probability (of at least {SMALLEST}); leave out letters that cannot occur"
+                f"probability (of at least {MIN_PROBABILITY}); leave out letters that cannot occur"
             )
 
 
-def _count(value: Any, what: str) -> int:
+def _check_count(value: Any, what: str) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, int | float | np.integer | np.floating):
         raise PriorError(f"{what} must be a whole number, not {value!r}")
     if not isinstance(value, int) and not math.isfinite(value):

@@ -14,21 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 from pmlopt.core import files
 from pmlopt.core.arrays import (
     NUMBER_HEADERS,
-    SUM_TOLERANCE,
+    SUM_ATOL,
     FloatArray,
     Label,
+    abbreviate,
+    check_labels_of_size,
     check_unmasked,
-    few,
-    labels_from_text,
-    labels_of,
-    places_of,
-    same_set,
-    whole_numbers,
+    have_same_label_set,
+    indices_of,
+    integers_over_common_denominator,
+    parse_labels,
 )
-from pmlopt.core.frames import listed
-from pmlopt.core.records import Given, Range, Record, Shape
+from pmlopt.core.frames import to_plain_list
+from pmlopt.core.records import ContextReference, Range, Record, Shape
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.labelled import Numbers, column, table
+from pmlopt.data.tables.labelled import Numbers, read_column, table
 from pmlopt.errors import FileFormatError, PriorError
 
 
@@ -59,17 +59,19 @@ class Secret(Record):
         values: Iterable[Label] | None = None,
         name: str = "the secret",
     ) -> None:
-        laws = _laws(joint)
+        laws = _check_joint_laws(joint)
         totals = laws.sum(axis=(1, 2))
         off = int(np.abs(totals - 1).argmax())
-        if abs(totals[off] - 1) > SUM_TOLERANCE:
+        if abs(totals[off] - 1) > SUM_ATOL:
             raise PriorError(
                 f"the joint law {off} sums to {totals[off]:.12g}, not to 1: divide it by its sum, or give "
                 "whole counts (Secret.from_counts)"
             )
-        self._set([whole_numbers(law)[0] for law in laws], labels, values, name, False)
+        self._initialize(
+            [integers_over_common_denominator(law)[0] for law in laws], labels, values, name, False
+        )
 
-    def _set(
+    def _initialize(
         self,
         weights: list[Any],
         labels: Iterable[Label] | None,
@@ -79,8 +81,8 @@ class Secret(Record):
     ) -> Self:
         rows, letters = weights[0].shape
         self.weights, self.counted = weights, counted
-        self.labels = labels_of(labels, letters, "the letters of the joint law", PriorError)
-        self.values = labels_of(values, rows, "the values of the secret", PriorError)
+        self.labels = check_labels_of_size(labels, letters, "the letters of the joint law", PriorError)
+        self.values = check_labels_of_size(values, rows, "the values of the secret", PriorError)
         self.name = name
         for law in weights:
             for axis, names, what in ((1, self.values, "the value"), (0, self.labels, "the letter")):
@@ -122,12 +124,12 @@ class Secret(Record):
         if (values is not None and rows is not None) or (labels is not None and columns is not None):
             raise PriorError("the table names its rows or columns already: leave out `labels` and `values`")
         values, labels = (values if rows is None else rows), (labels if columns is None else columns)
-        cells = listed(found.values)
-        law = _laws(cells)[0]
+        cells = to_plain_list(found.values)
+        law = _check_joint_laws(cells)[0]
         if (law != np.floor(law)).any():
             raise PriorError("the joint counts must be whole numbers: give probabilities to Secret(...)")
         whole = np.array([[int(count) for count in row] for row in cells], dtype=object)
-        return cls.__new__(cls)._set([whole], labels, values, name, True)
+        return cls.__new__(cls)._initialize([whole], labels, values, name, True)
 
     @classmethod
     def from_samples(
@@ -140,8 +142,8 @@ class Secret(Record):
             ('ill', 'well')
         """
         people = zip(
-            column(values, "the values of the secret", PriorError),
-            column(letters, "the letters", PriorError),
+            read_column(values, "the values of the secret", PriorError),
+            read_column(letters, "the letters", PriorError),
             strict=True,
         )
         return cls.from_counts(Counter(people), name=name)
@@ -174,7 +176,7 @@ class Secret(Record):
         if len(head) < 2:
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
         name, counts = head[0].strip() or "the secret", head[-1].strip().lower() in NUMBER_HEADERS
-        first, second = (labels_from_text([row[k] for row in body]) for k in (0, 1))
+        first, second = (parse_labels([row[k] for row in body]) for k in (0, 1))
         if len(head) == 2 and counts:
             raise FileFormatError(
                 f"{path}: holds labels and numbers, as a prior does: a joint law has two columns of labels"
@@ -189,7 +191,7 @@ class Secret(Record):
                 )
             cells = list(zip(zip(first, second, strict=True), [row[2] or "0" for row in body], strict=True))
         else:
-            letters = labels_from_text(head[1:])
+            letters = parse_labels(head[1:])
             cells = [((value, letter), cell) for value, row in zip(first, body, strict=True)
                      for letter, cell in zip(letters, row[1:], strict=True)]  # fmt: skip
         texts = dict(cells)
@@ -203,7 +205,7 @@ class Secret(Record):
         try:
             if whole:
                 return cls.from_counts({pair: int(text) for pair, text in texts.items()}, name=name)
-            numbers = {pair: files.number_of(text, str(path)) for pair, text in texts.items()}
+            numbers = {pair: files.parse_number(text, str(path)) for pair, text in texts.items()}
             law = table(numbers, "the joint law", PriorError, absent=0)
             return cls(law.values, law.axes[1], law.axes[0], name)
         except PriorError as error:
@@ -213,7 +215,7 @@ class Secret(Record):
     def from_fields(
         cls,
         name: str,
-        labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")],
+        labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")],
         values: Annotated[tuple[Label, ...], Shape("values")],
         weights: tuple[Annotated[NDArray[np.object_], Shape("values", "letters"), Range(0)], ...],
         counted: bool = False,
@@ -225,7 +227,7 @@ class Secret(Record):
         """
         if not weights or not weights[0].size or (counted and len(weights) != 1):
             raise PriorError(f"there are {len(weights)} joint laws: give one or more, of a sample one")
-        return cls.__new__(cls)._set(list(weights), labels, values, name, counted)
+        return cls.__new__(cls)._initialize(list(weights), labels, values, name, counted)
 
     def reordered(self, labels: Iterable[Label]) -> Secret:
         """Return the same secret with the letters of X in the order of `labels`.
@@ -238,23 +240,27 @@ class Secret(Record):
             [[[0.3, 0.1], [0.1, 0.5]]]
         """
         names = tuple(labels)
-        if len(names) != len(self.labels) or not same_set(names, self.labels):
-            raise PriorError(f"the letters {few(names)} are not those of the joint law, {few(self.labels)}")
-        order = places_of(names, self.labels, "the letters", PriorError)
+        if len(names) != len(self.labels) or not have_same_label_set(names, self.labels):
+            raise PriorError(
+                f"the letters {abbreviate(names)} are not those of the joint law, {abbreviate(self.labels)}"
+            )
+        order = indices_of(names, self.labels, "the letters", PriorError)
         weights = [law[:, order] for law in self.weights]
-        return type(self).__new__(type(self))._set(weights, names, self.values, self.name, self.counted)
+        return (
+            type(self).__new__(type(self))._initialize(weights, names, self.values, self.name, self.counted)
+        )
 
     @cached_property
     def joint(self) -> FloatArray:
         """Return the (L, S, N) joint laws."""
-        return np.array([_shares(law) for law in self.weights])
+        return np.array([_normalize_weights(law) for law in self.weights])
 
     @cached_property
     def prior(self) -> Prior:
         """Return the law of X, under the first joint law; of counts with its sample size."""
         if self.counted:
             return Prior.from_counts(self.weights[0].sum(axis=0).tolist(), self.labels)
-        return Prior(_shares(self.weights[0].sum(axis=0)[None])[0], self.labels)
+        return Prior(_normalize_weights(self.weights[0].sum(axis=0)[None])[0], self.labels)
 
     @property
     def law(self) -> FloatArray:
@@ -268,10 +274,10 @@ class Secret(Record):
 
     def __repr__(self) -> str:
         laws = "" if len(self.weights) == 1 else f", {len(self.weights)} joint laws"
-        return f"Secret(<{self.name}: {few(self.values)}>, {len(self.labels)} letters{laws})"
+        return f"Secret(<{self.name}: {abbreviate(self.values)}>, {len(self.labels)} letters{laws})"
 
 
-def _laws(joint: ArrayLike) -> FloatArray:
+def _check_joint_laws(joint: ArrayLike) -> FloatArray:
     """Check that joint laws are finite and at least 0, and return them as (L, S, N)."""
     check_unmasked(joint, "the joint law", PriorError)
     try:
@@ -286,7 +292,7 @@ def _laws(joint: ArrayLike) -> FloatArray:
     return laws
 
 
-def _shares(law: Any) -> FloatArray:
+def _normalize_weights(law: Any) -> FloatArray:
     """Return integers over their sum."""
     total = law.sum()
     return np.array([[float(count) / float(total) if total < 2**1000 else count / total for count in row]

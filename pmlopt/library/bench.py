@@ -28,7 +28,7 @@ from pmlopt.programs.solving import solve
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One program: both values, the claims about them, and the time of each.
 
     Attributes:
@@ -52,15 +52,15 @@ class Row:
     problem: str | None = None
 
 
-def compare(instances: Iterable[Instance], repeats: int = 3) -> Iterator[Row]:
+def compare_instances(instances: Iterable[Instance], repeats: int = 3) -> Iterator[ComparisonRow]:
     """Solve every instance that names a closed form, without a warm start, and compare both.
 
     Times are medians of `repeats` runs, after one that is not counted: it loads solvers and fills caches.
     """
-    return (_row(one, repeats) for one in instances if one.names_closed_form)
+    return (_compare_instance(one, repeats) for one in instances if one.names_closed_form)
 
 
-def families(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
+def list_families(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
     """Return linear programs of given numbers of letters whose optimum is known, with their family.
 
     Raises:
@@ -70,33 +70,33 @@ def families(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
         if size < 3:
             raise InputError(f"the families have 3 letters or more, not {size}")
         prior = Prior.uniform(size)
-        yield "uniform, PML 0.7", _linear(prior, PML(0.7), ExpectedLoss(hamming))
+        yield "uniform, PML 0.7", _check_linear(prior, PML(0.7), ExpectedLoss(hamming))
         ball = L1Ball(prior, 1 / size)
-        yield "uniform, PML 0.7 over a ball", _linear(prior, PML(0.7, over=ball), ExpectedLoss(hamming))
-        yield "uniform, LDP 1", _linear(prior, LDP(1.0), ExpectedLoss(hamming))
+        yield "uniform, PML 0.7 over a ball", _check_linear(prior, PML(0.7, over=ball), ExpectedLoss(hamming))
+        yield "uniform, LDP 1", _check_linear(prior, LDP(1.0), ExpectedLoss(hamming))
     # Letters up to which a prior of Zipf counts is used: beyond, its gains are all rounding.
     for size in (size for size in sizes if size <= 50):
         prior = Prior.from_counts([int(count) for count in 1000 / np.arange(1, size + 1)])
         epsilon = -0.9 * math.log1p(-float(prior.pmf.min()))
         form = closed_forms.high_privacy(prior, epsilon)
         gain = ExpectedGain(information_density(prior, form))
-        yield "Zipf counts, first region", _linear(prior, PML(epsilon), gain)
+        yield "Zipf counts, first region", _check_linear(prior, PML(epsilon), gain)
 
 
-def _linear(prior: Prior, privacy: PML | LDP, utility: LinearUtility) -> LinearDesign:
+def _check_linear(prior: Prior, privacy: PML | LDP, utility: LinearUtility) -> LinearDesign:
     """Return the design, known to be linear."""
     program = design(prior, privacy, utility)
     assert isinstance(program, LinearDesign)
     return program
 
 
-def compare_families(sizes: Sequence[int], repeats: int = 3) -> Iterator[Row]:
-    """Solve the programs of `families` without a warm start, and compare each with its closed form."""
-    for name, program in families(sizes):
-        known, fast = _timed(partial(known_optimum, program), repeats)
-        result, slow = _timed(partial(solve, program, warm_start=False), repeats)
-        scale = program.allowed_gap(program.tolerance)
-        yield Row(
+def compare_families(sizes: Sequence[int], repeats: int = 3) -> Iterator[ComparisonRow]:
+    """Solve the programs of `list_families` without a warm start, and compare each with its closed form."""
+    for name, program in list_families(sizes):
+        known, fast = _time_call(partial(known_optimum, program), repeats)
+        result, slow = _time_call(partial(solve, program, warm_start=False), repeats)
+        scale = program.compute_allowed_gap(program.tolerance)
+        yield ComparisonRow(
             f"{name}, N = {program.prior.size}",
             True,
             "==",
@@ -116,23 +116,25 @@ def is_linear_program(program: Program[Any]) -> bool:
     return isinstance(program, LinearDesign | SymmetricDesign) and bool(program.problem.is_lp())
 
 
-def _row(instance: Instance, repeats: int) -> Row:
+def _compare_instance(instance: Instance, repeats: int) -> ComparisonRow:
     expected = instance.expected
     assert expected is not None
     assert expected.closed_form is not None
-    closed_value, closed_seconds = _timed(instance.closed_value, repeats)
+    closed_value, closed_seconds = _time_call(instance.closed_value, repeats)
     linear = is_linear_program(instance.program())
     start = (instance.id, linear, expected.relation, expected.closed_form, closed_value, closed_seconds)
     try:
-        result, seconds = _timed(lambda: solve(instance.program(), warm_start=False), repeats)
+        result, seconds = _time_call(lambda: solve(instance.program(), warm_start=False), repeats)
     except PmloptError as cause:
-        return Row(*start, agrees=False, problem=str(cause))
-    near = abs(closed_value - expected.value) <= expected.slack
-    agrees = near and expected.agrees(result.value) and result.certificate.verify()
-    return Row(*start, agrees, result.value, result.value - closed_value, seconds, seconds / closed_seconds)
+        return ComparisonRow(*start, agrees=False, problem=str(cause))
+    near = abs(closed_value - expected.value) <= expected.tolerance
+    agrees = near and expected.agrees_with(result.value) and result.certificate.verify()
+    return ComparisonRow(
+        *start, agrees, result.value, result.value - closed_value, seconds, seconds / closed_seconds
+    )
 
 
-def _timed(work: Callable[[], Any], repeats: int) -> tuple[Any, float]:
+def _time_call(work: Callable[[], Any], repeats: int) -> tuple[Any, float]:
     """Return the answer, and the median seconds of `repeats` runs after one that is not counted."""
     work()
     seconds = []

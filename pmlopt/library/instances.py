@@ -18,9 +18,9 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.files import is_standard, read_bytes
-from pmlopt.core.guesses import hint
-from pmlopt.core.records import Context, Range, Shape, read
+from pmlopt.core.files import is_standard_stream, read_bytes
+from pmlopt.core.records import Context, Range, Shape, read_record
+from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, InstanceError
@@ -28,18 +28,18 @@ from pmlopt.library.short_forms import FIELDS, FORMS
 from pmlopt.measures import ldp_level, leakage_level
 from pmlopt.model import closed_forms
 from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
-from pmlopt.model.closed_forms.worst_case import uniform_on
-from pmlopt.model.queries.channel import loss_table
+from pmlopt.model.closed_forms.worst_case import build_uniform_on
+from pmlopt.model.queries.channel import compute_loss_table
 from pmlopt.model.utility import as_utility
 from pmlopt.programs.designs import design
 from pmlopt.programs.envelope.program import EnvelopeProgram, envelope, failure_after_processing
 from pmlopt.programs.envelope_design.program import envelope_design
-from pmlopt.programs.estimation.methods import known_error
+from pmlopt.programs.estimation.methods import find_known_error
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.least_leakage.program import LeastLeakage, least_leakage, worst_case_utility
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Program
-from pmlopt.programs.record_leakage.closed_bounds import is_parity, parity_error
+from pmlopt.programs.record_leakage.closed_bounds import get_parity_error, is_parity
 from pmlopt.programs.record_leakage.program import RecordLeakage, record_leakage
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
@@ -67,7 +67,7 @@ BUILDERS: Mapping[str, Callable[..., Program[Any]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class ExpectedOptimum:
     """What is known of the optimum: `optimum RELATION value`, within rtol times the value's size.
 
     Attributes:
@@ -88,12 +88,12 @@ class Expected:
         if self.mechanism is not None:
             Mechanism(self.mechanism)  # complains of a matrix that is none
 
-    def agrees(self, optimum: float) -> bool:
+    def agrees_with(self, optimum: float) -> bool:
         """Return whether an optimum stands in the relation that is claimed."""
-        return RELATIONS[self.relation](optimum, self.value, self.slack)
+        return RELATIONS[self.relation](optimum, self.value, self.tolerance)
 
     @property
-    def slack(self) -> float:
+    def tolerance(self) -> float:
         """Return how far an optimum may be off: rtol times the value's size, or times 1e-3 where it is
         small.
         """
@@ -101,7 +101,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Source:
+class ProblemSource:
     """The source of a problem: the key in references.bib, and the place in the source."""
 
     cite: str
@@ -115,9 +115,9 @@ class ProblemFile:
     id: str
     title: str
     builder: str
-    source: Source
+    source: ProblemSource
     params: Mapping[str, Any]
-    expected: Expected | None = None
+    expected: ExpectedOptimum | None = None
 
     def __post_init__(self) -> None:
         if self.builder not in BUILDERS:
@@ -146,7 +146,7 @@ class Instance:
     where: str
     builder: Callable[..., Program[Any]]
     arguments: Mapping[str, Any]
-    expected: Expected | None
+    expected: ExpectedOptimum | None
 
     def program(self, **changes: Any) -> Program[Any]:
         """Declare the program, with other values for some of its arguments where they are given."""
@@ -173,17 +173,17 @@ class Instance:
         """Compute the value of the closed form that the instance names, or return None."""
         if self.expected is None or self.expected.closed_form is None:
             return None
-        return closed_value(self.program(), self.expected.closed_form)
+        return compute_closed_value(self.program(), self.expected.closed_form)
 
 
-def logarithm(table: Mapping[str, Any], path: str) -> float:
+def parse_logarithm(table: Mapping[str, Any], path: str) -> float:
     """Return the logarithm that a table `{ log = "9/8" }` names, of a rational of limited size.
 
     Raises:
         InstanceError: it is another table, or the number is not positive or too long.
 
     Examples:
-        >>> logarithm({"log": "9/8"}, "epsilon") == math.log(1.125)
+        >>> parse_logarithm({"log": "9/8"}, "epsilon") == math.log(1.125)
         True
     """
     text = str(table["log"]) if set(table) == {"log"} else ""
@@ -201,19 +201,19 @@ def logarithm(table: Mapping[str, Any], path: str) -> float:
         ) from None
 
 
-def _arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
+def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a builder is called with: each of its parameters is read knowing those before."""
     known = {name: one for name, one in inspect.signature(builder).parameters.items() if name in FIELDS}
     names = [name for name in FIELDS if name in known or name == "secret"]
     for key in params:
         if key not in names:
-            near = hint(key, names, f"the keys here are {', '.join(names)}")
+            near = did_you_mean(key, names, f"the keys here are {', '.join(names)}")
             raise InstanceError(f"params.{key} is not a known key: {near}")
     given: dict[str, Any] = {"labels": None}
     for name in names:
-        context = Context(given, complete=False, error=InstanceError, number=logarithm, forms=FORMS)
+        context = Context(given, complete=False, error=InstanceError, number=parse_logarithm, forms=FORMS)
         if name in params:
-            given[name] = read(FIELDS[name], params[name], f"params.{name}", context)
+            given[name] = read_record(FIELDS[name], params[name], f"params.{name}", context)
             if name == "utility":
                 given[name] = as_utility(given[name])
         elif name == "prior" and "secret" in given:
@@ -244,12 +244,12 @@ def find(name: str | os.PathLike[str]) -> Instance:
         InstanceError: there is neither, or the file breaks the schema.
     """
     path = Path(name)
-    if path.suffix == ".toml" or is_standard(path):
+    if path.suffix == ".toml" or is_standard_stream(path):
         return load(path)
     files = {file.stem: file for file in library().glob("*/*.toml")}
     if str(name) in files:
         return load(files[str(name)])
-    near = hint(str(name), files, "`pmlopt problems` lists them")
+    near = did_you_mean(str(name), files, "`pmlopt problems` lists them")
     raise InstanceError(f"{name}: there is no problem of that name, nor a .toml file; {near}")
 
 
@@ -267,11 +267,11 @@ def load(path: str | os.PathLike[str]) -> Instance:
     except (ValueError, RecursionError) as cause:  # not TOML, not text, a number too long, nested too deep
         raise InstanceError(f"{file}: is not a whole TOML file: {cause}") from None
     try:
-        found = read(ProblemFile, data, "", Context(complete=False, error=InstanceError))
-        if found.id != file.stem and not is_standard(file):
+        found = read_record(ProblemFile, data, "", Context(complete=False, error=InstanceError))
+        if found.id != file.stem and not is_standard_stream(file):
             raise InstanceError(f"id is {found.id!r} and the file's name {file.stem!r}: make them the same")
         builder = BUILDERS[found.builder]
-        arguments = _arguments(builder, found.params)
+        arguments = _read_arguments(builder, found.params)
     except InputError as cause:
         raise InstanceError(f"{file}: {cause}") from None
     source = found.source
@@ -291,23 +291,23 @@ CLOSED_FORMS_OF: Mapping[str, tuple[str, ...]] = {
 """The names of the closed forms that are known for the programs of a builder."""
 
 
-def closed_form(program: Program[Any], name: str) -> Mechanism:
+def build_closed_form(program: Program[Any], name: str) -> Mechanism:
     """Build the mechanism of a closed form, with the labels of the program.
 
     Raises:
         InstanceError: it is none that belongs to the program.
     """
     if isinstance(program, LeastLeakage) and name == "utility_safe_mechanism":
-        return uniform_on(program.allowed)
+        return build_uniform_on(program.allowed)
     if not isinstance(program, LinearDesign | ColumnDesign) or name not in CLOSED_FORMS:
         raise InstanceError(f"there is no mechanism by the name {name!r} for {program!r}")
-    gains = program.gains if isinstance(program, LinearDesign) else np.zeros((program.prior.size, 1))
+    gains = program.signed_table if isinstance(program, LinearDesign) else np.zeros((program.prior.size, 1))
     form = CLOSED_FORMS[name](program.prior, program.privacy, gains)
     fits = program.outputs is not None and len(form.outputs) == len(program.outputs)
     return Mechanism(form.matrix, program.prior.labels, program.outputs if fits else None)
 
 
-def closed_value(program: Program[Any], name: str) -> float:
+def compute_closed_value(program: Program[Any], name: str) -> float:
     """Compute the value of a program by a closed form.
 
     Raises:
@@ -315,42 +315,44 @@ def closed_value(program: Program[Any], name: str) -> float:
     """
     if isinstance(program, RecordLeakage):
         query = program.channel.query
-        error = parity_error(query, program.channel.mechanism)
+        error = get_parity_error(query, program.channel.mechanism)
         if error is None:
             raise InstanceError(f"the closed form {name} is for a parity through a symmetric channel")
         return closed_forms.parity_leakage(query.records, error, program.entropy)
     if isinstance(program, EnvelopeProgram):
-        return _envelope_value(program, name)
+        return _compute_envelope_value(program, name)
     if isinstance(program, TradeoffProgram):
-        return _tradeoff_value(program, name)
+        return _compute_tradeoff_value(program, name)
     if isinstance(program, EstimationDesign):
-        return _estimation_value(program, name)
+        return _compute_estimation_value(program, name)
     if isinstance(program, LinearDesign | ColumnDesign):
-        return program.utility.value(program.prior, closed_form(program, name))
+        return program.utility.value(program.prior, build_closed_form(program, name))
     if isinstance(program, LeastLeakage):
-        return leakage_level(program.prior, closed_form(program, name))
+        return leakage_level(program.prior, build_closed_form(program, name))
     raise InstanceError(f"no closed form is known for {program!r}")
 
 
-def _estimation_value(program: EstimationDesign, name: str) -> float:
-    known = known_error(program, math.nan)
+def _compute_estimation_value(program: EstimationDesign, name: str) -> float:
+    known = find_known_error(program, math.nan)
     if known is None or known.name != name:
         raise InstanceError(f"the closed form {name} is for frequencies at the uniform prior under its bound")
     return known.value
 
 
-def _envelope_value(program: EnvelopeProgram, name: str) -> float:
-    level = ldp_level(program.given)
+def _compute_envelope_value(program: EnvelopeProgram, name: str) -> float:
+    level = ldp_level(program.given_mechanism)
     if not np.isfinite(level) or not np.allclose(
-        program.given.matrix, closed_forms.randomized_response(program.prior.size, level).matrix, atol=1e-12
+        program.given_mechanism.matrix,
+        closed_forms.randomized_response(program.prior.size, level).matrix,
+        atol=1e-12,
     ):
         raise InstanceError(f"the closed form {name} is for randomized response")
     return closed_forms.randomized_response_envelope(program.prior, level, program.delta)
 
 
-def _tradeoff_value(program: TradeoffProgram, name: str) -> float:
+def _compute_tradeoff_value(program: TradeoffProgram, name: str) -> float:
     query, orbits = program.query, program.orbits
-    own = orbits.masses[:, None] * loss_table(query, None)[0][orbits.values]
+    own = orbits.masses[:, None] * compute_loss_table(query, None)[0][orbits.values]
     if not is_parity(query) or not np.array_equal(program.losses, own):
         raise InstanceError(f"the closed form {name} is for a parity and its own loss")
     if name == "parity_leakage":

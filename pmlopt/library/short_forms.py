@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, Label, Positions
-from pmlopt.core.records import COUNT, INFINITE, Given, Range, Shape
+from pmlopt.core.arrays import DefaultLabels, FloatArray, Label
+from pmlopt.core.records import COUNT, INFINITE, ContextReference, Range, Shape
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -27,130 +27,132 @@ from pmlopt.model.utility import ExpectedGain, Utility
 
 Count: TypeAlias = Annotated[int, Range(1), COUNT]
 Labels: TypeAlias = tuple[Label, ...] | None
-TheSecret: TypeAlias = Annotated[Secret, Given("secret")]
-ThePrior: TypeAlias = Annotated[Prior, Given("prior")]
-TheQuery: TypeAlias = Annotated[Query, Given("query")]
+TheSecret: TypeAlias = Annotated[Secret, ContextReference("secret")]
+ThePrior: TypeAlias = Annotated[Prior, ContextReference("prior")]
+TheQuery: TypeAlias = Annotated[Query, ContextReference("query")]
 
 
-def _form(make: Callable[..., Any], **types: Any) -> Callable[..., Any]:
+def _make_shorthand(make: Callable[..., Any], **types: Any) -> Callable[..., Any]:
     """Return a function as one of parameters of these types, which may be left out where it has a default."""
 
-    def made(**values: Any) -> Any:
+    def build_from_fields(**values: Any) -> Any:
         return make(**values)
 
     known = inspect.signature(make).parameters
-    made.__annotations__ = types
-    made.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    build_from_fields.__annotations__ = types
+    build_from_fields.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=known[name].default)
             for name in types
         ]
     )
-    return made
+    return build_from_fields
 
 
-def _check_one(**given: Any) -> None:
+def _check_exactly_one(**given: Any) -> None:
     """Raise unless something is given for exactly one name."""
     found = [name for name, value in given.items() if value is not None]
     if len(found) != 1:
         raise InstanceError(f"give exactly one of {', '.join(given)}, not {' and '.join(found) or 'none'}")
 
 
-def _prior(
+def _build_prior(
     uniform: Count | None = None,
     probabilities: Annotated[FloatArray, Shape("letters")] | None = None,
     counts: Mapping[str, int] | tuple[int, ...] | None = None,
     labels: Labels = None,
 ) -> Prior:
-    _check_one(uniform=uniform, probabilities=probabilities, counts=counts)
+    _check_exactly_one(uniform=uniform, probabilities=probabilities, counts=counts)
     if uniform is not None:
         return Prior.uniform(uniform, labels)
     if counts is None:
         return Prior(probabilities, labels)  # type: ignore[arg-type]
     if labels is None and not isinstance(counts, Mapping):
-        labels = Positions(len(counts))  # a file that says `counts` means no observations of people
+        labels = DefaultLabels(len(counts))  # a file that says `counts` means no observations of people
     return Prior.from_counts(counts, labels)
 
 
-def _secret(
+def _build_secret(
     counts: Annotated[NDArray[np.object_], Shape("values", "letters")] | None = None,
     joint: Annotated[FloatArray, Shape("values", "letters")] | None = None,
     labels: Labels = None,
     values: Labels = None,
     name: str = "the secret",
 ) -> Secret:
-    _check_one(counts=counts, joint=joint)
+    _check_exactly_one(counts=counts, joint=joint)
     if counts is not None:
         return Secret.from_counts(counts, labels, values, name)
     return Secret(joint, labels, values, name)  # type: ignore[arg-type]
 
 
-def _metric(
+def _build_metric(
     epsilon: float,
     distance: str | Annotated[FloatArray, Shape("letters", "letters"), INFINITE] | None = None,
     edges: tuple[tuple[Label, Label, float], ...] | None = None,
 ) -> MetricPrivacy:
-    _check_one(distance=distance, edges=edges)
+    _check_exactly_one(distance=distance, edges=edges)
     if edges is not None:
         return MetricPrivacy(epsilon, {(one, other): length for one, other, length in edges})
     return MetricPrivacy(epsilon, distance)  # type: ignore[arg-type]
 
 
-def _balanced_match(prior: ThePrior) -> ExpectedGain:
+def _build_balanced_match(prior: ThePrior) -> ExpectedGain:
     return ExpectedGain(np.diag(1 / prior.pmf))
 
 
-def _density(of: str, prior: ThePrior, privacy: Annotated[Requirement, Given("privacy")]) -> ExpectedGain:
+def _build_density(
+    of: str, prior: ThePrior, privacy: Annotated[Requirement, ContextReference("privacy")]
+) -> ExpectedGain:
     if of not in CLOSED_FORMS:
         raise InstanceError(f"of is {of!r}: write one of {', '.join(CLOSED_FORMS)}")
     mechanism = CLOSED_FORMS[of](prior, privacy, np.zeros((prior.size, 1)))
     return ExpectedGain(information_density(prior, mechanism.matrix))
 
 
-def _matrix(
+def _build_mechanism(
     matrix: Annotated[FloatArray, Shape("letters", "outputs")],
-    letters: Annotated[Labels, Given("labels")],
+    letters: Annotated[Labels, ContextReference("labels")],
 ) -> Mechanism:
     return Mechanism(matrix, letters)
 
 
-def _response(epsilon: float, prior: ThePrior) -> Mechanism:
+def _build_randomized_response(epsilon: float, prior: ThePrior) -> Mechanism:
     return Mechanism(randomized_response(prior.size, epsilon).matrix, prior.labels, prior.labels)
 
 
 FORMS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
-    Prior: {"": _prior},
-    Secret: {"": _secret},
+    Prior: {"": _build_prior},
+    Secret: {"": _build_secret},
     Requirement: {
-        "pml": _form(
+        "pml": _make_shorthand(
             PML.from_fields,
             epsilon=float | tuple[float, ...],
             over=PriorSet | JointLaws | None,
             about=TheSecret | None,
         ),
-        "pufferfish": _form(
+        "pufferfish": _make_shorthand(
             Pufferfish, epsilon=float, secret=TheSecret, pairs=tuple[tuple[Label, Label], ...] | None
         ),
-        "metric": _metric,
+        "metric": _build_metric,
     },
     PriorSet: {
-        "confidence-ball": _form(confidence_ball, counts=ThePrior, delta=float),
-        "confidence-box": _form(confidence_box, counts=ThePrior, delta=float),
+        "confidence-ball": _make_shorthand(confidence_ball, counts=ThePrior, delta=float),
+        "confidence-box": _make_shorthand(confidence_box, counts=ThePrior, delta=float),
     },
     JointLaws: {
-        "joint-ball": _form(JointLaws.ball, secret=TheSecret, radius=float),
-        "joint-confidence": _form(JointLaws.confidence, secret=TheSecret, delta=float),
+        "joint-ball": _make_shorthand(JointLaws.ball, secret=TheSecret, radius=float),
+        "joint-confidence": _make_shorthand(JointLaws.confidence, secret=TheSecret, delta=float),
     },
-    Utility: {"balanced-match": _balanced_match, "information-density": _density},
+    Utility: {"balanced-match": _build_balanced_match, "information-density": _build_density},
     Mechanism: {
-        "": _matrix,
-        "randomized-response": _response,
-        "symmetric-channel": _form(symmetric_channel, query=TheQuery, error=float),
-        "laplace": _form(laplace, query=TheQuery, epsilon=float),
-        "exponential": _form(exponential, query=TheQuery, epsilon=float),
+        "": _build_mechanism,
+        "randomized-response": _build_randomized_response,
+        "symmetric-channel": _make_shorthand(symmetric_channel, query=TheQuery, error=float),
+        "laplace": _make_shorthand(laplace, query=TheQuery, epsilon=float),
+        "exponential": _make_shorthand(exponential, query=TheQuery, epsilon=float),
     },
     Query: {
-        "modular-sum": _form(ModularSum, records=int, modulus=int, letters=int | tuple[int, ...]),
+        "modular-sum": _make_shorthand(ModularSum, records=int, modulus=int, letters=int | tuple[int, ...]),
     },
 }
 """What a problem file may write beside records, by class and `kind`, or without one."""

@@ -35,11 +35,11 @@ from .leakage import secret_densities as secret_densities
 from .leakage import secret_witness as secret_witness
 from .orders import maximal_alpha_leakage as maximal_alpha_leakage
 from .outcomes import Audit as Audit
-from .outcomes import OutcomeTells as OutcomeTells
+from .outcomes import OutcomeSummary as OutcomeSummary
 from .outcomes import audit as audit
 from .outcomes import epsilon_for as epsilon_for
 from .outcomes import guessing_probability as guessing_probability
 from .outcomes import guesswork as guesswork
-from .outcomes import outcome_warnings as outcome_warnings
+from .outcomes import list_outcome_warnings as list_outcome_warnings
 from .outcomes import posterior as posterior
-from .outcomes import what_outcomes_tell as what_outcomes_tell
+from .outcomes import summarize_outcomes as summarize_outcomes

@@ -11,13 +11,20 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, float_array, nonnegative, probability, whole
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
+from pmlopt.core.arrays import (
+    FloatArray,
+    Label,
+    check_integer,
+    check_nonnegative,
+    check_probability,
+    copy_float_array,
+)
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures.leakage import (
+    bound_level_rounding,
     leakage_level,
-    level_rounding,
     log_quotient,
     maximal_leakage,
     pointwise_leakage,
@@ -38,8 +45,8 @@ def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> fl
         >>> Fraction(value).limit_denominator(1000)
         Fraction(13, 180)
     """
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
-    p, m = paired(prior, mechanism)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    p, m = pair_with_prior(prior, mechanism)
     over = np.maximum(pointwise_leakage(p, m)[m.support] - level, 0.0)
     return float((p.pmf @ m.matrix[:, m.support]) @ -np.expm1(-over))
 
@@ -57,10 +64,10 @@ def slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
         >>> round(slack([0.25] * 4, halves, math.log(3)), 12)
         0.05
     """
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
-    p, m = paired(prior, mechanism)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    p, m = pair_with_prior(prior, mechanism)
     # `P[x,y] <= q[y] / p[x]`: no outcome exceeds it, whatever rounding gives
-    return 0.0 if level >= p.max_leakage else _slack(m.matrix, p.pmf @ m.matrix, level)
+    return 0.0 if level >= p.max_leakage else _max_slack(m.matrix, p.pmf @ m.matrix, level)
 
 
 def approximate_pml_level(prior: PriorLike, mechanism: MechanismLike, delta: float) -> float:
@@ -85,9 +92,9 @@ def approximate_pml_level(prior: PriorLike, mechanism: MechanismLike, delta: flo
         >>> round(math.exp(approximate_pml_level([0.25] * 4, halves, 0.05)), 12)
         3.0
     """
-    share = probability(delta)
-    p, m = paired(prior, mechanism)
-    return _level(m.matrix, p.pmf @ m.matrix, share)
+    share = check_probability(delta)
+    p, m = pair_with_prior(prior, mechanism)
+    return _min_level(m.matrix, p.pmf @ m.matrix, share)
 
 
 def leakage_quantile(
@@ -116,13 +123,13 @@ def leakage_quantile(
         >>> round(math.exp(low), 12) == round(10 / 9, 12), round(math.exp(high), 12)
         (True, 4.0)
     """
-    share = probability(delta)
-    p, m = paired(prior, mechanism)
+    share = check_probability(delta)
+    p, m = pair_with_prior(prior, mechanism)
     leakages, law = pointwise_leakage(p, m)[m.support], (p.pmf @ m.matrix)[m.support]
-    return quantile(leakages, law, share, upper=upper)
+    return compute_quantile(leakages, law, share, upper=upper)
 
 
-def quantile(levels: FloatArray, law: FloatArray, share: float, *, upper: bool) -> float:
+def compute_quantile(levels: FloatArray, law: FloatArray, share: float, *, upper: bool) -> float:
     """Compute the least t exceeded with probability `share` at most, or with `upper` the largest such t.
 
     Args:
@@ -133,7 +140,7 @@ def quantile(levels: FloatArray, law: FloatArray, share: float, *, upper: bool) 
 
     Examples:
         >>> levels, law = np.array([1.0, 3.0, 2.0]), np.array([0.5, 0.25, 0.25])
-        >>> quantile(levels, law, 0.25, upper=False), quantile(levels, law, 0.25, upper=True)
+        >>> compute_quantile(levels, law, 0.25, upper=False), compute_quantile(levels, law, 0.25, upper=True)
         (2.0, 3.0)
     """
     order = np.argsort(-levels, kind="stable")
@@ -165,8 +172,8 @@ def event_leakage(prior: PriorLike, mechanism: MechanismLike, event: ArrayLike) 
         >>> round(math.exp(event_leakage([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], [1, 0])), 12)
         1.5
     """
-    p, m = paired(prior, mechanism)
-    weights = float_array(event, 1, "the event", MechanismError)
+    p, m = pair_with_prior(prior, mechanism)
+    weights = copy_float_array(event, 1, "the event", MechanismError)
     if len(weights) != len(m.outputs) or (weights < 0).any() or (weights > 1).any():
         raise MechanismError(f"the event must be {len(m.outputs)} numbers in [0, 1], one for each output")
     shares = m.matrix @ weights
@@ -212,8 +219,8 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
         >>> binary_event([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.25)
         array([0.5, 0. ])
     """
-    share = probability(delta)
-    p, m = paired(prior, mechanism)
+    share = check_probability(delta)
+    p, m = pair_with_prior(prior, mechanism)
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
     order = np.argsort(-columns / law, axis=1, kind="stable")  # of each letter, by `P[x,y] / q[y]`
@@ -247,7 +254,7 @@ def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) ->
     lower = max(
         leakage_quantile(prior, mechanism, delta, upper=True), binary_envelope(prior, mechanism, delta)
     )
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     upper = min(leakage_level(p, m), composed_envelope_bound([maximal_leakage(m)], delta))
     # both bounds are rounded, and where they agree the lower one may come out above
     return min(lower, upper), upper
@@ -274,13 +281,16 @@ def envelope_slack(size: int, epsilon: float, delta: float, level: float = 0.0) 
         >>> round(envelope_slack(4, math.log(3), 0.5, math.log(2)), 12)
         0.125
     """
-    whole(size, "the number of letters", PrivacyError)
-    most, low = nonnegative(epsilon, "epsilon", PrivacyError), nonnegative(level, "the level", PrivacyError)
+    check_integer(size, "the number of letters", PrivacyError)
+    most, low = (
+        check_nonnegative(epsilon, "epsilon", PrivacyError),
+        check_nonnegative(level, "the level", PrivacyError),
+    )
     if low >= most:
         raise PrivacyError(f"the level {low:g} is not below epsilon, {most:g}: there is no room for a slack")
     with np.errstate(over="ignore"):  # inf is 1 or more
         # `e^epsilon - e^level` cancels where the two levels are near
-        return float(probability(delta) * np.exp(low) * np.expm1(most - low) / size)
+        return float(check_probability(delta) * np.exp(low) * np.expm1(most - low) / size)
 
 
 def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:
@@ -297,10 +307,10 @@ def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:
         >>> round(math.exp(composed_envelope_bound([math.log(1.5), math.log(2)], 0.5)), 12)
         6.0
     """
-    values = float_array(np.atleast_1d(leakages), 1, "the leakages", PrivacyError)
+    values = copy_float_array(np.atleast_1d(leakages), 1, "the leakages", PrivacyError)
     if (values < 0).any():
         raise PrivacyError(f"the maximal leakage {values.min():g} is negative: give leakages in nats")
-    return float(values.sum()) - math.log(probability(delta))
+    return float(values.sum()) - math.log(check_probability(delta))
 
 
 def conditional_maximal_leakage(first: MechanismLike, second: ArrayLike) -> float:
@@ -320,7 +330,7 @@ def conditional_maximal_leakage(first: MechanismLike, second: ArrayLike) -> floa
         0.0
     """
     m = as_mechanism(first)
-    rest = float_array(second, 3, "the second mechanisms", MechanismError)
+    rest = copy_float_array(second, 3, "the second mechanisms", MechanismError)
     if rest.shape[:2] != m.matrix.T.shape:
         raise MechanismError(
             f"the second mechanisms have shape {rest.shape}; give {m.matrix.T.shape} and their outputs"
@@ -339,7 +349,9 @@ def counted_envelope_bound(outputs: int, delta: float) -> float:
         >>> round(math.exp(counted_envelope_bound(4, 0.5)), 12)
         8.0
     """
-    return math.log(whole(outputs, "the number of outputs", PrivacyError)) - math.log(probability(delta))
+    return math.log(check_integer(outputs, "the number of outputs", PrivacyError)) - math.log(
+        check_probability(delta)
+    )
 
 
 def privacy_loss(mechanism: MechanismLike, first: Label, second: Label) -> FloatArray:
@@ -365,7 +377,7 @@ def privacy_loss(mechanism: MechanismLike, first: Label, second: Label) -> Float
         array([3.        , 0.33333333])
     """
     m = as_mechanism(mechanism)
-    return _losses(_row(m, first), _row(m, second))
+    return _compute_losses(_get_row(m, first), _get_row(m, second))
 
 
 def privacy_loss_law(mechanism: MechanismLike, first: Label, second: Label) -> tuple[FloatArray, FloatArray]:
@@ -391,9 +403,9 @@ def privacy_loss_law(mechanism: MechanismLike, first: Label, second: Label) -> t
         (array([0.4, 2. ]), array([0.25, 0.75]))
     """
     m = as_mechanism(mechanism)
-    truth = _row(m, first)
+    truth = _get_row(m, first)
     occurring = truth > 0
-    return _law(_losses(truth, _row(m, second))[occurring], truth[occurring])
+    return _merge_levels(_compute_losses(truth, _get_row(m, second))[occurring], truth[occurring])
 
 
 def leakage_law(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
@@ -415,8 +427,8 @@ def leakage_law(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray,
         >>> np.exp(leakages).round(9), masses.round(9)
         (array([1.11111111, 4.        ]), array([0.9, 0.1]))
     """
-    p, m = paired(prior, mechanism)
-    return _law(pointwise_leakage(p, m)[m.support], (p.pmf @ m.matrix)[m.support])
+    p, m = pair_with_prior(prior, mechanism)
+    return _merge_levels(pointwise_leakage(p, m)[m.support], (p.pmf @ m.matrix)[m.support])
 
 
 def approximate_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
@@ -442,7 +454,7 @@ def approximate_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
         (0.5, 0.0)
     """
     matrix = as_mechanism(mechanism).matrix
-    return _slack(matrix, matrix, nonnegative(epsilon, "epsilon", PrivacyError))
+    return _max_slack(matrix, matrix, check_nonnegative(epsilon, "epsilon", PrivacyError))
 
 
 def approximate_dp_level(mechanism: MechanismLike, delta: float) -> float:
@@ -467,8 +479,8 @@ def approximate_dp_level(mechanism: MechanismLike, delta: float) -> float:
         >>> approximate_dp_level(np.eye(2), 0.25)
         inf
     """
-    share, matrix = probability(delta), as_mechanism(mechanism).matrix
-    return _level(matrix, matrix, share)
+    share, matrix = check_probability(delta), as_mechanism(mechanism).matrix
+    return _min_level(matrix, matrix, share)
 
 
 def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
@@ -491,29 +503,31 @@ def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
         >>> probabilistic_dp_delta(response, 1.0), probabilistic_dp_delta(response, math.log(3))
         (0.75, 0.0)
     """
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     # a loss that equals epsilon must not count as a failure by a rounded logarithm
-    most = level + level_rounding(level)
+    most = level + bound_level_rounding(level)
     matrix = as_mechanism(mechanism).matrix
-    return max(float(((losses > most) * matrix).sum(axis=1).max()) for _, losses in _against(matrix, matrix))
-
-
-def _slack(matrix: FloatArray, others: FloatArray, level: float) -> float:
-    """Compute the largest of `sum_y max(0, P[x,y] - e^level o[y])` over the letters x and the laws o."""
     return max(
-        float((matrix * -np.expm1(-np.maximum(losses - level, 0.0))).sum(axis=1).max())
-        for _, losses in _against(matrix, others)
+        float(((losses > most) * matrix).sum(axis=1).max()) for _, losses in _pair_with_losses(matrix, matrix)
     )
 
 
-def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
+def _max_slack(matrix: FloatArray, others: FloatArray, level: float) -> float:
+    """Compute the largest of `sum_y max(0, P[x,y] - e^level o[y])` over the letters x and the laws o."""
+    return max(
+        float((matrix * -np.expm1(-np.maximum(losses - level, 0.0))).sum(axis=1).max())
+        for _, losses in _pair_with_losses(matrix, others)
+    )
+
+
+def _min_level(matrix: FloatArray, others: FloatArray, share: float) -> float:
     """Compute the least level of at least 0 at which `_max_slack` is a share, by the events of the largest
     losses.
 
     Rounded up at its own size; where the laws are not rows of the matrix they are means of these, rounded.
     """
     best = -1.0  # e^level - 1
-    for law, losses in _against(matrix, others):
+    for law, losses in _pair_with_losses(matrix, others):
         order = np.argsort(-losses, axis=1, kind="stable")
         truth, other = np.take_along_axis(matrix, order, axis=1), law[order]
         # (N, M) probabilities of the events of the first k outcomes, given the letter and under the law
@@ -536,15 +550,15 @@ def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
     return math.log1p(best) * (1 + 4 * off) if best > 0 else 0.0
 
 
-def _against(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _pair_with_losses(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield each of some laws of the output, (M,), with the (N, M) losses to it; -inf for impossible
     outcomes.
     """
     for law in np.atleast_2d(others):
-        yield law, np.where(matrix > 0, _losses(matrix, law), -np.inf)
+        yield law, np.where(matrix > 0, _compute_losses(matrix, law), -np.inf)
 
 
-def _losses(truth: FloatArray, other: FloatArray) -> FloatArray:
+def _compute_losses(truth: FloatArray, other: FloatArray) -> FloatArray:
     """Compute log(truth / other), without cancellation where both are near."""
     up = log_quotient(np.minimum(truth, other), np.abs(truth - other))
     # the quotient is formed over the smaller one, for which log_quotient is made
@@ -552,7 +566,7 @@ def _losses(truth: FloatArray, other: FloatArray) -> FloatArray:
     return np.where((truth == 0) & (other == 0), np.nan, signed)
 
 
-def _row(m: Mechanism, letter: Label) -> FloatArray:
+def _get_row(m: Mechanism, letter: Label) -> FloatArray:
     if letter not in m.inputs:
         raise MechanismError(
             f"the mechanism has no letter {letter!r}; it has {', '.join(map(repr, m.inputs))}"
@@ -560,7 +574,7 @@ def _row(m: Mechanism, letter: Label) -> FloatArray:
     return np.asarray(m.matrix[m.inputs.index(letter)])
 
 
-def _law(levels: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _merge_levels(levels: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return levels in ascending order with their masses, those that differ by rounding only merged."""
     order = np.argsort(levels, kind="stable")
     ascending = levels[order]
@@ -568,6 +582,6 @@ def _law(levels: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray
     starts = [0]
     for place in range(1, len(ascending)):
         last = float(ascending[starts[-1]])
-        if ascending[place] > last + (level_rounding(abs(last)) if math.isfinite(last) else 0.0):
+        if ascending[place] > last + (bound_level_rounding(abs(last)) if math.isfinite(last) else 0.0):
             starts.append(place)
     return ascending[starts], np.add.reduceat(masses[order], starts)

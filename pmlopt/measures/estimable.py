@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, few, rounding_of, said
+from pmlopt.core.arrays import FloatArray, Label, abbreviate, bound_sum_rounding, join_words
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
 
-LARGEST_RANKED = 500
+MAX_RANKED_SIZE = 500
 """Inputs and outputs up to which summaries have the rank of a mechanism."""
 
-RANK_TOLERANCE = 1e-11
+RANK_RTOL = 1e-11
 """Singular values up to this share of the largest are put down to rounding of the entries."""
 
 BASIS_ATOL = 1e-12
@@ -46,9 +46,11 @@ class Estimable:
         size = len(self.mechanism.inputs)
         told = f"all {size} frequencies" if self.rank == size else f"rank {self.rank} of {size}"
         if self.rank < size:
-            told += f", the frequency of {said(self.letters)}" if self.letters else ", of no single letter"
+            told += (
+                f", the frequency of {join_words(self.letters)}" if self.letters else ", of no single letter"
+            )
         return told + (
-            f"; {said(self.never)} never occur{'s' * (len(self.never) == 1)}" if self.never else ""
+            f"; {join_words(self.never)} never occur{'s' * (len(self.never) == 1)}" if self.never else ""
         )
 
     @property
@@ -71,10 +73,10 @@ class Estimable:
     @cached_property
     def range(self) -> FloatArray:
         """(N, rank) an orthonormal basis of the columns of the mechanism."""
-        return self._factors[0]
+        return self._compute_factors[0]
 
     @cached_property
-    def _factors(self) -> tuple[FloatArray, FloatArray]:
+    def _compute_factors(self) -> tuple[FloatArray, FloatArray]:
         """(N, rank) an orthonormal basis of the columns of the mechanism, and the singular values to it."""
         left, sizes, _ = np.linalg.svd(self.mechanism.matrix)
         return np.asarray(left[:, : self.rank]), np.asarray(sizes[: self.rank])
@@ -86,13 +88,13 @@ class Estimable:
         """
         apart = combinations - np.median(combinations, axis=1, keepdims=True)
         apart = apart - apart.mean(axis=1, keepdims=True)
-        left, sizes = self._factors
+        left, sizes = self._compute_factors
         turned = apart @ left
         rest = np.linalg.norm(apart - turned @ left.T, axis=1)
         # what rounding leaves of W - V P', where V are the weights of the outputs, and of digits in `basis`
         norms = np.linalg.norm(apart, axis=1)
         terms = norms + sizes[0] * np.linalg.norm(turned / sizes, axis=1)
-        return np.asarray(rest <= rounding_of(len(left), 1.0) * terms + len(left) * BASIS_ATOL * norms)
+        return np.asarray(rest <= bound_sum_rounding(len(left), 1.0) * terms + len(left) * BASIS_ATOL * norms)
 
     def check(self, combinations: FloatArray) -> None:
         """Raise a MechanismError that says what can be estimated, where one of the rows of W cannot."""
@@ -101,8 +103,10 @@ class Estimable:
         missing = np.flatnonzero(~self.includes(combinations))
         if not len(missing):
             return
-        never = f" (the outputs {few(self.never)} never occur)" if self.never else ""
-        alone = f"of single letters only {few(self.letters)}" if self.letters else "of no single letter"
+        never = f" (the outputs {abbreviate(self.never)} never occur)" if self.never else ""
+        alone = (
+            f"of single letters only {abbreviate(self.letters)}" if self.letters else "of no single letter"
+        )
         raise MechanismError(
             f"the mechanism has rank {self.rank} for {len(self.mechanism.inputs)} letters{never}: row "
             f"{missing[0]} of the workload cannot be estimated from its output, and the frequency "
@@ -126,12 +130,12 @@ def estimable(mechanism: MechanismLike) -> Estimable:
     """
     m = as_mechanism(mechanism)
     left, sizes, _ = np.linalg.svd(m.matrix)
-    rank = int((sizes > RANK_TOLERANCE * sizes[0]).sum())
+    rank = int((sizes > RANK_RTOL * sizes[0]).sum())
     inside = np.linalg.norm(left[:, rank:], axis=1) <= 1e-9
     return Estimable(
         mechanism=m,
         rank=rank,
-        basis=_echelon(left[:, :rank].T.copy()),
+        basis=_reduce_to_echelon(left[:, :rank].T.copy()),
         letters=tuple(label for label, kept in zip(m.inputs, inside, strict=True) if kept),
         never=tuple(label for label, occurs in zip(m.outputs, m.support, strict=True) if not occurs),
     )
@@ -144,12 +148,12 @@ def rank_warnings(mechanism: Mechanism) -> tuple[str, ...]:
         >>> rank_warnings(Mechanism([[0.5, 0.5], [0.5, 0.5]]))[0][:28]
         '2 values become 2 outputs of'
     """
-    if max(mechanism.matrix.shape) > LARGEST_RANKED:
+    if max(mechanism.matrix.shape) > MAX_RANKED_SIZE:
         return ()
     return estimable(mechanism).warnings
 
 
-def _echelon(rows: FloatArray) -> FloatArray:
+def _reduce_to_echelon(rows: FloatArray) -> FloatArray:
     """Reduce independent rows to echelon form, by pivots of the largest entry in a column."""
     done = 0
     for column in range(rows.shape[1]):

@@ -10,28 +10,28 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, nonnegative, rounding_of
-from pmlopt.core.loaded_later import optimize
-from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding, check_nonnegative
+from pmlopt.core.lazy_imports import optimize
+from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.leakage import level_rounding, log_quotient, pointwise_leakage
+from pmlopt.measures.leakage import bound_level_rounding, log_quotient, pointwise_leakage
 
-BREACH_PENALTY = 1e3
+VIOLATION_PENALTY = 1e3
 """The price of breaking a condition of a node, as a multiplier: a limit on multipliers, which any is."""
 
 
 @runtime_checkable
-class LeastMeans(Protocol):
+class MinMeanSet(Protocol):
     """A protocol of sets of priors: `pmlopt.model.uncertainty.PriorSet` has it."""
 
-    def least_mean(self, matrix: FloatArray) -> FloatArray:
+    def min_mean(self, matrix: FloatArray) -> FloatArray:
         """(M,) the least mean of each column over the set."""
 
-    def worst_prior(self, column: FloatArray) -> FloatArray:
+    def minimizer(self, column: FloatArray) -> FloatArray:
         """(N,) a prior of the set with the least mean of a column."""
 
-    def nearby(self, law: FloatArray) -> Any:
+    def project_to_rationals(self, law: FloatArray) -> Any:
         """(N,) rationals: a prior of the set near a law."""
 
     @property
@@ -43,7 +43,7 @@ class LeastMeans(Protocol):
 
 
 def failure_probability(
-    prior: PriorLike, mechanism: MechanismLike, epsilon: float, over: LeastMeans | None = None
+    prior: PriorLike, mechanism: MechanismLike, epsilon: float, over: MinMeanSet | None = None
 ) -> float:
     """Compute P(l(Y) > epsilon), the probability that an outcome leaks more than epsilon.
 
@@ -71,21 +71,21 @@ def failure_probability(
         >>> round(failure_probability([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.45, over=ball), 6)
         0.478221
     """
-    threshold = nonnegative(epsilon, "epsilon", PrivacyError)
-    p, m = paired(prior, mechanism)
+    threshold = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    p, m = pair_with_prior(prior, mechanism)
     if over is not None:
-        if not isinstance(over, LeastMeans):
+        if not isinstance(over, MinMeanSet):
             raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
         over.check_letters(p.labels, "the prior")
-        return _largest(over, m, threshold)
+        return _maximize_failure(over, m, threshold)
     law = p.pmf @ m.matrix
-    return float(law[pointwise_leakage(p, m) > threshold + level_rounding(threshold, p.size)].sum())
+    return float(law[pointwise_leakage(p, m) > threshold + bound_level_rounding(threshold, p.size)].sum())
 
 
-def _largest(priors: LeastMeans, mechanism: Mechanism, epsilon: float) -> float:
+def _maximize_failure(priors: MinMeanSet, mechanism: Mechanism, epsilon: float) -> float:
     """Compute the supremum over a set of priors, by best-first branch and bound over which outcomes fail."""
     merged = [mechanism.matrix[:, group].sum(axis=1) for group in mechanism.similar_outputs()]
-    search = _Search.of(priors, np.column_stack(merged), epsilon)
+    search = _FailureSearch.build(priors, np.column_stack(merged), epsilon)
     count = search.columns.shape[1]
     if not count:
         return 0.0
@@ -99,7 +99,7 @@ def _largest(priors: LeastMeans, mechanism: Mechanism, epsilon: float) -> float:
         if -bound <= max(search.best, settled) + 1e-9:
             break
         heapq.heappop(heap)
-        value, branch = search.node(fates)
+        value, branch = search.evaluate_node(fates)
         value = min(value, -bound)
         if branch is None:
             settled = max(settled, value)
@@ -114,7 +114,7 @@ def _largest(priors: LeastMeans, mechanism: Mechanism, epsilon: float) -> float:
 
 
 @dataclass(eq=False)
-class _Search:
+class _FailureSearch:
     """The priors of a set, and the outcomes that can leak more than epsilon under one of them.
 
     An outcome y fails under Q iff its probability `q = <Q, v>` is below `c = e^-eps max v`. Its part in the
@@ -129,60 +129,60 @@ class _Search:
         best: the largest sum of probabilities q <= c found.
     """
 
-    priors: LeastMeans
+    priors: MinMeanSet
     columns: FloatArray
     limits: FloatArray
     most: FloatArray
     best: float = 0.0
 
     @classmethod
-    def of(cls, priors: LeastMeans, columns: FloatArray, epsilon: float) -> _Search:
+    def build(cls, priors: MinMeanSet, columns: FloatArray, epsilon: float) -> _FailureSearch:
         peaks = columns.max(axis=0)
-        low = np.maximum(priors.least_mean(columns / peaks), 0.0)
-        short = np.maximum(-priors.least_mean(columns / peaks - 1), 0.0)
-        able = log_quotient(low, short) > epsilon + level_rounding(epsilon, len(columns))
+        low = np.maximum(priors.min_mean(columns / peaks), 0.0)
+        short = np.maximum(-priors.min_mean(columns / peaks - 1), 0.0)
+        able = log_quotient(low, short) > epsilon + bound_level_rounding(epsilon, len(columns))
         kept = np.asarray(columns[:, able])
-        most = -priors.least_mean(-kept) if kept.size else np.zeros(0)
+        most = -priors.min_mean(-kept) if kept.size else np.zeros(0)
         return cls(priors, kept, math.exp(-epsilon) * peaks[able], most)
 
-    def look(self, law: FloatArray) -> None:
+    def record_prior(self, law: FloatArray) -> None:
         """Record how much fails under a prior."""
         q = law @ self.columns
         self.best = max(self.best, float(q[q <= self.limits * (1 + 1e-12)].sum()))
 
-    def node(self, fates: FloatArray) -> tuple[float, int | None]:
+    def evaluate_node(self, fates: FloatArray) -> tuple[float, int | None]:
         """Return an upper bound where some outcomes fail (1) and some do not (-1), and the outcome to
         branch on.
         """
-        law, caps, floors, breach = self._relaxed(fates)
+        law, caps, floors, breach = self._solve_relaxation(fates)
         if breach > 0 and self._is_empty(fates):
             return 0.0, None
-        bound, reached = self._bound(fates, caps, floors)
+        bound, reached = self._compute_bound(fates, caps, floors)
         for one in (law, reached):
-            self.look(one)
+            self.record_prior(one)
         q = law @ self.columns
-        part = np.where(self._slopes > 0, np.minimum(q, self._slopes * (self.most - q)), q)
+        part = np.where(self._failure_slopes > 0, np.minimum(q, self._failure_slopes * (self.most - q)), q)
         over = part - np.where(q <= self.limits, q, 0.0)
         open_ = np.flatnonzero(fates == 0)
         return bound, int(open_[over[open_].argmax()]) if len(open_) else None
 
     @property
-    def _slopes(self) -> FloatArray:
+    def _failure_slopes(self) -> FloatArray:
         """(M,) c / (u - c); 0 where the outcome fails under every prior."""
         room = self.most - self.limits
         return np.where(room > 1e-12 * self.limits, self.limits / np.where(room > 0, room, 1.0), 0.0)
 
     def _is_empty(self, fates: FloatArray) -> bool:
         """Return whether no prior of the set meets the conditions of a node, by multipliers that prove it."""
-        _, caps, floors, _ = self._relaxed(fates, gain=0.0)
+        _, caps, floors, _ = self._solve_relaxation(fates, gain=0.0)
         caps, floors = np.where(fates == 1, caps, 0.0), np.where(fates == -1, floors, 0.0)
         weights = np.maximum(caps, 0.0) - np.maximum(floors, 0.0)
         column, room = self.columns @ weights, float(weights @ self.limits)
         size = float(np.abs(weights) @ (self.limits + self.columns.max(axis=0)))
-        excess = float(self.priors.least_mean(column[:, None])[0]) - room
-        return excess > rounding_of(len(column) + len(fates), size) / 16
+        excess = float(self.priors.min_mean(column[:, None])[0]) - room
+        return excess > bound_sum_rounding(len(column) + len(fates), size) / 16
 
-    def _relaxed(
+    def _solve_relaxation(
         self, fates: FloatArray, gain: float = 1.0
     ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Solve the linear relaxation of a node over the polytope of the set.
@@ -197,7 +197,7 @@ class _Search:
         """
         found, n = self.priors.polytope, len(fates)
         q, z = found.parts.T @ self.columns, found.parts.shape[1]
-        slopes, (free, inside, out) = self._slopes, (fates == 0, fates == 1, fates == -1)
+        slopes, (free, inside, out) = self._failure_slopes, (fates == 0, fates == 1, fates == -1)
         eye, none = np.eye(n), np.zeros((n, n))
         # variables: those of the polytope, parts t of the outcomes, breaches of the node's conditions
         rows = np.block(
@@ -207,7 +207,7 @@ class _Search:
         used = np.concatenate([~out, free & (slopes > 0), inside, out])
         own, equal = np.hstack([found.rows, np.zeros((len(found.rows), 2 * n))]), found.equal
         answer = optimize.linprog(
-            np.concatenate([np.zeros(z), np.full(n, -gain), np.full(n, BREACH_PENALTY if gain else 1.0)]),
+            np.concatenate([np.zeros(z), np.full(n, -gain), np.full(n, VIOLATION_PENALTY if gain else 1.0)]),
             A_ub=np.vstack([rows[used], own[~equal]]), b_ub=np.append(right[used], found.right[~equal]),
             A_eq=own[equal], b_eq=found.right[equal],
             bounds=[(0, None)] * z + [(None, 0.0 if o else None) for o in out] + [(0, None)] * n,
@@ -215,23 +215,25 @@ class _Search:
         )  # fmt: skip
         multipliers = np.zeros(4 * n)
         if answer.x is None:
-            law = self.priors.worst_prior(np.zeros(len(self.columns)))
+            law = self.priors.minimizer(np.zeros(len(self.columns)))
             return law, multipliers[:n], multipliers[:n], 0.0
         multipliers[used] = -answer.ineqlin.marginals[: used.sum()]
         caps = np.where(inside, multipliers[2 * n : 3 * n], multipliers[n : 2 * n])
-        law = np.asarray(self.priors.nearby(found.parts @ answer.x[:z]), dtype=float)
+        law = np.asarray(self.priors.project_to_rationals(found.parts @ answer.x[:z]), dtype=float)
         return law, caps, multipliers[3 * n :], float(answer.x[z + n :].sum())
 
-    def _bound(self, fates: FloatArray, caps: FloatArray, floors: FloatArray) -> tuple[float, FloatArray]:
+    def _compute_bound(
+        self, fates: FloatArray, caps: FloatArray, floors: FloatArray
+    ) -> tuple[float, FloatArray]:
         """Return the Lagrangian bound of any multipliers, and the prior where it is attained."""
-        slopes, (free, inside, out) = self._slopes, (fates == 0, fates == 1, fates == -1)
+        slopes, (free, inside, out) = self._failure_slopes, (fates == 0, fates == 1, fates == -1)
         share = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)
-        price = np.clip(np.where(inside, caps, 0.0), 0.0, BREACH_PENALTY)
-        floor = np.clip(np.where(out, floors, 0.0), 0.0, BREACH_PENALTY)
+        price = np.clip(np.where(inside, caps, 0.0), 0.0, VIOLATION_PENALTY)
+        floor = np.clip(np.where(out, floors, 0.0), 0.0, VIOLATION_PENALTY)
         weights = np.where(free, 1 - share - share * slopes, np.where(inside, 1 - price, floor))
         terms = share * slopes * self.most + (price - floor) * self.limits
         column = -self.columns @ weights
-        reached = -float(self.priors.least_mean(column[:, None])[0])
+        reached = -float(self.priors.min_mean(column[:, None])[0])
         size = float(np.abs(terms).sum() + np.abs(self.columns * weights).max(axis=0).sum())
-        bound = float(terms.sum()) + reached + rounding_of(len(column) + len(fates), size) / 16
-        return bound, self.priors.worst_prior(column)
+        bound = float(terms.sum()) + reached + bound_sum_rounding(len(column) + len(fates), size) / 16
+        return bound, self.priors.minimizer(column)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.arrays import FloatArray, Label, nonnegative
-from pmlopt.core.concave import Local, largest_over_laws
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
+from pmlopt.core.arrays import FloatArray, Label, check_nonnegative
+from pmlopt.core.concave import Local, maximize_over_laws
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, check_labels_match, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import MechanismError, PrivacyError
@@ -102,26 +102,26 @@ def largest_log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray
         return np.asarray(np.log1p(more.max(axis=1, keepdims=True)))
 
 
-def level_rounding(level: float, terms: int = 1) -> float:
+def bound_level_rounding(level: float, terms: int = 1) -> float:
     """Bound the error of a level in nats that stems from rounding the ratio inside the logarithm.
 
     A ratio of so many terms is off by a few units in its last place, which is as much in nats; but levels
     next to 0 have digits of their own, so it is never more than a share of 1e-9 of the level.
 
     Examples:
-        >>> level_rounding(0.0), 1e-16 < level_rounding(np.log(4 / 3)) < 1e-14
+        >>> bound_level_rounding(0.0), 1e-16 < bound_level_rounding(np.log(4 / 3)) < 1e-14
         (0.0, True)
     """
     return min((terms + 8) * float(np.finfo(float).eps) * max(1.0, level), 1e-9 * level)
 
 
-def log_sum(terms: FloatArray, axis: int | None = None) -> FloatArray:
+def log_sum_exp(terms: FloatArray, axis: int | None = None) -> FloatArray:
     """Compute the logarithm of a sum of exponentials along an axis, which is kept.
 
     -inf terms count as nothing, and one term must be finite.
 
     Examples:
-        >>> log_sum(np.array([-1000.0, -1000.0])).round(6).tolist()
+        >>> log_sum_exp(np.array([-1000.0, -1000.0])).round(6).tolist()
         [-999.306853]
     """
     # relative to the largest term nothing overflows, and its own exponential is 1
@@ -169,13 +169,13 @@ def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
         >>> round(math.exp(mutual_information([0.5, 0.5], np.eye(2))), 12)
         2.0
     """
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     occurring = m.matrix[:, m.support]
     peaks = occurring.max(axis=0)
     shapes = occurring / peaks
     short = p.pmf @ ((peaks - occurring) / peaks)
     law = np.where(short < 0.5, 1 - short, p.pmf @ shapes)  # of the output, over the peak
-    return float(p.pmf @ surplus((shapes - law) / law) @ (law * peaks))
+    return float(p.pmf @ entropy_surplus((shapes - law) / law) @ (law * peaks))
 
 
 def channel_capacity(
@@ -201,25 +201,25 @@ def channel_capacity(
     known = as_mechanism(mechanism)
     rows = known.matrix[:, known.support]
 
-    def local(law: FloatArray) -> Local:
+    def evaluate_with_gradient(law: FloatArray) -> Local:
         mean = law @ rows
         # (N,) divergences of the rows from the mean row, with 0 log 0 = 0
         found = (rows * np.log(np.where(rows > 0, rows / mean, 1.0))).sum(axis=1)
         return float(law @ found), found - 1, (rows / mean) @ rows.T
 
-    _, lower, upper = largest_over_laws(local, len(rows), tolerance, iterations)
+    _, lower, upper = maximize_over_laws(evaluate_with_gradient, len(rows), tolerance, iterations)
     # the capacity is not negative, but rounding may put a bound of 0 below it
     return max(lower, 0.0), max(upper, 0.0)
 
 
-def norms(weights: FloatArray, columns: FloatArray, order: float) -> FloatArray:
+def compute_norms(weights: FloatArray, columns: FloatArray, order: float) -> FloatArray:
     """Compute the (M,) norms `(sum_x w[x] v[x]^order)^(1/order)` of columns v >= 0."""
     top = columns.max(axis=0)
     shares = columns / np.where(top > 0, top, 1.0)
     return np.asarray(top * (weights @ shares**order) ** (1 / order))
 
 
-def surplus(d: FloatArray) -> FloatArray:
+def entropy_surplus(d: FloatArray) -> FloatArray:
     """Compute (1 + d) log(1 + d) - d >= 0: for d of mean zero its mean is that of (1 + d) log(1 + d).
 
     No terms cancel: near 0 it is a power series.
@@ -271,8 +271,8 @@ def privacy_region(prior: PriorLike, epsilon: float) -> int:
         >>> privacy_region([0.25] * 4, np.log(4 / 3))  # where `k_singular(4, 3)` has a zero in each column
         2
     """
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
-    return int(np.searchsorted(region_boundaries(prior), level + level_rounding(level), side="right"))
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    return int(np.searchsorted(region_boundaries(prior), level + bound_level_rounding(level), side="right"))
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ def secret_densities(secret: Secret, mechanism: MechanismLike) -> FloatArray:
         >>> np.exp(secret_densities(disease, [[0.75, 0.25], [0.25, 0.75]])[0]).round(6).tolist()
         [[1.333333, 0.8], [0.666667, 1.2]]
     """
-    m = on_letters_of(secret, mechanism)
+    m = check_mechanism_letters(secret, mechanism)
     found = np.full((*secret.joint.shape[:2], len(m.outputs)), -np.inf)
     for law, joint in enumerate(secret.joint):
         given = joint / joint.sum(axis=1, keepdims=True)
@@ -334,20 +334,20 @@ def secret_witness(secret: Secret, mechanism: MechanismLike) -> SecretWitness:
         >>> witness.value, witness.outcome, round(math.exp(witness.level), 12)
         ('ill', 0, 1.333333333333)
     """
-    m = on_letters_of(secret, mechanism)
+    m = check_mechanism_letters(secret, mechanism)
     densities = secret_densities(secret, m)
     law, value, outcome = (int(place) for place in np.unravel_index(densities.argmax(), densities.shape))
     return SecretWitness(float(densities[law, value, outcome]), secret.values[value], m.outputs[outcome], law)
 
 
-def on_letters_of(secret: Secret, mechanism: MechanismLike) -> Mechanism:
+def check_mechanism_letters(secret: Secret, mechanism: MechanismLike) -> Mechanism:
     """Return the mechanism, and raise a MechanismError where it is not on the letters of the joint law."""
     m = as_mechanism(mechanism)
     if len(m.inputs) != len(secret.labels):
         raise MechanismError(
             f"the joint law has {len(secret.labels)} letters and the mechanism {len(m.inputs)} inputs"
         )
-    match_labels(m.inputs, secret.labels, "the mechanism's inputs", "the letters of the joint law")
+    check_labels_match(m.inputs, secret.labels, "the mechanism's inputs", "the letters of the joint law")
     return m
 
 
@@ -382,11 +382,11 @@ def pointwise_leakage(prior: PriorLike | Secret, mechanism: MechanismLike) -> Fl
     """
     if isinstance(prior, Secret):
         return np.asarray(secret_densities(prior, mechanism).max(axis=(0, 1)))
-    p, m = paired(prior, mechanism)
-    return _leakages(p, m, np.ones_like(m.support))
+    p, m = pair_with_prior(prior, mechanism)
+    return _compute_leakages(p, m, np.ones_like(m.support))
 
 
-def _leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_]) -> FloatArray:
+def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_]) -> FloatArray:
     """Compute the (M,) logarithms of the peak times the mass of some letters, over the mean, for each column.
 
     Args:
@@ -432,11 +432,11 @@ def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArra
         >>> np.exp(excluded).round(12), np.exp(rest).round(12)
         (array([1.25, 2.5 ]), array([1.14285714, 1.33333333]))
     """
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     positive = m.matrix > 0
     excluded = np.full(len(m.outputs), -np.inf)
     excluded[m.support] = log_quotient(p.pmf @ positive[:, m.support], p.pmf @ ~positive[:, m.support])
-    return excluded, np.where(m.support, _leakages(p, m, positive), 0.0)
+    return excluded, np.where(m.support, _compute_leakages(p, m, positive), 0.0)
 
 
 def information_density(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
@@ -449,7 +449,7 @@ def information_density(prior: PriorLike, mechanism: MechanismLike) -> FloatArra
         array([[1.5, 0.5],
                [0.5, 1.5]])
     """
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     peaks = m.matrix.max(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         relative = np.log(m.matrix / peaks)
@@ -468,7 +468,7 @@ def lip_levels(prior: PriorLike, mechanism: MechanismLike) -> tuple[float, float
         >>> round(math.exp(lower), 12), round(math.exp(upper), 12)
         (2.0, 1.5)
     """
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     return cost_level(p, m), leakage_level(p, m)
 
 
@@ -495,7 +495,7 @@ def pointwise_cost(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
         >>> np.exp(pointwise_cost([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])).round(12)
         array([2., 2.])
     """
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     columns = m.matrix[:, m.support]
     peaks, lowest = columns.max(axis=0), columns.min(axis=0)
     found = np.full(len(m.outputs), -np.inf)

@@ -8,17 +8,17 @@ from collections.abc import Callable
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.concave import Local, largest_over_laws
+from pmlopt.core.concave import Local, maximize_over_laws
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.leakage import log_entry_ratios, surplus
+from pmlopt.measures.leakage import entropy_surplus, log_entry_ratios
 
 
 def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
     """Compute `((1 + d)^alpha - 1 - alpha d) / (alpha - 1) >= 0` for d >= -1 and alpha from 1 on.
 
     Of mean-zero d its mean is `(E (1 + d)^alpha - 1) / (alpha - 1)`, and no terms cancel. At alpha = 1 it is
-    the limit, `surplus`.
+    the limit, `entropy_surplus`.
 
     Examples:
         >>> order_surplus(np.array([0.5, 1e-9]), 2.0).tolist() == [0.25, 1e-9**2]
@@ -26,7 +26,7 @@ def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
     """
     d = np.asarray(d, dtype=float)
     if alpha == 1:
-        return surplus(d)
+        return entropy_surplus(d)
     inside = np.where(d > -1, d, 0.0)
     logs = np.where(d > -1, np.log1p(inside), -np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -97,7 +97,7 @@ def maximal_alpha_leakage(
 
     With `u[y] = sum_x p[x] P[x,y]^alpha` it is `alpha / (alpha - 1) log max_p sum_y u[y]^(1/alpha)`, in nats:
     near the channel capacity for orders near 1, and the maximal leakage at infinity. The sum is concave in
-    p, and every prior has a law of the output that proves a bound; see `renyi_centre`.
+    p, and every prior has a law of the output that proves a bound; see `find_renyi_centre`.
 
     Args:
         mechanism: (N, M).
@@ -119,10 +119,10 @@ def maximal_alpha_leakage(
         raise PrivacyError(
             f"alpha is {alpha}: give a number above 1, or take the capacity or maximal leakage"
         )
-    return renyi_centre(as_mechanism(mechanism).matrix, alpha, tolerance, iterations)[1:]
+    return find_renyi_centre(as_mechanism(mechanism).matrix, alpha, tolerance, iterations)[1:]
 
 
-def renyi_centre(
+def find_renyi_centre(
     matrix: FloatArray, alpha: float, tolerance: float = 1e-14, iterations: int = 200
 ) -> tuple[FloatArray, float, float]:
     """Find the law t of the output from which the rows diverge least, with the largest divergence of order
@@ -143,7 +143,7 @@ def renyi_centre(
     Source: [csiszar1995generalized] for the equality.
 
     Examples:
-        >>> centre, lower, upper = renyi_centre(np.array([[1.0, 0.0], [0.5, 0.5]]), 2)
+        >>> centre, lower, upper = find_renyi_centre(np.array([[1.0, 0.0], [0.5, 0.5]]), 2)
         >>> centre.round(6).tolist()  # 1 / t = 1 / (4 t) + 1 / (4 (1 - t))
         [0.75, 0.25]
         >>> round(math.exp(upper), 9)
@@ -151,7 +151,7 @@ def renyi_centre(
     """
     occurs = matrix.max(axis=0) > 0
     rows, share = matrix[:, occurs], (alpha - 1) / alpha
-    law, value, _ = largest_over_laws(_rescaled_norms(rows, alpha), len(matrix), tolerance, iterations)
+    law, value, _ = maximize_over_laws(_make_rescaled_norms(rows, alpha), len(matrix), tolerance, iterations)
     means = law @ rows
     centre = np.zeros(matrix.shape[1])
     centre[occurs] = means * np.exp(share * order_levels(law, rows, alpha))
@@ -162,7 +162,7 @@ def renyi_centre(
     return centre, lower, max(lower, float(divergences.max()))
 
 
-def _rescaled_norms(rows: FloatArray, alpha: float) -> Callable[[FloatArray], Local]:
+def _make_rescaled_norms(rows: FloatArray, alpha: float) -> Callable[[FloatArray], Local]:
     """Return the function of p that sums `(sum_x p[x] P[x,y]^alpha)^(1/alpha)` less 1, times `alpha / (alpha
     - 1)`.
 
@@ -170,7 +170,7 @@ def _rescaled_norms(rows: FloatArray, alpha: float) -> Callable[[FloatArray], Lo
     """
     share = (alpha - 1) / alpha
 
-    def local(law: FloatArray) -> Local:
+    def evaluate_with_gradient(law: FloatArray) -> Local:
         means, levels = law @ rows, order_levels(law, rows, alpha)
         lengths = means * np.exp(share * levels)
         ratios = log_entry_ratios(rows, np.broadcast_to(means, rows.shape)) - share * levels
@@ -179,4 +179,4 @@ def _rescaled_norms(rows: FloatArray, alpha: float) -> Callable[[FloatArray], Lo
         powers = np.exp(alpha * ratios)
         return value, slopes, (powers * lengths / alpha) @ powers.T
 
-    return local
+    return evaluate_with_gradient

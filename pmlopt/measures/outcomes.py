@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, real, said, whole
-from pmlopt.core.display import nats
-from pmlopt.data.mechanism import MechanismLike, as_mechanism, paired
+from pmlopt.core.arrays import FloatArray, Label, check_integer, check_real, join_words
+from pmlopt.core.display import format_nats
+from pmlopt.data.mechanism import MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.measures.leakage import ldp_level, lip_levels, maximal_leakage, mutual_information
 
-MOST_TOLD = 3
+MAX_SUMMARY_OUTCOMES = 3
 """Outcomes of which a summary tells: those that leak most."""
 
 
-NEARLY = 0.99
+NEAR_CERTAINTY_PROBABILITY = 0.99
 """The posterior from which on a value is called almost certain."""
 
 
-def _share(probability: float) -> str:
+def _format_probability(probability: float) -> str:
     """Format a probability with four digits, and never as 1 for less."""
     return "more than 0.9999" if 0.9999 < probability < 1 else f"{probability:.4g}"
 
@@ -46,7 +46,7 @@ def posterior(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class OutcomeTells:
+class OutcomeSummary:
     """What one outcome reveals of a letter drawn from the prior.
 
     Attributes:
@@ -70,33 +70,37 @@ class OutcomeTells:
         return max(0.0, math.log(self.after / self.before))
 
     @property
-    def identifies(self) -> bool:
+    def identifies_letter(self) -> bool:
         """Return whether only one letter can have led to it."""
         return self.after == 1.0 and self.before < 1.0
 
     @property
-    def row(self) -> tuple[str, ...]:
+    def table_row(self) -> tuple[str, ...]:
         """Return outcome, its probability, letter, probability before and after, and leakage, as text."""
-        after = "certain" if self.identifies else _share(self.after)
-        told = f"{self.probability:.4g}", said([self.letter]), f"{self.before:.4g}"
-        return said([self.output]), *told, after, nats(self.leakage)
+        after = "certain" if self.identifies_letter else _format_probability(self.after)
+        told = f"{self.probability:.4g}", join_words([self.letter]), f"{self.before:.4g}"
+        return join_words([self.output]), *told, after, format_nats(self.leakage)
 
     def __str__(self) -> str:
         """Return a sentence.
 
         Examples:
-            >>> print(what_outcomes_tell([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])[0])
+            >>> print(summarize_outcomes([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])[0])
             If the output is 0, the true value is 0 with probability 0.75; before it was 0.5.
         """
-        text = f"If the output is {said([self.output])}, the true value is {said([self.letter])} "
-        text += "with certainty" if self.identifies else f"with probability {_share(self.after)}"
-        text += f"; before it was {_share(self.before)}."
-        if self.excluded and not self.identifies:
-            text += f" It cannot be {said(self.excluded, word='or')}."
+        text = f"If the output is {join_words([self.output])}, the true value is {join_words([self.letter])} "
+        text += (
+            "with certainty"
+            if self.identifies_letter
+            else f"with probability {_format_probability(self.after)}"
+        )
+        text += f"; before it was {_format_probability(self.before)}."
+        if self.excluded and not self.identifies_letter:
+            text += f" It cannot be {join_words(self.excluded, word='or')}."
         return text
 
 
-def what_outcomes_tell(prior: PriorLike, mechanism: MechanismLike) -> list[OutcomeTells]:
+def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[OutcomeSummary]:
     """Summarize what each outcome that occurs reveals of the letter, those that leak most first.
 
     The letter that is named is the one whose probability the outcome multiplies most, and of several the
@@ -108,11 +112,11 @@ def what_outcomes_tell(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
         mechanism: (N, M).
 
     Examples:
-        >>> worst = what_outcomes_tell([0.4, 0.3, 0.3], [[1, 0], [0, 1], [0, 1]])[0]
-        >>> worst.output, worst.letter, worst.before, worst.after, worst.identifies, worst.excluded
+        >>> worst = summarize_outcomes([0.4, 0.3, 0.3], [[1, 0], [0, 1], [0, 1]])[0]
+        >>> worst.output, worst.letter, worst.before, worst.after, worst.identifies_letter, worst.excluded
         (0, 0, 0.4, 1.0, True, (1, 2))
     """
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     after, law = posterior(p, m), p.pmf @ m.matrix
     found = []
     for y in np.flatnonzero(m.support):
@@ -123,7 +127,9 @@ def what_outcomes_tell(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
         certain = bool(possible.sum() == 1)
         excluded = tuple(p.labels[k] for k in np.flatnonzero(~possible))
         shown = 1.0 if certain else min(float(after[x, y]), math.nextafter(1.0, 0.0))
-        found.append(OutcomeTells(m.outputs[y], float(law[y]), p.labels[x], float(p.pmf[x]), shown, excluded))
+        found.append(
+            OutcomeSummary(m.outputs[y], float(law[y]), p.labels[x], float(p.pmf[x]), shown, excluded)
+        )
     return sorted(found, key=lambda tells: -tells.leakage)
 
 
@@ -157,32 +163,40 @@ def epsilon_for(prior: PriorLike, largest_posterior: float) -> float:
     return max(0.0, math.log(largest_posterior / most) * (1 - 1e-15))
 
 
-def outcome_warnings(tells: Sequence[OutcomeTells]) -> tuple[str, ...]:
+def list_outcome_warnings(tells: Sequence[OutcomeSummary]) -> tuple[str, ...]:
     """List what is easily overlooked: outcomes that leave one letter or rule letters out, or a single
     outcome.
 
     Examples:
-        >>> outcome_warnings(what_outcomes_tell([0.5, 0.5], [[1, 0], [0, 1]]))[0]
+        >>> list_outcome_warnings(summarize_outcomes([0.5, 0.5], [[1, 0], [0, 1]]))[0]
         'Whoever sees the output 0 or 1 knows the true value with certainty.'
     """
     if not tells:
         return ()
     if len(tells) == 1:
-        only = said([tells[0].output])
+        only = join_words([tells[0].output])
         return (f"Only the output {only} ever occurs: it tells nothing. Another utility keeps more.",)
     # Leakage in nats up to which an outcome is said to tell nothing: rounding.
     if all(one.leakage < 1e-12 for one in tells):
         return ("No outcome tells anything: the released values have nothing to do with the true ones.",)
-    certain = [one.output for one in tells if one.identifies]
-    nearly = [one.output for one in tells if NEARLY < one.after < 1.0 and one.before < NEARLY]
-    ruling = [one.output for one in tells if one.excluded and not one.identifies]
+    certain = [one.output for one in tells if one.identifies_letter]
+    nearly = [
+        one.output
+        for one in tells
+        if NEAR_CERTAINTY_PROBABILITY < one.after < 1.0 and one.before < NEAR_CERTAINTY_PROBABILITY
+    ]
+    ruling = [one.output for one in tells if one.excluded and not one.identifies_letter]
     found = []
     if certain:
-        found.append(f"Whoever sees the output {said(certain, 3, 'or')} knows the true value with certainty.")
+        found.append(
+            f"Whoever sees the output {join_words(certain, 3, 'or')} knows the true value with certainty."
+        )
     if nearly:
-        found.append(f"Whoever sees the output {said(nearly, 3, 'or')} is almost certain of the true value.")
+        found.append(
+            f"Whoever sees the output {join_words(nearly, 3, 'or')} is almost certain of the true value."
+        )
     if ruling:
-        found.append(f"The output {said(ruling, 3, 'or')} rules at least one value out.")
+        found.append(f"The output {join_words(ruling, 3, 'or')} rules at least one value out.")
     return tuple(found)
 
 
@@ -196,12 +210,12 @@ class Audit:
     """
 
     levels: Mapping[str, float]
-    outcomes: tuple[OutcomeTells, ...]
+    outcomes: tuple[OutcomeSummary, ...]
 
     def __str__(self) -> str:
         """Return the levels, and what the outcomes that leak most reveal."""
         levels = [f"{name} {level:.6g} nats" for name, level in self.levels.items()]
-        return "\n".join([*levels, *map(str, self.outcomes[:MOST_TOLD])])
+        return "\n".join([*levels, *map(str, self.outcomes[:MAX_SUMMARY_OUTCOMES])])
 
 
 def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:
@@ -218,7 +232,7 @@ def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:
         >>> print(found.outcomes[0])
         If the output is 0, the true value is 0 with probability 0.75; before it was 0.5.
     """
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     lower, upper = lip_levels(p, m)
     levels = {
         "pml": upper,
@@ -228,7 +242,7 @@ def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:
         "maximal_leakage": maximal_leakage(m),
         "mutual_information": mutual_information(p, m),
     }
-    return Audit(levels, tuple(what_outcomes_tell(p, m)))
+    return Audit(levels, tuple(summarize_outcomes(p, m)))
 
 
 def guessing_probability(prior: PriorLike, mechanism: MechanismLike, guesses: int = 1) -> float:
@@ -251,8 +265,8 @@ def guessing_probability(prior: PriorLike, mechanism: MechanismLike, guesses: in
         >>> [round(guessing_probability(prior, [[1, 0], [1, 0], [0, 1], [0, 1]], k), 12) for k in (1, 2, 3)]
         [0.6, 1.0, 1.0]
     """
-    count = whole(guesses, "the number of guesses", PrivacyError)
-    return math.fsum(_ordered(prior, mechanism)[:count].ravel())
+    count = check_integer(guesses, "the number of guesses", PrivacyError)
+    return math.fsum(_sort_joint(prior, mechanism)[:count].ravel())
 
 
 def guesswork(prior: PriorLike, mechanism: MechanismLike, order: float = 1.0) -> float:
@@ -277,14 +291,14 @@ def guesswork(prior: PriorLike, mechanism: MechanismLike, order: float = 1.0) ->
         >>> round(guesswork(prior, nothing), 12), round(guesswork(prior, half), 12)
         (2.0, 1.4)
     """
-    power = real(order, "the order of the moment", PrivacyError)
+    power = check_real(order, "the order of the moment", PrivacyError)
     if not 0 < power < math.inf:
         raise PrivacyError(f"the order of the moment is {power:g}: give a number above 0")
-    ordered = _ordered(prior, mechanism)
+    ordered = _sort_joint(prior, mechanism)
     return math.fsum((np.arange(1, len(ordered) + 1)[:, None] ** power * ordered).ravel())
 
 
-def _ordered(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
+def _sort_joint(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
     """Return the (N, M) joint probabilities of each outcome, the largest first."""
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     return np.asarray(np.sort(p.pmf[:, None] * m.matrix, axis=0)[::-1])

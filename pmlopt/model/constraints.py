@@ -15,23 +15,23 @@ from pmlopt.core.arrays import (
     BoolArray,
     FloatArray,
     Label,
-    label_key,
-    labels_of,
-    nonnegative,
-    places_of,
-    real,
-    within,
+    check_in_interval,
+    check_labels_of_size,
+    check_nonnegative,
+    check_real,
+    indices_of,
+    make_label_key,
 )
-from pmlopt.core.differences import MAX_SPREAD, differences, exact_array, is_label_number
-from pmlopt.core.loaded_later import sparse
-from pmlopt.core.records import Range, Record, fields_of
+from pmlopt.core.differences import MAX_DIFFERENCE, is_label_number, subtract_arrays, to_exact_array
+from pmlopt.core.lazy_imports import sparse
+from pmlopt.core.records import Range, Record, get_fields
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 
 Scores: TypeAlias = Mapping[Any, float] | Iterable[tuple[Label, float]] | None
 
 
-def _pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
+def _list_pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
     """Return pairs as a list, of a mapping where that is allowed.
 
     Raises:
@@ -46,9 +46,9 @@ def _pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
     return [(one, other) for one, other in pairs]
 
 
-def _limit(value: Any, what: str) -> float:
+def _check_limit(value: Any, what: str) -> float:
     """Return a number of at least 0 as a float, or raise a ProgramError."""
-    number = real(value, what, ProgramError)
+    number = check_real(value, what, ProgramError)
     if number < 0:
         raise ProgramError(f"{what} is {number:g}: give a number of at least 0")
     return number
@@ -67,11 +67,11 @@ class Constraint(Record, ABC):
     equal: ClassVar[bool] = True
 
     def __repr__(self) -> str:
-        told = (f"{one.name}={getattr(self, one.name)!r}" for one in fields_of(type(self)))
+        told = (f"{one.name}={getattr(self, one.name)!r}" for one in get_fields(type(self)))
         return f"{type(self).__name__}({', '.join(told)})"
 
     @abstractmethod
-    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
         """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets.
 
         Raises:
@@ -95,8 +95,8 @@ class Invariant(Constraint):
 
     name: ClassVar[str] = "invariant"
 
-    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
-        places = places_of(outputs, prior.labels, "the outputs of an invariant design", ProgramError)
+    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        places = indices_of(outputs, prior.labels, "the outputs of an invariant design", ProgramError)
         if sorted(places) != list(range(prior.size)):
             raise ProgramError(
                 "an invariant design releases the letters: its outputs are other labels than the prior's"
@@ -105,7 +105,7 @@ class Invariant(Constraint):
         return sparse.csr_array(law), prior.pmf[places]
 
 
-class _OfScores(Constraint):
+class _ScoreConstraint(Constraint):
     """A constraint on scores of letters and outputs: numbers by label, or numeric labels themselves."""
 
     scores: tuple[tuple[Label, int | float], ...] | None
@@ -114,37 +114,40 @@ class _OfScores(Constraint):
         if scores is None:
             self.scores = None
             return
-        pairs = _pairs(scores, "{label: score, ...} or [(label, score), ...]", mappings=True)
-        names = labels_of([label for label, _ in pairs], len(pairs), "the scores", ProgramError)
+        pairs = _list_pairs(scores, "{label: score, ...} or [(label, score), ...]", mappings=True)
+        names = check_labels_of_size([label for label, _ in pairs], len(pairs), "the scores", ProgramError)
         self.scores = tuple(
-            (name, _score(name, score)) for name, (_, score) in zip(names, pairs, strict=True)
+            (name, _check_score(name, score)) for name, (_, score) in zip(names, pairs, strict=True)
         )
 
-    def _of(self, labels: Sequence[Label], what: str) -> NDArray[Any]:
+    def _get_scores(self, labels: Sequence[Label], what: str) -> NDArray[Any]:
         """Return the scores of labels, exactly."""
         if self.scores is not None:
             known = [label for label, _ in self.scores]
-            places = places_of(labels, known, what, ProgramError)
-            return exact_array([self.scores[place][1] for place in places])
+            places = indices_of(labels, known, what, ProgramError)
+            return to_exact_array([self.scores[place][1] for place in places])
         for label in labels:
             if not is_label_number(label):
                 raise ProgramError(f"{what} are labels such as {label!r}, no numbers: give scores by label")
             if isinstance(label, float) and not math.isfinite(label):
                 raise ProgramError(f"{what} have the label {label!r}, which has no difference from others")
-        return exact_array(labels)
+        return to_exact_array(labels)
 
-    def _errors(self, prior: Prior, outputs: Sequence[Label]) -> FloatArray:
+    def _compute_errors(self, prior: Prior, outputs: Sequence[Label]) -> FloatArray:
         """Compute the (N, M) score of the output less that of the letter, of which floats must hold the
         square.
         """
-        released, own = self._of(outputs, "the outputs"), self._of(prior.labels, "the letters")
+        released, own = (
+            self._get_scores(outputs, "the outputs"),
+            self._get_scores(prior.labels, "the letters"),
+        )
         try:
             with np.errstate(over="ignore"):
-                found = differences(released[None, :], own[:, None])
+                found = subtract_arrays(released[None, :], own[:, None])
         except OverflowError:
             found = np.full((1, 1), np.inf)
         sizes = np.abs(found)
-        if sizes.max() > MAX_SPREAD or 0 < sizes.max() < 1 / MAX_SPREAD:
+        if sizes.max() > MAX_DIFFERENCE or 0 < sizes.max() < 1 / MAX_DIFFERENCE:
             raise ProgramError(
                 f"scores of {self.name!r} differ by {sizes.max():g}, of which floats do not hold the square: "
                 "change their unit"
@@ -152,15 +155,15 @@ class _OfScores(Constraint):
         return found
 
 
-def _score(label: Label, score: Any) -> int | float:
+def _check_score(label: Label, score: Any) -> int | float:
     """Return a score as a float, or as an int where it is an integer of another type."""
-    number = real(score, f"the score of {label!r}", ProgramError)
+    number = check_real(score, f"the score of {label!r}", ProgramError)
     if isinstance(score, float | np.floating) or score != int(score):
         return number
     return int(score)
 
 
-class Unbiased(_OfScores):
+class Unbiased(_ScoreConstraint):
     """Noise of mean zero for each letter: `sum_y P[x,y] (s(y) - s(x)) = 0`.
 
     Args:
@@ -180,11 +183,11 @@ class Unbiased(_OfScores):
 
     name: ClassVar[str] = "unbiased"
 
-    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
-        return _by_letter(self._errors(prior, outputs)), np.zeros(prior.size)
+    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        return _spread_by_letter(self._compute_errors(prior, outputs)), np.zeros(prior.size)
 
 
-class Variance(_OfScores):
+class Variance(_ScoreConstraint):
     """The mean squared error of each letter is at most a number: `sum_y P[x,y] (s(y) - s(x))^2 <= most`.
 
     Beside `Unbiased` that is the variance of the noise.
@@ -199,28 +202,28 @@ class Variance(_OfScores):
     most: Annotated[float, Range(0)]
 
     def __init__(self, most: float, scores: Scores = None) -> None:
-        self.most = _limit(most, "the largest variance")
+        self.most = _check_limit(most, "the largest variance")
         super().__init__(scores)
 
-    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
-        return _by_letter(self._errors(prior, outputs) ** 2), np.full(prior.size, self.most)
+    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        return _spread_by_letter(self._compute_errors(prior, outputs) ** 2), np.full(prior.size, self.most)
 
 
-class _Shut(Constraint):
+class _ForbiddenPairs(Constraint):
     """Pairs of a letter and an output that must never occur."""
 
     @abstractmethod
-    def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+    def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
         """Return (N, M) where they are."""
 
-    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
-        shut = self.shut(prior, outputs)
+    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        shut = self.forbidden_mask(prior, outputs)
         cells = np.flatnonzero(shut)
         one_each = (np.ones(len(cells)), (np.arange(len(cells)), cells))
         return sparse.csr_array(one_each, shape=(len(cells), shut.size)), np.zeros(len(cells))
 
 
-class Zeros(_Shut):
+class Zeros(_ForbiddenPairs):
     """Changes that are not allowed, as of married children: `P[x,y] = 0`.
 
     Args:
@@ -234,18 +237,18 @@ class Zeros(_Shut):
     pairs: tuple[tuple[Label, Label], ...]
 
     def __init__(self, pairs: Iterable[tuple[Label, Label]]) -> None:
-        self.pairs = tuple(_pairs(pairs, "Zeros([(letter, output), ...])", mappings=False))
+        self.pairs = tuple(_list_pairs(pairs, "Zeros([(letter, output), ...])", mappings=False))
 
-    def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+    def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
         found = np.zeros((prior.size, len(outputs)), dtype=bool)
-        letters = places_of([x for x, _ in self.pairs], prior.labels, "the pairs' letters", ProgramError)
-        found[letters, places_of([y for _, y in self.pairs], outputs, "the pairs' outputs", ProgramError)] = (
-            True
-        )
+        letters = indices_of([x for x, _ in self.pairs], prior.labels, "the pairs' letters", ProgramError)
+        found[
+            letters, indices_of([y for _, y in self.pairs], outputs, "the pairs' outputs", ProgramError)
+        ] = True
         return found
 
 
-class Within(_OfScores, _Shut):
+class Within(_ScoreConstraint, _ForbiddenPairs):
     """Noise of at most a size: `P[x,y] = 0` where `|s(y) - s(x)| > most`.
 
     Args:
@@ -257,14 +260,14 @@ class Within(_OfScores, _Shut):
     most: Annotated[float, Range(0)]
 
     def __init__(self, most: float, scores: Scores = None) -> None:
-        self.most = _limit(most, "the largest change")
+        self.most = _check_limit(most, "the largest change")
         super().__init__(scores)
 
-    def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
-        return np.abs(self._errors(prior, outputs)) > self.most
+    def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+        return np.abs(self._compute_errors(prior, outputs)) > self.most
 
 
-class Strata(_Shut):
+class Strata(_ForbiddenPairs):
     """Changes of letters within their stratum only: `P[x,y] = 0` where x and y are of two strata.
 
     Args:
@@ -275,7 +278,7 @@ class Strata(_Shut):
     groups: tuple[tuple[Label, ...], ...]
 
     def __init__(self, groups: Mapping[Any, Label] | Iterable[Iterable[Label]]) -> None:
-        listed = _by_stratum(groups) if isinstance(groups, Mapping) else groups
+        listed = _group_by_stratum(groups) if isinstance(groups, Mapping) else groups
         if not _holds_labels(listed) or not all(map(_holds_labels, parts := list(listed))):
             raise ProgramError(
                 f"{reprlib.repr(groups)} is no list of strata: give the labels of each, such as "
@@ -283,19 +286,19 @@ class Strata(_Shut):
             )
         self.groups = tuple(map(tuple, parts))
         every = [label for group in self.groups for label in group]
-        labels_of(every, len(every), "the strata", ProgramError)
+        check_labels_of_size(every, len(every), "the strata", ProgramError)
 
-    def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+    def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
         every = [label for group in self.groups for label in group]
         stratum = np.repeat(np.arange(len(self.groups)), list(map(len, self.groups)))
         own, other = (
-            stratum[places_of(labels, every, f"{what} of strata", ProgramError)]
+            stratum[indices_of(labels, every, f"{what} of strata", ProgramError)]
             for labels, what in ((prior.labels, "the letters"), (outputs, "the outputs"))
         )
         return np.asarray(own[:, None] != other[None, :])
 
 
-def _by_stratum(strata: Mapping[Any, Any]) -> list[list[Label]]:
+def _group_by_stratum(strata: Mapping[Any, Any]) -> list[list[Label]]:
     """Return the labels of each stratum, from the stratum of each label.
 
     Raises:
@@ -304,7 +307,7 @@ def _by_stratum(strata: Mapping[Any, Any]) -> list[list[Label]]:
     found: dict[Label, list[Label]] = {}
     for label, stratum in strata.items():
         try:
-            found.setdefault(label_key(stratum), []).append(label)
+            found.setdefault(make_label_key(stratum), []).append(label)
         except TypeError:
             raise ProgramError(
                 f"the stratum of {label!r} is {stratum!r}, which is no label: give the stratum of each "
@@ -324,8 +327,8 @@ def _kept_places(prior: Prior, outputs: Sequence[Label], letters: Sequence[Label
     Raises:
         ProgramError: a letter is none of the prior, or no output.
     """
-    rows = places_of(letters, prior.labels, "the categories that are kept", ProgramError)
-    columns = places_of(letters, outputs, "the categories that are kept, as outputs,", ProgramError)
+    rows = indices_of(letters, prior.labels, "the categories that are kept", ProgramError)
+    columns = indices_of(letters, outputs, "the categories that are kept, as outputs,", ProgramError)
     return [row * len(outputs) + column for row, column in zip(rows, columns, strict=True)]
 
 
@@ -350,9 +353,11 @@ class Retention(Constraint):
     least: Annotated[float, Range(0, 1)]
 
     def __init__(self, least: float) -> None:
-        self.least = within(least, "[0, 1]", "the share of records that keep their value", ProgramError)
+        self.least = check_in_interval(
+            least, "[0, 1]", "the share of records that keep their value", ProgramError
+        )
 
-    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
         places = _kept_places(prior, outputs, prior.labels)
         entries = (-prior.pmf, (np.zeros(prior.size, dtype=int), places))
         row = sparse.csr_array(entries, shape=(1, prior.size * len(outputs)))
@@ -382,18 +387,22 @@ class CategoryRetention(Constraint):
 
     def __init__(self, least: float | Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
         if isinstance(least, Mapping) or (isinstance(least, Iterable) and np.ndim(least) > 0):  # type: ignore[arg-type]
-            pairs = _pairs(least, "{category: share, ...} or [(category, share), ...]", mappings=True)
-            names = labels_of([label for label, _ in pairs], len(pairs), "the categories", ProgramError)
+            pairs = _list_pairs(least, "{category: share, ...} or [(category, share), ...]", mappings=True)
+            names = check_labels_of_size(
+                [label for label, _ in pairs], len(pairs), "the categories", ProgramError
+            )
             self.least = tuple(
-                (name, within(share, "[0, 1]", f"the probability to keep {name!r}", ProgramError))
+                (name, check_in_interval(share, "[0, 1]", f"the probability to keep {name!r}", ProgramError))
                 for name, (_, share) in zip(names, pairs, strict=True)
             )
             if not pairs:
                 raise ProgramError("no category is named: give one share for all, or a share for each")
         else:
-            self.least = within(least, "[0, 1]", "the probability to keep a category", ProgramError)
+            self.least = check_in_interval(
+                least, "[0, 1]", "the probability to keep a category", ProgramError
+            )
 
-    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
         alike = isinstance(self.least, float)
         floors = dict.fromkeys(prior.labels, self.least) if alike else dict(self.least)  # type: ignore[arg-type]
         places = _kept_places(prior, outputs, list(floors))
@@ -433,16 +442,16 @@ class OutcomeLeakage(Constraint):
     most: tuple[tuple[Label, float], ...]
 
     def __init__(self, most: Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
-        pairs = _pairs(most, "{output: nats, ...} or [(output, nats), ...]", mappings=True)
-        names = labels_of([label for label, _ in pairs], len(pairs), "the budgets", ProgramError)
+        pairs = _list_pairs(most, "{output: nats, ...} or [(output, nats), ...]", mappings=True)
+        names = check_labels_of_size([label for label, _ in pairs], len(pairs), "the budgets", ProgramError)
         self.most = tuple(
-            (name, nonnegative(nats, f"the budget of the outcome {name!r}", ProgramError))
+            (name, check_nonnegative(nats, f"the budget of the outcome {name!r}", ProgramError))
             for name, (_, nats) in zip(names, pairs, strict=True)
         )
 
-    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
         known = [label for label, _ in self.most]
-        places = places_of(known, outputs, "the budgets of outcomes", ProgramError)
+        places = indices_of(known, outputs, "the budgets of outcomes", ProgramError)
         letters, m = np.eye(prior.size), len(outputs)
         units = sparse.csr_array(np.eye(m)[places])
         # e^-eps P[x,y] <= q[y], so that no coefficient is large
@@ -454,6 +463,6 @@ class OutcomeLeakage(Constraint):
         return rows, np.zeros(rows.shape[0])
 
 
-def _by_letter(values: FloatArray) -> sparse.csr_array:
+def _spread_by_letter(values: FloatArray) -> sparse.csr_array:
     """Return (N, N M) a row for each letter, of values on its entries."""
     return sparse.block_diag([sparse.csr_array(row[None, :]) for row in values], format="csr")

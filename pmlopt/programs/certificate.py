@@ -23,18 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, Label
-from pmlopt.core.display import facts_html
-from pmlopt.core.records import INFINITE, Context, Given, plain
+from pmlopt.core.display import format_facts_html
+from pmlopt.core.records import INFINITE, Context, ContextReference, to_plain
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.model.privacy import LDP, LIP, PMC, PML, ApproximatePML, MaximalLeakage, MetricPrivacy, Pufferfish
-from pmlopt.model.privacy.requirement import Conjunction, Requirement
+from pmlopt.model.privacy.requirement import Requirement, RequirementConjunction
 from pmlopt.model.privacy.secret_leakage import SecretPML
 from pmlopt.model.uncertainty import Box, L1Ball, confidence_box, pointwise_capacity
-from pmlopt.model.uncertainty.confidence import log_events, phi
+from pmlopt.model.uncertainty.confidence import deviation_exponent, log_event_count
 from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
+from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
 
 RATIONAL = "rational arithmetic"
 FLOATS = "floating point, rounding allowed for"
@@ -82,7 +82,7 @@ class Claim:
         return {True: "holds", False: "FAILS", None: "not checked"}[self.holds]
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Return whether the claim was decided without rounding that could matter."""
         return self.arithmetic == RATIONAL
 
@@ -91,18 +91,18 @@ class Claim:
         return {
             "part": self.name,
             "holds": self.holds,
-            "exact": self.exact,
+            "exact": self.is_exact,
             "arithmetic": self.arithmetic,
             "detail": self.detail,
-            "claimed": finite(self.claimed),
-            "recomputed": finite(self.recomputed),
+            "claimed": finite_or_none(self.claimed),
+            "recomputed": finite_or_none(self.recomputed),
         }
 
     def __str__(self) -> str:
         return f"{self.name}: {self.verdict} ({self.arithmetic}): {self.detail}"
 
 
-def context_of(mechanism: Mechanism, prior: Prior | None) -> Context:
+def make_context(mechanism: Mechanism, prior: Prior | None) -> Context:
     """Make the context in which a certificate is written and read: mechanism, labels and prior.
 
     Those are the mechanism, its inputs as the labels, and the prior; one by orbits has its prior in it.
@@ -113,8 +113,8 @@ def context_of(mechanism: Mechanism, prior: Prior | None) -> Context:
     return Context(given=given, sizes=dict(zip(("N", "M"), mechanism.shape, strict=True)))
 
 
-StoredMechanism = Annotated[Mechanism, Given("mechanism", only=True)]
-StoredPrior = Annotated[Prior, Given("prior", only=True)]
+StoredMechanism = Annotated[Mechanism, ContextReference("mechanism", only=True)]
+StoredPrior = Annotated[Prior, ContextReference("prior", only=True)]
 """The mechanism and the prior of a file, of which its certificate has the words alone."""
 
 
@@ -141,7 +141,7 @@ class Certificate(ABC):
     bound: Annotated[float, INFINITE]
 
     @property
-    def about(self) -> Prior | None:
+    def listed_prior(self) -> Prior | None:
         """Return the prior that the claim is about; None where it is about none that is listed."""
         found = getattr(self, "prior", None)
         return found if isinstance(found, Prior) else None
@@ -194,7 +194,7 @@ class Certificate(ABC):
 
     def _repr_html_(self) -> str:
         """Return the claim as a notebook shows it."""
-        return facts_html(type(self).__name__, self.facts)
+        return format_facts_html(type(self).__name__, self.facts)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -211,7 +211,7 @@ class Certificate(ABC):
         """Return by how much a limit of the program is exceeded: 0 unless the method ended outside it."""
         return 0.0
 
-    def with_bound_of(self, other: Self) -> Self:
+    def with_bound_from(self, other: Self) -> Self:
         """Return the certificate with the bound of another one of the same program, where it fits."""
         return self
 
@@ -239,14 +239,14 @@ class Certificate(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data: with mechanism and prior, enough to check every claim again."""
-        found: dict[str, Any] = plain(self, context_of(self.mechanism, self.about))
+        found: dict[str, Any] = to_plain(self, make_context(self.mechanism, self.listed_prior))
         return found
 
 
 C_co = TypeVar("C_co", bound=Certificate, covariant=True)
 
 
-def finite(number: float | None) -> float | None:
+def finite_or_none(number: float | None) -> float | None:
     """Return the number, or None where it is infinite or missing: JSON has no form for infinity."""
     return number if number is not None and math.isfinite(number) else None
 
@@ -277,7 +277,7 @@ class ClosedForm:
 
 
 @dataclass(frozen=True, eq=False)
-class Restart:
+class WarmStart:
     """The end point of a method, as plain arrays that may start a similar program.
 
     A start that does not fit the next program is left out, for it claims nothing.
@@ -311,7 +311,7 @@ class Verdict:
     parts: tuple[Claim, ...]
 
     @classmethod
-    def of(cls, certificate: Certificate, *more: Claim) -> Verdict:
+    def from_certificate(cls, certificate: Certificate, *more: Claim) -> Verdict:
         """Make the verdict of a certificate's claims and of more claims that were decided elsewhere."""
         return cls(certificate.kind, certificate.statement, (*certificate.checks(), *more))
 
@@ -343,7 +343,7 @@ class Verdict:
 
 
 @runtime_checkable
-class Solved(Protocol):
+class SolvedProgram(Protocol):
     """A result of `solve`, as far as the next solve may start from it."""
 
     @property
@@ -351,53 +351,53 @@ class Solved(Protocol):
         """Return the mechanism that was found."""
 
     @property
-    def restart(self) -> Restart:
+    def restart(self) -> WarmStart:
         """Return where the method ended."""
 
 
-WarmStart: TypeAlias = MechanismLike | Solved | Restart | Literal[False] | None
+WarmStartLike: TypeAlias = MechanismLike | SolvedProgram | WarmStart | Literal[False] | None
 """A warm start: a mechanism, the end of another solve, nothing (False), or what is known (None)."""
 
 
-def restart_of(start: WarmStart) -> Restart | None:
+def get_warm_start(start: WarmStartLike) -> WarmStart | None:
     """Return the end point of an earlier solve in a warm start; None where there is none."""
-    if isinstance(start, Solved):
+    if isinstance(start, SolvedProgram):
         return start.restart
-    return start if isinstance(start, Restart) else None
+    return start if isinstance(start, WarmStart) else None
 
 
-def mechanism_of(start: MechanismLike | Solved) -> MechanismLike:
+def get_mechanism(start: MechanismLike | SolvedProgram) -> MechanismLike:
     """Return the mechanism in a warm start that a user gave."""
-    return start.mechanism if isinstance(start, Solved) else start
+    return start.mechanism if isinstance(start, SolvedProgram) else start
 
 
-SHARE = 0.5
+VERIFY_ROUNDING_FRACTION = 0.5
 """Of the allowance for rounding in a bound that is asked for when it is checked: a claim has all of it."""
 
 
-def mechanism_claim(mechanism: Mechanism) -> Claim:
+def check_mechanism(mechanism: Mechanism) -> Claim:
     """Check the claim that the matrix is a mechanism."""
-    holds = rows_are_exact(mechanism.matrix)
+    holds = has_exact_rows(mechanism.matrix)
     return Claim("mechanism", holds, RATIONAL, "no entry is negative, and each row sums to exactly one"
                  if holds else "an entry is negative, or a row does not sum to exactly one")  # fmt: skip
 
 
-def level_claim(prior: Prior, privacy: Requirement, mechanism: Mechanism, statement: str) -> Claim:
+def check_level(prior: Prior, privacy: Requirement, mechanism: Mechanism, statement: str) -> Claim:
     """Check the claim that the mechanism meets a requirement, and name the outcome that breaks it most."""
-    holds = holds_exactly(prior, privacy, mechanism.matrix)
+    holds = is_met_exactly(prior, privacy, mechanism.matrix)
     scope = f", {privacy.scope}" if privacy.scope else ""
-    text = statement + scope if holds else violation(prior, privacy, mechanism)
+    text = statement + scope if holds else describe_violation(prior, privacy, mechanism)
     return Claim("level", holds, RATIONAL, text)
 
 
-def value_claim(claimed: float, found: float, rounding: float, arithmetic: str = FLOATS) -> Claim:
+def check_value(claimed: float, found: float, rounding: float, arithmetic: str = FLOATS) -> Claim:
     """Check the claim that a value follows from the matrix, up to rounding."""
     holds = (math.isfinite(found) and abs(claimed - found) <= rounding) or claimed == found
     other = "" if holds else f" is claimed, and {found:.12g} follows from the matrix"
     return Claim("value", holds, arithmetic, f"{claimed:.12g}{other}", claimed, found)
 
 
-def bound_claim(claimed: float, proved: float | None, maximised: bool, arithmetic: str = FLOATS) -> Claim:
+def check_bound(claimed: float, proved: float | None, maximised: bool, arithmetic: str = FLOATS) -> Claim:
     """Check the claim of a bound against the one that is proved again; `proved` is None without a proof."""
     if claimed == (math.inf if maximised else -math.inf):
         return Claim("bound", True, arithmetic, "none is claimed", claimed)
@@ -409,7 +409,7 @@ def bound_claim(claimed: float, proved: float | None, maximised: bool, arithmeti
     return Claim("bound", holds, arithmetic, f"nothing is {side} {claimed:.12g}{other}", claimed, proved)
 
 
-def gap_claim(certificate: Certificate, rounding: float, maximised: bool) -> Claim:
+def check_gap(certificate: Certificate, rounding: float, maximised: bool) -> Claim:
     """Check the claim that the value is not beyond the bound by more than rounding."""
     beyond = _excess_over_bound(certificate.value, certificate.bound, maximised)
     holds = beyond <= rounding
@@ -422,19 +422,21 @@ def _excess_over_bound(value: float, bound: float, maximised: bool) -> float:
     return value - bound if maximised else bound - value
 
 
-def confidence_claims(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:
+def check_confidences(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:
     """Check the claims that a requirement's sets of priors contain the true law with their confidence."""
-    return tuple(confidence_claim(over, prior) for over in _sets(privacy) if over.delta is not None)
+    return tuple(
+        check_confidence(over, prior) for over in _iterate_prior_sets(privacy) if over.delta is not None
+    )
 
 
-def _sets(privacy: Requirement) -> Iterator[Any]:
+def _iterate_prior_sets(privacy: Requirement) -> Iterator[Any]:
     """Iterate over the sets of priors, or of joint laws, of a requirement."""
-    for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
+    for part in privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,):
         if (over := getattr(part, "over", None)) is not None:
             yield over
 
 
-def confidence_claim(over: Any, prior: Any) -> Claim:
+def check_confidence(over: Any, prior: Any) -> Claim:
     """Check the claim that a set of priors contains the true one except with probability `over.delta`.
 
     The probability is computed again from the counts and the radius of a ball, and the intervals from the
@@ -449,24 +451,24 @@ def confidence_claim(over: Any, prior: Any) -> Claim:
     if isinstance(over, JointLaws):
         balls, most = (over.law, *over.conditionals), math.log(delta)
         known = [one for one in balls if isinstance(one, L1Ball) and one.center.counts is not None]
-        logs = [_log_outside(one) for one in known]
+        logs = [_log_miss_probability(one) for one in known]
         holds = len(known) == len(balls) and sum(map(math.exp, logs)) <= math.exp(most) * (1 + near)
-        return _confidence(delta, holds or None)
+        return _make_confidence_claim(delta, holds or None)
     if isinstance(over, L1Ball) and over.center.counts is not None:
-        if _log_outside(over) <= math.log(delta) + near:
-            return _confidence(delta, True)
+        if _log_miss_probability(over) <= math.log(delta) + near:
+            return _make_confidence_claim(delta, True)
         largest = float(over.center.pmf.max())  # `weissman_kappa` of every law in the ball is at least:
         least = min(max(largest, 1 / 3), 1 - largest) - over.radius / 2
-        possible = least <= 0 or _log_outside(over, least) <= math.log(delta) + near
-        return _confidence(delta, None if possible else False)
+        possible = least <= 0 or _log_miss_probability(over, least) <= math.log(delta) + near
+        return _make_confidence_claim(delta, None if possible else False)
     if isinstance(over, Box) and getattr(prior, "counts", None) is not None and prior.samples is not None:
         made = confidence_box(prior, delta)
         inside = (over.lower <= made.lower + near).all() and (over.upper >= made.upper - near).all()
-        return _confidence(delta, True if inside else None)
-    return _confidence(delta, None)
+        return _make_confidence_claim(delta, True if inside else None)
+    return _make_confidence_claim(delta, None)
 
 
-def _confidence(delta: float, holds: bool | None) -> Claim:
+def _make_confidence_claim(delta: float, holds: bool | None) -> Claim:
     text = {
         True: f"the sample shows the set, except with probability {delta:g}",
         False: f"the sample does not show the set, except with probability {delta:g}",
@@ -475,23 +477,25 @@ def _confidence(delta: float, holds: bool | None) -> Claim:
     return Claim("confidence", holds, FLOATS, text[holds], delta)
 
 
-def _log_outside(ball: L1Ball, kappa: float = 0.5) -> float:
+def _log_miss_probability(ball: L1Ball, kappa: float = 0.5) -> float:
     """Compute the log of `weissman_delta`'s bound on the chance that a ball misses the true law."""
     draws = sum(ball.center.counts or ())
-    return log_events(ball.size) - phi(min(kappa, 0.5)) / 4 * (draws * ball.radius * ball.radius)
+    return log_event_count(ball.size) - deviation_exponent(min(kappa, 0.5)) / 4 * (
+        draws * ball.radius * ball.radius
+    )
 
 
-def violation(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> str:
+def describe_violation(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> str:
     """Name the outcome that breaks a requirement most, and the letter or value that it reveals.
 
     Examples:
         >>> flip = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])
-        >>> violation(Prior([0.5, 0.5], ["ill", "well"]), PML(0.5), flip)
+        >>> describe_violation(Prior([0.5, 0.5], ["ill", "well"]), PML(0.5), flip)
         "the outcome 'yes' tells 0.587787 nats of 'ill', and the limit is 0.5"
     """
-    if isinstance(privacy, Conjunction):
+    if isinstance(privacy, RequirementConjunction):
         broken = [part for part in privacy.parts if not part.holds(prior, mechanism)]
-        return "; ".join(violation(prior, part, mechanism) for part in broken or privacy.parts)
+        return "; ".join(describe_violation(prior, part, mechanism) for part in broken or privacy.parts)
     used = np.flatnonzero(mechanism.support)
     matrix, outputs = mechanism.matrix[:, used], [mechanism.outputs[y] for y in used]
     law = prior.pmf @ matrix
@@ -525,15 +529,17 @@ def violation(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> str:
             given = joint @ matrix / joint.sum(axis=1, keepdims=True)
             leaks = np.log(given / (law if isinstance(privacy, SecretPML) else given.min(axis=0)))
         elif not isinstance(privacy, PML):
-            return _of_pairs(prior, privacy, matrix, outputs)
+            return _describe_pair_violation(prior, privacy, matrix, outputs)
     x, y = np.unravel_index(int(np.nanargmax(leaks)), leaks.shape)
     told = f"the outcome {outputs[y]!r} tells {leaks[x, y]:.6g} nats of {secrets[x]!r}"
     return f"{told}, and the limit is {limit:g}"
 
 
-def _of_pairs(prior: Prior, privacy: Requirement, matrix: FloatArray, outputs: list[Label]) -> str:
+def _describe_pair_violation(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, outputs: list[Label]
+) -> str:
     """Describe the pair of letters by which a ratio bound is broken most."""
-    ratios = privacy.for_prior(prior).required(prior.pmf)
+    ratios = privacy.for_prior(prior).required_ratios(prior.pmf)
     if ratios is None or not len(ratios.exponents):
         levels = privacy.levels(prior, Mechanism(matrix, prior.labels, outputs))
         name = max(privacy.limits, key=lambda limit: levels[limit] - privacy.limits[limit])

@@ -12,8 +12,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, Positions, labels_of, whole
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, check_integer, check_labels_of_size
+from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
@@ -25,32 +25,32 @@ from pmlopt.programs.certificate import (
     Certificate,
     Claim,
     StoredPrior,
-    confidence_claims,
-    level_claim,
-    mechanism_claim,
+    check_confidences,
+    check_level,
+    check_mechanism,
 )
-from pmlopt.programs.exact.repair import Change
+from pmlopt.programs.exact.repair import RepairRecord
 from pmlopt.programs.program import Program
 
 Outputs = int | Iterable[Label] | None
 
 
-def outputs_of(
+def resolve_outputs(
     inputs: tuple[Label, ...], columns: int | tuple[Label, ...] | None, outputs: Outputs
 ) -> tuple[Label, ...]:
     """Return the labels of the requested outputs; `columns` is what a utility matrix fixes."""
     if outputs is None:
         if columns is None or columns == len(inputs):
             return inputs
-        return columns if isinstance(columns, tuple) else Positions(columns)
+        return columns if isinstance(columns, tuple) else DefaultLabels(columns)
     if isinstance(outputs, Real):
-        return Positions(whole(outputs, "the number of outputs", ProgramError))
+        return DefaultLabels(check_integer(outputs, "the number of outputs", ProgramError))
     if not isinstance(outputs, Iterable):
         raise ProgramError(f"the outputs are {outputs!r}: give their number or their labels")
-    letters: Sequence[Label] = outputs if isinstance(outputs, str | Positions) else tuple(outputs)
+    letters: Sequence[Label] = outputs if isinstance(outputs, str | DefaultLabels) else tuple(outputs)
     if not letters:
         raise ProgramError("there are no outputs: give at least one label")
-    return labels_of(letters, len(letters), "the outputs", ProgramError)
+    return check_labels_of_size(letters, len(letters), "the outputs", ProgramError)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,7 +73,7 @@ class Design(Program[C_co]):
         return self.utility.maximised
 
     @property
-    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """Return the letters of the prior and the outputs."""
         return self.prior.labels, self.outputs
 
@@ -116,12 +116,12 @@ class RequirementCertificate(Certificate):
 
     @property
     @abstractmethod
-    def measured(self) -> tuple[Mapping[str, float], float]:
+    def float_levels(self) -> tuple[Mapping[str, float], float]:
         """Return the levels in floats, by name, and the relative error of a probability by rounding."""
 
     @property
     @abstractmethod
-    def level_checks(self) -> tuple[Claim, ...]:
+    def level_claims(self) -> tuple[Claim, ...]:
         """Check that the numbers are a mechanism which meets the requirement, in integers."""
 
     @cached_property
@@ -131,7 +131,7 @@ class RequirementCertificate(Certificate):
         What rounding may have taken off a measured level is added to it; where the requirement is proved to
         hold, no level is above its limit.
         """
-        measured, share = self.measured
+        measured, share = self.float_levels
         # differences of products up to twice the share count as none: a level next to 0 may hide them
         up = {
             name: max(level + share * max(1.0, abs(level)), 2 * share if level >= 0 else -math.inf)
@@ -139,14 +139,14 @@ class RequirementCertificate(Certificate):
             else level
             for name, level in measured.items()
         }
-        if any(up[name] > limit for name, limit in self.privacy.limits.items()) and self._proved:
+        if any(up[name] > limit for name, limit in self.privacy.limits.items()) and self._meets_requirement:
             return {name: min(level, self.privacy.limits[name]) for name, level in up.items()}
         return up
 
     @property
-    def _proved(self) -> bool:
+    def _meets_requirement(self) -> bool:
         """Return whether the mechanism meets the requirement."""
-        return all(claim.holds for claim in self.level_checks if claim.exact)
+        return all(claim.holds for claim in self.level_claims if claim.is_exact)
 
     @property
     def level(self) -> float:
@@ -156,7 +156,7 @@ class RequirementCertificate(Certificate):
     @property
     def statement(self) -> str:
         """Return each level with its limit."""
-        return levels_in_words(self.levels, self.privacy.limits)
+        return format_levels(self.levels, self.privacy.limits)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -173,22 +173,22 @@ class ListedCertificate(RequirementCertificate):
         object.__setattr__(self, "privacy", self.privacy.for_prior(self.prior))
 
     @property
-    def measured(self) -> tuple[Mapping[str, float], float]:
+    def float_levels(self) -> tuple[Mapping[str, float], float]:
         constant = not np.ptp(self.mechanism.matrix, axis=0).any()  # it tells nothing: its levels are exact
         found = self.privacy.levels(self.prior, self.mechanism)
-        return found, 0.0 if constant else (self.prior.size + 8) * ULP
+        return found, 0.0 if constant else (self.prior.size + 8) * FLOAT_EPSILON
 
     @cached_property
-    def level_checks(self) -> tuple[Claim, ...]:
+    def level_claims(self) -> tuple[Claim, ...]:
         """Check as rationals that the matrix is a mechanism that meets the requirement; check the sample.
 
         Every float is a dyadic rational, the prior is its counts (or its floats over their sum), and
         e^epsilon is replaced by a rational below it.
         """
-        limits = levels_in_words(self.privacy.levels(self.prior, self.mechanism), self.privacy.limits)
+        limits = format_levels(self.privacy.levels(self.prior, self.mechanism), self.privacy.limits)
         mechanism = self.mechanism
-        own = level_claim(self.prior, self.privacy, mechanism, limits)
-        return mechanism_claim(mechanism), own, *confidence_claims(self.privacy, self.prior)
+        own = check_level(self.prior, self.privacy, mechanism, limits)
+        return check_mechanism(mechanism), own, *check_confidences(self.privacy, self.prior)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -205,19 +205,19 @@ class DesignCertificate(ListedCertificate):
 
     multipliers: Annotated[FloatArray, Shape("N")] | None
     residuals: Mapping[str, float]
-    repair: Change
+    repair: RepairRecord
 
     @property
     @abstractmethod
-    def flat(self) -> bool:
+    def has_constant_utility(self) -> bool:
         """Return whether the utility is the same for every mechanism."""
 
 
-ULP = 2.0**-52
+FLOAT_EPSILON = 2.0**-52
 """The relative distance of floats: a sum of n positive terms is off by less than n of it, as a share."""
 
 
-def levels_in_words(levels: Mapping[str, float], limits: Mapping[str, float]) -> str:
+def format_levels(levels: Mapping[str, float], limits: Mapping[str, float]) -> str:
     """Format each level with its limit, in one line."""
     shown = (f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in levels.items())
     return f"{', '.join(shown)} nats"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
-from pmlopt.core.arrays import Label, places_of
+from pmlopt.core.arrays import Label, indices_of
 from pmlopt.core.descriptions import describe_value
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.prior import Prior, PriorLike, as_prior
@@ -23,7 +23,7 @@ from pmlopt.model.utility import (
     as_utility,
 )
 from pmlopt.programs.continuous.program import ContinuousDesign, continuous_design
-from pmlopt.programs.design_program import Outputs, outputs_of
+from pmlopt.programs.design_program import Outputs, resolve_outputs
 from pmlopt.programs.estimation.program import EstimationDesign, estimation_design
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign, linear_design, symmetric_design
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
@@ -138,12 +138,12 @@ def design(
     known = known.listed() if isinstance(known, SymmetricPrior) else known
     privacy = privacy.for_prior(known)
     if isinstance(utility, LinearUtility):
-        columns = outputs_of(known.labels, utility.columns, outputs)
+        columns = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
         return linear_design(known, privacy, utility, columns, constraints)
     if isinstance(utility, EstimationError):
         return estimation_design(known, privacy, utility, outputs)
     assert isinstance(utility, SubConvex)
-    letters = None if outputs is None else outputs_of(known.labels, None, outputs)
+    letters = None if outputs is None else resolve_outputs(known.labels, None, outputs)
     if letters is not None and len(letters) < known.size:
         raise ProgramError(
             f"{len(letters)} outputs are fewer than the {known.size} letters: a sub-convex utility may need "
@@ -151,8 +151,8 @@ def design(
             "optimum has"
         )
     if constraints:
-        letters = outputs_of(known.labels, None, outputs or known.labels)
-        privacy, letters = _within_budgets(known, privacy, letters, constraints)
+        letters = resolve_outputs(known.labels, None, outputs or known.labels)
+        privacy, letters = _apply_budgets(known, privacy, letters, constraints)
     return column_design(known, privacy, utility, letters)
 
 
@@ -173,7 +173,7 @@ def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
     return listed
 
 
-def _within_budgets(
+def _apply_budgets(
     prior: Prior, privacy: Requirement, outputs: tuple[Label, ...], constraints: tuple[Any, ...]
 ) -> tuple[Requirement, tuple[Label, ...]]:
     """Return the requirement and outputs of a sub-convex utility where the leakage of outcomes is limited.
@@ -188,7 +188,7 @@ def _within_budgets(
     budgets = dict.fromkeys(outputs, math.inf)
     for one in constraints:
         for label, nats in one.most:
-            place = places_of([label], outputs, "the budgets of outcomes", ProgramError)[0]
+            place = indices_of([label], outputs, "the budgets of outcomes", ProgramError)[0]
             budgets[outputs[place]] = min(nats, budgets[outputs[place]])
     most = max(budgets.values())
     first = [label for label in outputs if budgets[label] == most]

@@ -8,30 +8,30 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from pmlopt.core.arrays import shown
-from pmlopt.core.display import figure_class, heat_map
-from pmlopt.core.files import ending_of, write_whole
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.core.arrays import escape_control_characters
+from pmlopt.core.display import draw_heat_map, get_figure_class
+from pmlopt.core.files import atomic_write, file_format
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.measures import pointwise_leakage
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ENDINGS = (".png", ".pdf", ".svg")
+FIGURE_FORMATS = (".png", ".pdf", ".svg")
 
 
-def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
+def draw_mechanism(prior: PriorLike, mechanism: MechanismLike) -> Figure:
     """Draw the matrix as a heat map, with the leakage of each outcome in nats above its column.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    p, m = paired(prior, mechanism)
-    return heat_map(m.matrix, m.inputs, m.outputs, pointwise_leakage(p, m))
+    p, m = pair_with_prior(prior, mechanism)
+    return draw_heat_map(m.matrix, m.inputs, m.outputs, pointwise_leakage(p, m))
 
 
-def utility_figure(
+def draw_curves(
     grid: Sequence[float],
     curves: Mapping[str, Sequence[float]],
     utility: str,
@@ -50,12 +50,12 @@ def utility_figure(
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    figure = figure_class()(figsize=(6.4, 3.8), layout="constrained")
+    figure = get_figure_class()(figsize=(6.4, 3.8), layout="constrained")
     axes = figure.subplots()
     for (name, values), style in zip(curves.items(), cycle(("-", "--", "-.", ":"))):
         axes.plot(grid, values, style, label=name)
     axes.set_xlabel(across)
-    axes.set_ylabel(shown(utility), parse_math=False)
+    axes.set_ylabel(escape_control_characters(utility), parse_math=False)
     axes.set_title(title, fontsize="medium")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
@@ -64,8 +64,8 @@ def utility_figure(
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure, whole or not at all; the ending (.png, .pdf, .svg) chooses the format."""
-    ending = ending_of(path, ENDINGS)
+    ending = file_format(path, FIGURE_FORMATS)
     stream = io.BytesIO()
     dated = {"Date": None} if ending == ".svg" else {}  # the same picture is the same file
     figure.savefig(stream, format=ending[1:], dpi=150, metadata=dated)
-    write_whole(path, stream.getvalue())
+    atomic_write(path, stream.getvalue())

@@ -12,16 +12,18 @@ from typing import Any, ClassVar, Generic, TypeVar
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
-from pmlopt.core.display import facts_html
-from pmlopt.core.guesses import Guessed
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.display import format_facts_html
+from pmlopt.core.lazy_imports import cp
+from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
-from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStart, restart_of
-from pmlopt.solvers.outcome import Clock, Options, Outcome
-from pmlopt.solvers.through_cvxpy import installed, write_mps
+from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStartLike, get_warm_start
+from pmlopt.solvers.cvxpy_interface import list_installed, write_mps
+from pmlopt.solvers.solver_result import Deadline, MethodOptions, SolverResult
 
 
-def problem_of(objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, cp.Constraint]) -> cp.Problem:
+def build_problem(
+    objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, cp.Constraint]
+) -> cp.Problem:
     """Build a cvxpy problem whose constraints carry their names as labels."""
     for name, constraint in constraints.items():
         constraint.set_label(name)
@@ -29,27 +31,27 @@ def problem_of(objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, c
 
 
 @dataclass(frozen=True, eq=False)
-class Declaration:
+class CvxpyModel:
     """The cvxpy side of a program: the problem, and its variables and constraints by name."""
 
     problem: cp.Problem
     variables: Mapping[str, cp.Variable]
     constraints: Mapping[str, cp.Constraint]
 
-    def itself(self) -> Declaration:
+    def get_self(self) -> CvxpyModel:
         """Return the model: the `build_model` of a program whose model is built already."""
         return self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Program(Guessed, ABC, Generic[C_co]):
+class Program(SuggestsAttributes, ABC, Generic[C_co]):
     """A problem that is declared and not yet solved: the base of every kind of program.
 
     `problem` is an ordinary cvxpy problem whose parts have names; `solve` answers it with a `Result` whose
     certificate is of the kind that the program names.
 
     Attributes:
-        declare: makes the cvxpy side, when it is first asked for: some methods do without.
+        build_model: makes the cvxpy side, when it is first asked for: some methods do without.
         added: the constraints that came in with `with_constraints`.
         maximised: whether more of the value is better.
         tolerance: the largest certified gap to accept where a person says nothing, as a share of `scale`.
@@ -61,7 +63,7 @@ class Program(Guessed, ABC, Generic[C_co]):
         "result": "pmlopt.solve(program)", "add": ".with_constraints(name=constraint)",
     }  # fmt: skip
 
-    declare: Callable[[], Declaration]
+    build_model: Callable[[], CvxpyModel]
     added: Mapping[str, cp.Constraint] = field(default_factory=dict)
     tolerance: ClassVar[float] = 1e-7
 
@@ -76,38 +78,38 @@ class Program(Guessed, ABC, Generic[C_co]):
         return 1.0
 
     @property
-    def rounding(self) -> float:
+    def rounding_gap(self) -> float:
         """Return the gap that rounding only may leave, where it does not shrink with the scale."""
         return 0.0
 
-    def allowed_gap(self, tolerance: float) -> float:
+    def compute_allowed_gap(self, tolerance: float) -> float:
         """Compute the gap, in units of the value, up to which an answer counts as optimal at a tolerance."""
-        return max(tolerance * self.scale, self.rounding)
+        return max(tolerance * self.scale, self.rounding_gap)
 
     @property
-    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """Return the labels of the rows and of the columns of the matrix; None where they are free."""
         return None, None
 
     @cached_property
-    def declared(self) -> Declaration:
+    def cvxpy_model(self) -> CvxpyModel:
         """Return the cvxpy variables, constraints and objective, which are built at the first use."""
-        return self.declare()
+        return self.build_model()
 
     @property
     def problem(self) -> cp.Problem:
         """Return the cvxpy problem, to look at, change or solve by hand."""
-        return self.declared.problem
+        return self.cvxpy_model.problem
 
     @property
     def variables(self) -> Mapping[str, cp.Variable]:
         """Return the variables of the problem, by name."""
-        return self.declared.variables
+        return self.cvxpy_model.variables
 
     @property
     def constraints(self) -> Mapping[str, cp.Constraint]:
         """Return the constraints of the problem, by name."""
-        return self.declared.constraints
+        return self.cvxpy_model.constraints
 
     def write_mps(self, path: str | os.PathLike[str]) -> None:
         """Write the linear program in the MPS format, columns named after the variables.
@@ -144,7 +146,7 @@ class Program(Guessed, ABC, Generic[C_co]):
         facts |= {f"variable {name}": str(variable.shape) for name, variable in self.variables.items()}
         constraints = {**self.constraints, **self.added}
         facts |= {f"constraint {name}": f"{one.size} rows" for name, one in constraints.items()}
-        return facts_html(repr(self).strip("<>"), facts)
+        return format_facts_html(repr(self).strip("<>"), facts)
 
 
 P = TypeVar("P", bound=Program[Any])
@@ -161,7 +163,7 @@ class MethodError(PmloptError):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Found(Generic[C_co]):
+class MethodResult(Generic[C_co]):
     """What a method returns: a certified mechanism and the method's own account of how it ended.
 
     Attributes:
@@ -174,7 +176,7 @@ class Found(Generic[C_co]):
         compile_seconds, solve_seconds, certify_seconds: what it took.
         closed_form: the optimum by formula, where one is known.
         arrays: what a next program of the question may start from, by name.
-        asked: whether the certificate is of what was asked, and not of a level a little above.
+        requirement_unchanged: whether the certificate is of what was asked, and not of a level a little above.
     """
 
     certificate: C_co
@@ -188,12 +190,12 @@ class Found(Generic[C_co]):
     certify_seconds: float = 0.0
     closed_form: ClosedForm | None = None
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    asked: bool = True
+    requirement_unchanged: bool = True
 
 
-def certified(certificate: C, closed_form: ClosedForm | None = None) -> Found[C]:
+def wrap_given_certificate(certificate: C, closed_form: ClosedForm | None = None) -> MethodResult[C]:
     """Wrap the certificate of a given matrix as a method's result, which may start the next program."""
-    return Found(
+    return MethodResult(
         certificate=certificate,
         finished=True,
         message="a matrix that was given",
@@ -203,16 +205,18 @@ def certified(certificate: C, closed_form: ClosedForm | None = None) -> Found[C]
     )
 
 
-def found_by(
-    outcome: Outcome, certificate: C, certify_seconds: float, detail: str = "", **more: Any
-) -> Found[C]:
+def make_method_result(
+    outcome: SolverResult, certificate: C, certify_seconds: float, detail: str = "", **more: Any
+) -> MethodResult[C]:
     """Combine a solver's result with its certificate, and with more fields of `MethodResult`."""
     own = ("finished", "message", "iterations", "warm_started", "compile_seconds", "solve_seconds")
     told = {name: getattr(outcome, name) for name in own}
-    return Found(certificate=certificate, certify_seconds=certify_seconds, detail=detail, **told, **more)
+    return MethodResult(
+        certificate=certificate, certify_seconds=certify_seconds, detail=detail, **told, **more
+    )
 
 
-def always(*_: object) -> bool:
+def accept_all(*_: object) -> bool:
     """Return True: the `applies` of a method that takes every program of its registry."""
     return True
 
@@ -229,19 +233,19 @@ class Method(Generic[P, S, C]):
             that the constraints that a person added allow nothing.
         applies: whether it can take a program with a start.
         automatic: whether `auto` tries it; else it is run where it is asked for by name.
-        takes: what a program must be for it, in words.
+        requirements_text: what a program must be for it, in words.
         id: what tells it from the other rows of its question; left out, its name.
-        takes_options: whether it hands options of a person's own to a solver.
+        accepts_options: whether it hands options of a person's own to a solver.
     """
 
     name: str
     reason: str
-    run: Callable[[P, Options, S], Found[C]]
-    applies: Callable[[P, S], bool] = always
+    run: Callable[[P, MethodOptions, S], MethodResult[C]]
+    applies: Callable[[P, S], bool] = accept_all
     automatic: bool = True
-    takes: str = ""
+    requirements_text: str = ""
     id: str = ""
-    takes_options: bool = False
+    accepts_options: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", self.id or self.name)
@@ -257,94 +261,94 @@ def check_shape(matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = 
         raise ProgramError(f"{what} has shape {matrix.shape}; the program needs {wanted.shape}")
 
 
-def starts_cold(why: str) -> Callable[[Any, WarmStart, Clock], None]:
+def reject_warm_start(why: str) -> Callable[[Any, WarmStartLike, Deadline], None]:
     """Make the `make_start` of a registry whose methods cannot use a warm start that a user gives.
 
     Args:
         why: what they start from, and what to do: the message where a mechanism was given.
     """
 
-    def start(_: Program[Any], warm_start: WarmStart, __: Clock) -> None:
-        if warm_start is not None and warm_start is not False and restart_of(warm_start) is None:
+    def check_start(_: Program[Any], warm_start: WarmStartLike, __: Deadline) -> None:
+        if warm_start is not None and warm_start is not False and get_warm_start(warm_start) is None:
             raise ProgramError(why)
 
-    return start
+    return check_start
 
 
-def uncertified(why: str) -> Callable[[Any, FloatArray, FloatArray | None], Found[Any]]:
+def refuse_to_certify(why: str) -> Callable[[Any, FloatArray, FloatArray | None], MethodResult[Any]]:
     """Make the `certify_matrix` of a registry that has no certificate of a matrix: it raises an error."""
 
-    def certify(*_: object) -> Found[Any]:
+    def raise_reason(*_: object) -> MethodResult[Any]:
         raise ProgramError(why)
 
-    return certify
+    return raise_reason
 
 
 @dataclass(frozen=True)
-class Question(Generic[P, S, C]):
+class MethodRegistry(Generic[P, S, C]):
     """The methods that solve one kind of program, and how their starts and given matrices are handled.
 
     Attributes:
         program: the type of its programs.
         methods: in the order in which `auto` tries those that apply.
-        start: what the methods may start from, from the warm start that a person gave, found in the time of a
-            clock; an InputError where that does not fit the program. A `Restart` that does not is left out.
-        certify: the certificate of a matrix from anywhere, with multipliers or without.
-        gap_is_an_answer: whether a result whose gap is above the tolerance is returned with the status that
+        make_start: what the methods may start from, from the warm start that a person gave, found in the time of a
+            clock; an InputError where that does not fit the program. A `WarmStart` that does not is left out.
+        certify_matrix: the certificate of a matrix from anywhere, with multipliers or without.
+        accepts_gap: whether a result whose gap is above the tolerance is returned with the status that
             says so; else `solve` raises a SolverError that carries it.
-        by_cvxpy: the row of a solver of cvxpy, by its name, where any of them can be asked for.
-        first: a feasible mechanism in milliseconds, for when the time is over; a MethodError without one.
+        make_cvxpy_method: the row of a solver of cvxpy, by its name, where any of them can be asked for.
+        find_first_result: a feasible mechanism in milliseconds, for when the time is over; a MethodError without one.
         compares_first: whether that may be better than the mechanism of a method that was stopped.
     """
 
     program: type[P]
     methods: tuple[Method[P, S, C], ...]
-    start: Callable[[P, WarmStart, Clock], S]
-    certify: Callable[[P, FloatArray, FloatArray | None], Found[C]]
-    gap_is_an_answer: Callable[[P], bool] = always
-    by_cvxpy: Callable[[str], Method[P, S, C]] | None = None
-    first: Callable[[P], Found[C]] | None = None
+    make_start: Callable[[P, WarmStartLike, Deadline], S]
+    certify_matrix: Callable[[P, FloatArray, FloatArray | None], MethodResult[C]]
+    accepts_gap: Callable[[P], bool] = accept_all
+    make_cvxpy_method: Callable[[str], Method[P, S, C]] | None = None
+    find_first_result: Callable[[P], MethodResult[C]] | None = None
     compares_first: bool = False
 
     @property
-    def names(self) -> list[str]:
+    def own_names(self) -> list[str]:
         """Return the names of the methods that are pmlopt's own."""
         return list(dict.fromkeys(method.name for method in self.methods))
 
-    def automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
+    def list_automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
         """List the methods that `auto` tries, until one reaches a certified gap within the tolerance."""
         return [one for one in self.methods if one.automatic and one.applies(program, start)]
 
-    def others(self, program: P, start: S) -> list[Method[P, S, C]]:
+    def list_by_name_only(self, program: P, start: S) -> list[Method[P, S, C]]:
         """List the methods that run only where they are chosen by name."""
         rows = [one for one in self.methods if not one.automatic]
-        if self.by_cvxpy is not None:
-            rows += [self.by_cvxpy(name) for name in installed() if name not in self.names]
+        if self.make_cvxpy_method is not None:
+            rows += [self.make_cvxpy_method(name) for name in list_installed() if name not in self.own_names]
         return [one for one in rows if one.applies(program, start)]
 
-    def named(self, program: P, name: str, start: S) -> Method[P, S, C]:
+    def find_by_name(self, program: P, name: str, start: S) -> Method[P, S, C]:
         """Find the method of a name, as it runs where it is chosen by name.
 
         Raises:
             SolverUnavailableError: there is none, or it cannot take this program; the message lists others.
         """
         rows = sorted((one for one in self.methods if one.name == name), key=lambda one: one.automatic)
-        if not rows and self.by_cvxpy is not None and name in installed():
-            rows = [self.by_cvxpy(name)]
+        if not rows and self.make_cvxpy_method is not None and name in list_installed():
+            rows = [self.make_cvxpy_method(name)]
         for one in rows:
             if one.applies(program, start):
                 return one
         if rows:
             raise SolverUnavailableError(
-                f"{name} does not solve {program!r}: it takes {rows[0].takes}. Use auto"
+                f"{name} does not solve {program!r}: it takes {rows[0].requirements_text}. Use auto"
             )
-        names = [*self.names, *(installed() if self.by_cvxpy else [])]
+        names = [*self.own_names, *(list_installed() if self.make_cvxpy_method else [])]
         raise SolverUnavailableError(
             f"{name!r} does not solve {program!r}, or is not installed; there are: auto, "
             f"{', '.join(dict.fromkeys(names))}"
         )
 
-    def chosen(self, program: P, solver: object, start: S) -> Sequence[Method[P, S, C]]:
+    def select_methods(self, program: P, solver: object, start: S) -> Sequence[Method[P, S, C]]:
         """Select the methods to try, in order: all automatic ones, the one of a name, or the given one.
 
         Args:
@@ -356,7 +360,11 @@ class Question(Generic[P, S, C]):
             return [solver]
         if isinstance(solver, str):
             name = solver.lower()
-            return self.automatic(program, start) if name == "auto" else [self.named(program, name, start)]
+            return (
+                self.list_automatic(program, start)
+                if name == "auto"
+                else [self.find_by_name(program, name, start)]
+            )
         if not callable(solver):
             raise ProgramError(
                 f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}"
@@ -364,5 +372,5 @@ class Question(Generic[P, S, C]):
         for one in self.methods:
             if type(one.run) is type(solver) and one.run.__class__.__module__.startswith("pmlopt."):
                 return [replace(one, run=solver)]
-        names = ", ".join(["auto", *self.names])
+        names = ", ".join(["auto", *self.own_names])
         raise SolverUnavailableError(f"{solver!r:.60} is no method for {program!r}; there are: {names}")

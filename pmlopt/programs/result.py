@@ -15,29 +15,34 @@ from typing import (
 )
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.display import facts_html
-from pmlopt.core.guesses import Guessed
-from pmlopt.core.records import ADDED_LATER, plain
+from pmlopt.core.display import format_facts_html
+from pmlopt.core.records import ADDED_LATER, to_plain
+from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.measures.estimable import Estimable, estimable
-from pmlopt.measures.outcomes import MOST_TOLD, OutcomeTells, outcome_warnings, what_outcomes_tell
+from pmlopt.measures.outcomes import (
+    MAX_SUMMARY_OUTCOMES,
+    OutcomeSummary,
+    list_outcome_warnings,
+    summarize_outcomes,
+)
 from pmlopt.programs.certificate import (
     C_co,
     Certificate,
     ClosedForm,
-    Restart,
     Status,
     Timings,
     Verdict,
-    context_of,
-    finite,
+    WarmStart,
+    finite_or_none,
+    make_context,
 )
 from pmlopt.programs.design_program import DesignCertificate
-from pmlopt.programs.plots import mechanism_figure
-from pmlopt.programs.reports.baselines import Baselines, baselines
-from pmlopt.programs.reports.pages import write_page
+from pmlopt.programs.plots import draw_mechanism
+from pmlopt.programs.reports.baselines import UtilityBaselines, compute_baselines
+from pmlopt.programs.reports.pages import write_report_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +53,7 @@ LARGEST_COMPARED = 10_000
 
 
 @dataclass(frozen=True)
-class Told:
+class ResultRecord:
     """The fields of a result that its file has in addition to the mechanism.
 
     Attributes:
@@ -79,7 +84,7 @@ class Told:
 
 
 @dataclass(frozen=True, eq=False)
-class Result(Guessed, Generic[C_co]):
+class Result(SuggestsAttributes, Generic[C_co]):
     """The result of a solve, with the proof of its claims.
 
     Attributes:
@@ -114,7 +119,7 @@ class Result(Guessed, Generic[C_co]):
     warm_started: bool
     timings: Timings
     closed_form: ClosedForm | None
-    restart: Restart = field(repr=False)
+    restart: WarmStart = field(repr=False)
     solver_options: Mapping[str, Any] = field(default_factory=dict)
     method: str = ""
 
@@ -157,14 +162,14 @@ class Result(Guessed, Generic[C_co]):
         return self.mechanism.matrix
 
     @cached_property
-    def tells(self) -> tuple[OutcomeTells, ...]:
+    def tells(self) -> tuple[OutcomeSummary, ...]:
         """Return what each outcome reveals, those that leak most first; empty without a listed prior."""
-        prior, mechanism = self.certificate.about, self.mechanism
+        prior, mechanism = self.certificate.listed_prior, self.mechanism
         if not isinstance(prior, Prior) or isinstance(mechanism, OrbitMechanism):
             return ()
         if prior.size != len(mechanism.inputs):
             return ()
-        return tuple(what_outcomes_tell(prior, mechanism))
+        return tuple(summarize_outcomes(prior, mechanism))
 
     def summary(self) -> str:
         """Summarize in sentences what is claimed, and what the outcomes that leak most reveal.
@@ -177,12 +182,12 @@ class Result(Guessed, Generic[C_co]):
             >>> print(told)
             If the output is 0, the true value is 0 with probability 0.6107; before it was 0.5.
         """
-        told = [str(one) for one in self.tells[:MOST_TOLD]]
+        told = [str(one) for one in self.tells[:MAX_SUMMARY_OUTCOMES]]
         worth = [] if self.worth is None else [str(self.worth)]
-        return "\n".join([str(self), *worth, *told, *outcome_warnings(self.tells)])
+        return "\n".join([str(self), *worth, *told, *list_outcome_warnings(self.tells)])
 
     @cached_property
-    def worth(self) -> Baselines | None:
+    def worth(self) -> UtilityBaselines | None:
         """Return the utility of a design compared with that of releasing nothing and everything.
 
         None for other results, and for mechanisms of more than `LARGEST_COMPARED` entries.
@@ -190,7 +195,7 @@ class Result(Guessed, Generic[C_co]):
         certificate, mechanism = self.certificate, self.mechanism
         if isinstance(mechanism, OrbitMechanism) or not isinstance(certificate, DesignCertificate):
             return None
-        return baselines(certificate) if mechanism.matrix.size <= LARGEST_COMPARED else None
+        return compute_baselines(certificate) if mechanism.matrix.size <= LARGEST_COMPARED else None
 
     def __str__(self) -> str:
         """Return one line: the status, the value with its gap, the claim on the leakage, and the method."""
@@ -206,7 +211,7 @@ class Result(Guessed, Generic[C_co]):
         """Return the claim and the matrix as a notebook shows them."""
         found_by = {"solver": f"{self.solver}, {self.timings.total:.2f} s", "reason": self.reason}
         told = self.certificate.facts | found_by
-        return facts_html(f"Result: {self.status.value}", told) + self.mechanism._repr_html_()
+        return format_facts_html(f"Result: {self.status.value}", told) + self.mechanism._repr_html_()
 
     def plot(self) -> Figure:
         """Draw the mechanism as a heat map; for a design, with the leakage of each output under its prior.
@@ -214,22 +219,24 @@ class Result(Guessed, Generic[C_co]):
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
-        prior = self.certificate.about
+        prior = self.certificate.listed_prior
         if prior is None or prior.size != len(self.mechanism.inputs):
             return self.mechanism.plot()
-        return mechanism_figure(prior, self.mechanism)
+        return draw_mechanism(prior, self.mechanism)
 
     @property
-    def told(self) -> Told:
+    def to_record(self) -> ResultRecord:
         """Return the fields that a file has in addition to the mechanism."""
-        own: dict[str, Any] = {name: finite(getattr(self, name)) for name in ("bound", "gap", "level")}
-        own["prior"] = self.certificate.about
-        return Told(**{one.name: own[one.name] if one.name in own else getattr(self, one.name)
-                       for one in fields(Told)})  # fmt: skip
+        own: dict[str, Any] = {
+            name: finite_or_none(getattr(self, name)) for name in ("bound", "gap", "level")
+        }
+        own["prior"] = self.certificate.listed_prior
+        return ResultRecord(**{one.name: own[one.name] if one.name in own else getattr(self, one.name)
+                       for one in fields(ResultRecord)})  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a program: what `--json` prints."""
-        told = plain(self.told, context_of(self.mechanism, self.certificate.about))
+        told = to_plain(self.to_record, make_context(self.mechanism, self.certificate.listed_prior))
         return {"mechanism": self.mechanism.record, **told}
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -246,4 +253,4 @@ class Result(Guessed, Generic[C_co]):
         Raises:
             FileFormatError: a claim is false, or the path has another ending or cannot be written.
         """
-        write_page(self.certificate, Verdict.of(self.certificate), path)
+        write_report_page(self.certificate, Verdict.from_certificate(self.certificate), path)

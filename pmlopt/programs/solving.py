@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import float_array
+from pmlopt.core.arrays import copy_float_array
 from pmlopt.core.fields import Record
 from pmlopt.core.programming_errors import (
     describe_error,
@@ -21,7 +21,7 @@ from pmlopt.core.programming_errors import (
     is_strict,
     raise_if_strict,
 )
-from pmlopt.data.mechanism import Mechanism, MechanismLike, match_labels
+from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match
 from pmlopt.errors import (
     InfeasibleError,
     InputError,
@@ -32,7 +32,7 @@ from pmlopt.errors import (
     SolverOptionError,
     SolverUnavailableError,
 )
-from pmlopt.programs.certificate import C_co, Restart, Status, Timings, WarmStart
+from pmlopt.programs.certificate import C_co, Status, Timings, WarmStart, WarmStartLike
 from pmlopt.programs.continuous import methods as continuous
 from pmlopt.programs.envelope import methods as envelope
 from pmlopt.programs.envelope_design import methods as envelope_design
@@ -40,28 +40,28 @@ from pmlopt.programs.estimation import methods as estimation
 from pmlopt.programs.least_leakage import epsilon_search as least_epsilon
 from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.linear import methods as linear
-from pmlopt.programs.program import Found, Method, MethodError, Program, Question
+from pmlopt.programs.program import Method, MethodError, MethodRegistry, MethodResult, Program
 from pmlopt.programs.record_leakage import methods as record_leakage
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex import methods as subconvex
 from pmlopt.programs.tradeoff import methods as tradeoff
 from pmlopt.programs.worst_case import methods as worst_case
-from pmlopt.solvers.outcome import FOREVER, Options, options_of
-from pmlopt.solvers.through_cvxpy import installed
+from pmlopt.solvers.cvxpy_interface import list_installed
+from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions, make_options
 
-GRACE = 30.0
+GRACE_SECONDS = 30.0
 """Seconds that it may take beyond its time limit: it ends what it is at, and proves what it found."""
 
 
-def check_forks() -> None:
+def check_fork_available() -> None:
     """Raise an InputError where the system cannot copy a process."""
     if "fork" not in multiprocessing.get_all_start_methods():
         raise InputError(f"isolated=True copies the process by fork, which {sys.platform} does not have")
 
 
-def run_apart(
-    method: Method[Any, Any, C_co], program: Program[C_co], options: Options, start: Any
-) -> Found[C_co]:
+def run_in_process(
+    method: Method[Any, Any, C_co], program: Program[C_co], options: MethodOptions, start: Any
+) -> MethodResult[C_co]:
     """Run a method in a copy of this process that is killed past its time limit, and return its result.
 
     Args:
@@ -75,12 +75,12 @@ def run_apart(
         PmloptError: what the method raised on purpose.
         Exception: in strict mode a programming error.
     """
-    left = options.clock.left()
+    left = options.deadline.remaining()
     # a separate process may take an hour where no time limit is given
-    limit = 3600.0 if left is None else left + GRACE
+    limit = 3600.0 if left is None else left + GRACE_SECONDS
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_answer, args=(sender, method, program, options, start), daemon=True)
+    child = context.Process(target=_send_result, args=(sender, method, program, options, start), daemon=True)
     child.start()
     sender.close()  # so that the end of the child is the end of the pipe
     try:
@@ -96,16 +96,20 @@ def run_apart(
         receiver.close()
     if isinstance(answer, Exception):
         raise answer
-    found: Found[C_co] = answer
+    found: MethodResult[C_co] = answer
     return found
 
 
-def _answer(
-    sender: Connection, method: Method[Any, Any, C_co], program: Program[C_co], options: Options, start: Any
+def _send_result(
+    sender: Connection,
+    method: Method[Any, Any, C_co],
+    program: Program[C_co],
+    options: MethodOptions,
+    start: Any,
 ) -> None:
     """Run the method, and send its result, or why it has none."""
     try:
-        answer: Found[C_co] | Exception = method.run(program, options, start)
+        answer: MethodResult[C_co] | Exception = method.run(program, options, start)
     except PmloptError as error:
         answer = error
     except BaseException as error:  # solvers written in Rust panic past Exception
@@ -119,28 +123,28 @@ def _answer(
         sender.send(MethodError(f"what it found cannot be handed over ({type(error).__name__}: {error})"))
 
 
-QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
-    linear.QUESTION,
-    linear.IN_ORBITS,
-    subconvex.QUESTION,
-    estimation.QUESTION,
-    continuous.QUESTION,
-    least_leakage.QUESTION,
-    least_leakage.IN_ORBITS,
+REGISTRY: tuple[MethodRegistry[Any, Any, Any], ...] = (
+    linear.METHODS,
+    linear.ORBIT_METHODS,
+    subconvex.METHODS,
+    estimation.METHODS,
+    continuous.METHODS,
+    least_leakage.METHODS,
+    least_leakage.ORBIT_METHODS,
     least_epsilon.QUESTION,
-    worst_case.QUESTION,
-    envelope.ENVELOPE,
-    envelope.CLOSED_FAILURE,
-    envelope_design.QUESTION,
-    record_leakage.QUESTION,
-    tradeoff.QUESTION,
+    worst_case.METHODS,
+    envelope.ENVELOPE_METHODS,
+    envelope.FAILURE_METHODS,
+    envelope_design.METHODS,
+    record_leakage.METHODS,
+    tradeoff.METHODS,
 )
 """All that can be asked, each with the table of its methods: the whole choice of solvers is in these."""
 
-PASSED_ON = (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError, SolverUnavailableError)
+PROPAGATED_ERRORS = (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError, SolverUnavailableError)
 """What ends `solve` wherever it comes from: nothing else that a method raises does."""
 
-FIRST = "first-feasible"
+FIRST_FEASIBLE = "first-feasible"
 """What a result names as its solver where a formula gave the mechanism, after the time was over."""
 
 
@@ -160,17 +164,17 @@ def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
         >>> first.name, first.reason
         ('highs', 'LP with a closed form that is optimal: HiGHS simplex, warm')
     """
-    question = _question_of(program)
-    start = question.start(program, None, FOREVER)
-    found = question.automatic(program, start)
+    question = _get_registry(program)
+    start = question.make_start(program, None, NO_DEADLINE)
+    found = question.list_automatic(program, start)
     named = {one.name for one in found}
-    return [*found, *(one for one in question.others(program, start) if one.name not in named)]
+    return [*found, *(one for one in question.list_by_name_only(program, start) if one.name not in named)]
 
 
 def solve(
     program: Program[C_co],
-    solver: str | Method[Any, Any, C_co] | Callable[..., Found[C_co]] = "auto",
-    warm_start: WarmStart = None,
+    solver: str | Method[Any, Any, C_co] | Callable[..., MethodResult[C_co]] = "auto",
+    warm_start: WarmStartLike = None,
     *,
     time_limit: float | None = None,
     tolerance: float | None = None,
@@ -227,29 +231,29 @@ def solve(
         True
     """
     begin = time.perf_counter()
-    question = _question_of(program)
-    options = options_of(time_limit, _share(program, tolerance, gap), solver_options, verbose)
+    question = _get_registry(program)
+    options = make_options(time_limit, _relative_tolerance(program, tolerance, gap), solver_options, verbose)
     if isolated:
-        check_forks()
+        check_fork_available()
     if isinstance(warm_start, Mechanism):
         _check_labels(program, warm_start)
-    start = question.start(program, warm_start, options.clock)
+    start = question.make_start(program, warm_start, options.deadline)
     asked = program, options, start
-    allowed = program.allowed_gap(options.tolerance)
+    allowed = program.compute_allowed_gap(options.tolerance)
     attempts: list[str] = []
     results: list[Result[C_co]] = []
     within: list[Result[C_co]] = []
-    methods = question.chosen(program, solver, start)
-    _check_takes_options(methods, solver, options)
+    methods = question.select_methods(program, solver, start)
+    _check_accepts_options(methods, solver, options)
     for method in methods:
-        if options.clock.late and (results or attempts):
+        if options.deadline.expired and (results or attempts):
             break
         try:
-            found = run_apart(method, *asked) if isolated else method.run(*asked)
-            status = _status(found, allowed, question.gap_is_an_answer(program) and found.finished)
+            found = run_in_process(method, *asked) if isolated else method.run(*asked)
+            status = _choose_status(found, allowed, question.accepts_gap(program) and found.finished)
             checked = status is Status.OPTIMAL and (method is solver or has_foreign_parts(program))
             failures = found.certificate.failures if checked else ()
-        except PASSED_ON:
+        except PROPAGATED_ERRORS:
             raise
         except BaseException as cause:  # a solver may fail in any way: the next one is tried
             raise_if_strict(cause)
@@ -259,18 +263,18 @@ def solve(
         if failures:
             attempts.append(f"{method.id}: its certificate fails: {'; '.join(map(str, failures))}")
             continue
-        result = _result(found, method, status, attempts, time.perf_counter() - begin)
+        result = _make_result(found, method, status, attempts, time.perf_counter() - begin)
         result = replace(result, solver_options=options.solver_options)
         if status is Status.OPTIMAL:
             return result
         results.append(result)
-        within += [result] if _is_within(found) else []
-        attempts.append(f"{method.id}: {found.message}, {_shortcoming(found, allowed)}")
+        within += [result] if _keeps_all_limits(found) else []
+        attempts.append(f"{method.id}: {found.message}, {_describe_shortcoming(found, allowed)}")
         if found.certificate.is_beyond_bound and has_foreign_parts(program):
             break  # a person's own class contradicts itself: a worse mechanism would only hide it
-    spent = options.clock.limited and (options.clock.late or not results)
-    stopped = _stopped(question, program, within, attempts, begin) if spent else None
-    return _best(question, program, results, attempts) if stopped is None else stopped
+    spent = options.deadline.is_limited and (options.deadline.expired or not results)
+    stopped = _build_stopped_result(question, program, within, attempts, begin) if spent else None
+    return _select_best_result(question, program, results, attempts) if stopped is None else stopped
 
 
 def certify(
@@ -296,57 +300,59 @@ def certify(
         (True, True, True)
     """
     begin = time.perf_counter()
-    question = _question_of(program)
+    question = _get_registry(program)
     if isinstance(matrix, Mechanism):
         _check_labels(program, matrix)
     given = matrix.matrix if isinstance(matrix, Mechanism) else matrix
-    point = float_array(given, 2, "the matrix", MechanismError)
-    rho = None if multipliers is None else float_array(multipliers, 1, "the multipliers", ProgramError)
-    found = question.certify(program, point, rho)
-    status = _status(found, program.allowed_gap(program.tolerance), True)
+    point = copy_float_array(given, 2, "the matrix", MechanismError)
+    rho = None if multipliers is None else copy_float_array(multipliers, 1, "the multipliers", ProgramError)
+    found = question.certify_matrix(program, point, rho)
+    status = _choose_status(found, program.compute_allowed_gap(program.tolerance), True)
     if status is Status.OPTIMAL and has_foreign_parts(program) and found.certificate.failures:
         status = Status.UNPROVED
     seconds = time.perf_counter() - begin
     found = replace(found, certify_seconds=seconds)
-    return _result(found, Method("given", found.message, lambda *_: found), status, [], seconds)
+    return _make_result(found, Method("given", found.message, lambda *_: found), status, [], seconds)
 
 
-def check_name(name: object) -> None:
+def check_solver_name(name: object) -> None:
     """Raise a SolverUnavailableError for a name that no method of any registry has here."""
-    own = {name for question in QUESTIONS for name in question.names}
+    own = {name for question in REGISTRY for name in question.own_names}
     if isinstance(name, str) and name.lower() in {"auto", *own}:
         return  # without loading cvxpy to ask it
-    names = ["auto", *sorted(own | set(installed()))]
+    names = ["auto", *sorted(own | set(list_installed()))]
     if not isinstance(name, str) or name.lower() not in names:
         raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {', '.join(names)}")
 
 
-def check_options(
+def check_limits(
     time_limit: float | None,
     tolerance: float | None,
     solver: str = "auto",
     solver_options: Mapping[str, Any] | None = None,
 ) -> None:
     """Raise an InputError for a time limit or a tolerance that is not positive."""
-    options = options_of(time_limit, 1.0 if tolerance is None else tolerance, solver_options)
-    _check_takes_options((), solver, options)
+    options = make_options(time_limit, 1.0 if tolerance is None else tolerance, solver_options)
+    _check_accepts_options((), solver, options)
 
 
-def _check_takes_options(methods: Sequence[Method[Any, Any, Any]], solver: object, options: Options) -> None:
+def _check_accepts_options(
+    methods: Sequence[Method[Any, Any, Any]], solver: object, options: MethodOptions
+) -> None:
     """Raise a SolverOptionError where options were given and no single solver can take them."""
     names = ", ".join(options.solver_options)
     if names and isinstance(solver, str) and solver.lower() == "auto":
         raise SolverOptionError(f"the options {names} are of one solver: name it, as in solver='clarabel'")
     for method in methods if names else ():
-        if not method.takes_options:
+        if not method.accepts_options:
             raise SolverOptionError(
                 f"{method.name} hands no options to a solver, and {names} would have no effect: leave them "
                 "out, or name a solver such as clarabel"
             )
 
 
-def _question_of(program: Program[Any]) -> Question[Any, Any, Any]:
-    for question in QUESTIONS:
+def _get_registry(program: Program[Any]) -> MethodRegistry[Any, Any, Any]:
+    for question in REGISTRY:
         if type(program) is question.program:
             return question
     raise ProgramError(f"solve takes a Program from a builder such as design(...), not {program!r:.60}")
@@ -355,36 +361,40 @@ def _question_of(program: Program[Any]) -> Question[Any, Any, Any]:
 def _check_labels(program: Program[Any], given: Mechanism) -> None:
     """Raise where a mechanism has other labels than the program, or the same in another order."""
     for side, wanted, what in zip(
-        (given.inputs, given.outputs), program.sides, ("inputs", "outputs"), strict=True
+        (given.inputs, given.outputs), program.row_and_column_labels, ("inputs", "outputs"), strict=True
     ):
         if wanted is not None and len(side) == len(wanted):
-            match_labels(side, wanted, f"the {what} of the mechanism", f"those of {program!r}")
+            check_labels_match(side, wanted, f"the {what} of the mechanism", f"those of {program!r}")
 
 
-def _share(program: Program[Any], tolerance: float | None, gap: float | None) -> float:
+def _relative_tolerance(program: Program[Any], tolerance: float | None, gap: float | None) -> float:
     """Return the tolerance as a fraction of the scale."""
     if gap is not None:
         if tolerance is not None:
             raise ProgramError("`tolerance` and `gap` both say how large a gap may be: give one")
-        return options_of(None, gap).tolerance / (program.scale or 1.0)
+        return make_options(None, gap).tolerance / (program.scale or 1.0)
     return program.tolerance if tolerance is None else tolerance
 
 
-def _status(found: Found[Any], allowed: float, answer: bool) -> Status:
+def _choose_status(found: MethodResult[Any], allowed: float, answer: bool) -> Status:
     """Return the status of a certificate; `answer` is whether it is one though its gap is too large."""
     if found.certificate.violation > 0:
         return Status.VIOLATED
     # beside a large offset, value and bound are floats that may be a few units apart by rounding alone
     gap = found.certificate.proved_gap
-    if found.asked and math.isfinite(gap) and gap <= allowed + 4 * math.ulp(found.certificate.value):
+    if (
+        found.requirement_unchanged
+        and math.isfinite(gap)
+        and gap <= allowed + 4 * math.ulp(found.certificate.value)
+    ):
         return Status.OPTIMAL
     return Status.UNPROVED if answer else Status.STOPPED
 
 
-def _shortcoming(found: Found[Any], allowed: float) -> str:
+def _describe_shortcoming(found: MethodResult[Any], allowed: float) -> str:
     """Describe why a result is not optimal."""
     certificate = found.certificate
-    if not found.asked:
+    if not found.requirement_unchanged:
         return "a level above the limit"
     if certificate.is_beyond_bound:
         return f"its value is {-certificate.gap:.3g} beyond its bound, so that one of both is false"
@@ -406,8 +416,12 @@ def _is_foreign(part: object) -> bool:
     return not own or any(map(_is_foreign, vars(part).values()))
 
 
-def _result(
-    found: Found[C_co], method: Method[Any, Any, Any], status: Status, attempts: list[str], seconds: float
+def _make_result(
+    found: MethodResult[C_co],
+    method: Method[Any, Any, Any],
+    status: Status,
+    attempts: list[str],
+    seconds: float,
 ) -> Result[C_co]:
     detail = found.message if found.detail is None else found.detail
     return Result(
@@ -426,12 +440,12 @@ def _result(
             total=seconds,
         ),
         closed_form=found.closed_form,
-        restart=Restart(method.name, found.arrays),
+        restart=WarmStart(method.name, found.arrays),
     )
 
 
-def _stopped(
-    question: Question[Any, Any, Any],
+def _build_stopped_result(
+    question: MethodRegistry[Any, Any, Any],
     program: Program[C_co],
     within: Sequence[Result[C_co]],
     attempts: list[str],
@@ -441,38 +455,41 @@ def _stopped(
 
     One by formula is looked at where there is no other, or where a solver that was stopped may have less.
     """
-    if question.first is None or (within and not question.compares_first):
+    if question.find_first_result is None or (within and not question.compares_first):
         return None
     known = list(within)
     try:
-        found = question.first(program)
+        found = question.find_first_result(program)
     except (MethodError, MechanismError) as error:
-        attempts.append(f"{FIRST}: {error}")
+        attempts.append(f"{FIRST_FEASIBLE}: {error}")
     else:
         formula: Method[Any, Any, C_co] = Method(
-            FIRST, "the time was over before a solver had a better one", lambda *_: found
+            FIRST_FEASIBLE, "the time was over before a solver had a better one", lambda *_: found
         )
-        known.append(_result(found, formula, Status.STOPPED, attempts, time.perf_counter() - begin))
+        known.append(_make_result(found, formula, Status.STOPPED, attempts, time.perf_counter() - begin))
     if not known:
         return None
     sign = 1 if program.maximised else -1
     best = max(known, key=lambda result: sign * result.value)
     tightest = min(known, key=lambda result: sign * result.bound)
-    return replace(best, certificate=best.certificate.with_bound_of(tightest.certificate))
+    return replace(best, certificate=best.certificate.with_bound_from(tightest.certificate))
 
 
-def _is_within(found: Found[Any]) -> bool:
+def _keeps_all_limits(found: MethodResult[Any]) -> bool:
     """Return whether a certificate keeps every required limit, and does not contradict itself."""
     certificate = found.certificate
-    return found.asked and certificate.violation == 0 and not certificate.is_beyond_bound
+    return found.requirement_unchanged and certificate.violation == 0 and not certificate.is_beyond_bound
 
 
-def _gap_of(result: Result[Any]) -> float:
+def _get_proved_gap(result: Result[Any]) -> float:
     return float(result.certificate.proved_gap)
 
 
-def _best(
-    question: Question[Any, Any, Any], program: Program[Any], results: list[Result[C_co]], attempts: list[str]
+def _select_best_result(
+    question: MethodRegistry[Any, Any, Any],
+    program: Program[Any],
+    results: list[Result[C_co]],
+    attempts: list[str],
 ) -> Result[C_co]:
     """Select the best result without a proof of optimality, or raise an error that carries it."""
     unproved = [result for result in results if result.status is Status.UNPROVED]
@@ -480,9 +497,9 @@ def _best(
         sign = 1 if program.maximised else -1
         # values without a proof that differ by less are equal, and the smaller gap decides
         ahead = max(sign * result.value for result in unproved) - 1e-6
-        return min((r for r in unproved if sign * r.value >= ahead), key=_gap_of)
-    if results and question.gap_is_an_answer(program):
-        return min(results, key=_gap_of)
+        return min((r for r in unproved if sign * r.value >= ahead), key=_get_proved_gap)
+    if results and question.accepts_gap(program):
+        return min(results, key=_get_proved_gap)
     tried = "; ".join(attempts)
     if not results:
         raise SolverError(f"no solver could solve it: {tried}")
@@ -491,5 +508,5 @@ def _best(
         advice = "Check a requirement, a utility or a set of priors of your own by pmlopt.testing"
     raise SolverError(
         f"no solver reached the tolerance: {tried}. {advice}",
-        min(results, key=_gap_of),
+        min(results, key=_get_proved_gap),
     )

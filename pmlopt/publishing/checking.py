@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, IntArray, Label, counts_at, label_key, said
-from pmlopt.core.loaded_later import special
-from pmlopt.core.roots import smallest_holding
+from pmlopt.core.arrays import FloatArray, IntArray, Label, build_count_array, join_words, make_label_key
+from pmlopt.core.lazy_imports import special
+from pmlopt.core.roots import find_min_holding
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
-from pmlopt.data.tables.counting import tuples_of, with_letter
-from pmlopt.data.tables.reading import Table, column_place, open_table
-from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.counting import find_tuples, replace_missing
+from pmlopt.data.tables.reading import Table, find_column, open_table
+from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import FileFormatError, InputError, MechanismError
-from pmlopt.measures.leakage import level_rounding
+from pmlopt.measures.leakage import bound_level_rounding
 from pmlopt.programs.certificate import FLOATS, Claim, Verdict
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
@@ -32,27 +32,27 @@ from pmlopt.publishing.folder import (
     REPORTS,
     SYSTEM,
     ReleaseFile,
-    digests_of,
-    joint_levels,
+    compute_joint_levels,
+    digest_folder,
 )
-from pmlopt.publishing.order import order_claim
-from pmlopt.publishing.page import pages
+from pmlopt.publishing.order import make_order_claim
+from pmlopt.publishing.page import render_pages
 from pmlopt.publishing.signing import is_date
-from pmlopt.publishing.stated_law import max_changes, rounding_step, share_distance
-from pmlopt.releases.attributes import through
+from pmlopt.publishing.stated_law import bound_share_distance, compute_max_changes, rounding_step
+from pmlopt.releases.attributes import push_through
 from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.joint import check_size
-from pmlopt.verification.verifying import load, verify_file
+from pmlopt.releases.joint import check_product_size
+from pmlopt.verification.verify_saved import load, verify_file
 
-FALSE_ALARMS = 1e-3
+FALSE_ALARM_PROBABILITY = 1e-3
 """The p-value below which a release is refused."""
 
-POWER = 0.9
+MIN_TEST_POWER = 0.9
 """The probability with which a share of raw rows that is called detectable is detected."""
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitTest:
     """The agreement of released rows with the mechanisms and the law of the letters.
 
     Attributes:
@@ -61,7 +61,7 @@ class Fit:
         p_value: an upper bound on that of the count of an outcome that is least likely, of all of them.
         raw_p_value: an upper bound on the p-value of the test against rows that were copied from the data
             in place of being drawn; None where no output is a letter.
-        detectable: the share of copied rows that this test finds with probability `POWER`, about; None
+        detectable: the share of copied rows that this test finds with probability `MIN_TEST_POWER`, about; None
             where it would not find all rows copied.
     """
 
@@ -74,20 +74,20 @@ class Fit:
     @property
     def holds(self) -> bool:
         """Return whether nothing impossible occurred, and no test refuses it, wrongly with 2
-        `FALSE_ALARMS` at most.
+        `FALSE_ALARM_PROBABILITY` at most.
         """
         least = min(self.p_value, 1.0 if self.raw_p_value is None else self.raw_p_value)
-        return not self.impossible and least >= FALSE_ALARMS
+        return not self.impossible and least >= FALSE_ALARM_PROBABILITY
 
 
-def fit_of_release(
+def assess_release_fit(
     mechanisms: Sequence[Mechanism],
     law: FloatArray,
     observed: Mapping[tuple[Label, ...], int],
     *,
     same_people: bool,
     distance: float = 0.0,
-) -> Fit:
+) -> FitTest:
     """Test whether rows can have been drawn by mechanisms, each row independently.
 
     With `q(y) = sum_x law(x) prod_i P_i[x_i, y_i]`, two things are tested. The count of each outcome is
@@ -111,10 +111,10 @@ def fit_of_release(
     Examples:
         >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
         >>> honest = {("no",): 600, ("yes",): 400}
-        >>> fit_of_release([response], np.array([0.7, 0.3]), honest, same_people=True).holds
+        >>> assess_release_fit([response], np.array([0.7, 0.3]), honest, same_people=True).holds
         True
         >>> other = {("no",): 700, ("yes",): 300}
-        >>> fit_of_release([response], np.array([0.7, 0.3]), other, same_people=True).holds
+        >>> assess_release_fit([response], np.array([0.7, 0.3]), other, same_people=True).holds
         False
     """
     shape = tuple(len(one.inputs) for one in mechanisms)
@@ -123,18 +123,18 @@ def fit_of_release(
     rows = sum(observed.values())
     if rows <= 0:
         raise InputError("there is no released row: nothing can be tested")
-    check_size(math.prod(max(one.matrix.shape) for one in mechanisms))
+    check_product_size(math.prod(max(one.matrix.shape) for one in mechanisms))
     sides = [one.outputs for one in mechanisms]
-    counts = counts_at(observed.items(), sides, "the released rows", MechanismError).astype(float)
+    counts = build_count_array(observed.items(), sides, "the released rows", MechanismError).astype(float)
     matrices = [one.matrix for one in mechanisms]
-    expected = through(law, matrices)
+    expected = push_through(law, matrices)
     impossible = tuple(
         tuple(one.outputs[k] for one, k in zip(mechanisms, place, strict=True))
         for place in np.argwhere((counts > 0) & (expected <= 0)).tolist()
     )
-    raw_p_value, detectable = _against_raw_rows(mechanisms, law, expected, counts, same_people, distance)
+    raw_p_value, detectable = _test_against_raw_rows(mechanisms, law, expected, counts, same_people, distance)
     lower, upper = _bounds_of_outcomes(matrices, expected, distance)
-    return Fit(rows, impossible, _frequencies(counts, lower, upper, rows), raw_p_value, detectable)
+    return FitTest(rows, impossible, _bound_frequencies(counts, lower, upper, rows), raw_p_value, detectable)
 
 
 def _bounds_of_outcomes(
@@ -153,7 +153,7 @@ def _bounds_of_outcomes(
     return np.maximum(expected - change, least), np.minimum(expected + change, most)
 
 
-def _frequencies(counts: FloatArray, lower: FloatArray, upper: FloatArray, rows: int) -> float:
+def _bound_frequencies(counts: FloatArray, lower: FloatArray, upper: FloatArray, rows: int) -> float:
     """Bound the p-value of the count that is least likely, of all outcomes and to both sides.
 
     A count of independent rows with the mean `rows q` is at least as far from it with a probability of at
@@ -167,7 +167,7 @@ def _frequencies(counts: FloatArray, lower: FloatArray, upper: FloatArray, rows:
     return min(1.0, 2 * cells * math.exp(-float(exponent.max())))
 
 
-def _against_raw_rows(
+def _test_against_raw_rows(
     mechanisms: Sequence[Mechanism],
     law: FloatArray,
     expected: FloatArray,
@@ -176,7 +176,7 @@ def _against_raw_rows(
     distance: float,
 ) -> tuple[float | None, float | None]:
     """Compute the p-value against copied rows, and the fraction of them that would be found."""
-    raw = _spelled(mechanisms, law)
+    raw = _spelled_probabilities(mechanisms, law)
     possible = expected > 0
     if not raw[possible].any():
         return None, None
@@ -185,8 +185,10 @@ def _against_raw_rows(
     offset = 0.0  # of the mean of the weight, for the law is rounded
     if same_people:
         transposed = [one.matrix.T for one in mechanisms]
-        means = through(weights, transposed)  # of the weight, given the letters
-        own = np.maximum(through(weights**2, transposed) - means**2, 0.0)  # its variance, given the letters
+        means = push_through(weights, transposed)  # of the weight, given the letters
+        own = np.maximum(
+            push_through(weights**2, transposed) - means**2, 0.0
+        )  # its variance, given the letters
         occurring = law > 0
         offset = rows * distance * float(np.ptp(means[occurring]))
         largest = float(weights.max() - means[occurring].min())
@@ -196,32 +198,34 @@ def _against_raw_rows(
         variance = rows * max(float((expected * weights**2).sum()) - mean**2, 0.0)
     drawn = float((counts * weights).sum()) - rows * mean - offset
     shift = float((raw * weights).sum()) - mean
-    p_value = _bennett(drawn, variance, largest)
+    p_value = _bound_by_bennett(drawn, variance, largest)
     if shift <= 0:
         return p_value, None
-    refused = smallest_holding(lambda t: _bennett(t, variance, largest) <= FALSE_ALARMS, math.sqrt(variance))
-    # The quantile of the standard normal law at `POWER`.
+    refused = find_min_holding(
+        lambda t: _bound_by_bennett(t, variance, largest) <= FALSE_ALARM_PROBABILITY, math.sqrt(variance)
+    )
+    # The quantile of the standard normal law at `MIN_TEST_POWER`.
     share = (refused + 2 * offset + 1.2815515655446004 * math.sqrt(variance)) / (rows * shift)
     return p_value, share if share <= 1 else None
 
 
-def _spelled(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
+def _spelled_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
     """Return the probability of the letters that each outcome spells or reads like; 0 where it is none."""
     spells = []
     for one in mechanisms:
         texts = [str(label) for label in one.inputs]  # as a file of text has them
         at = dict(zip(texts, range(len(texts)), strict=True)) if len(set(texts)) == len(texts) else {}
-        keys: dict[Label, int] = {label_key(label): place for place, label in enumerate(one.inputs)}
+        keys: dict[Label, int] = {make_label_key(label): place for place, label in enumerate(one.inputs)}
         same = np.zeros((len(one.inputs), len(one.outputs)))
         for y, label in enumerate(one.outputs):
-            place = keys.get(label_key(label), at.get(str(label)))
+            place = keys.get(make_label_key(label), at.get(str(label)))
             if place is not None:
                 same[place, y] = 1.0
         spells.append(same)
-    return through(law, spells)
+    return push_through(law, spells)
 
 
-def _bennett(excess: float, variance: float, largest: float) -> float:
+def _bound_by_bennett(excess: float, variance: float, largest: float) -> float:
     """Bound the probability that a sum exceeds its mean by so much; its terms exceed theirs by at most
     `largest`.
     """
@@ -263,7 +267,7 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
 
     The digest of each file, and that there are no others; the certificate of each mechanism; the levels
     alone, with all others, and together, from the matrices and the joint law; the report; the columns and
-    labels of the released file; by two tests (`fit_of_release`) whether its rows can have come from the
+    labels of the released file; by two tests (`assess_release_fit`) whether its rows can have come from the
     mechanisms; and whether they look sorted (`order`), which is a warning and fails no claim. The joint law
     is the releaser's word, and so is what columns in clear tell.
 
@@ -292,36 +296,36 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
     if place.is_file():
         raise FileFormatError(f"{folder}: is a file: `pmlopt verify` checks saved results, and this a folder")
     place = place.resolve()
-    _regular(place, DESCRIPTION)
+    _find_regular_file(place, DESCRIPTION)
     described = ReleaseFile.read(place)
     if described.date and not is_date(described.date):
         raise FileFormatError(f"{folder}: the date {described.date!r:.40} is none: it must be YYYY-MM-DD")
-    return Verdict("release", _statement(described), tuple(_claims(place, described)))
+    return Verdict("release", _make_statement(described), tuple(_list_claims(place, described)))
 
 
-def _statement(described: ReleaseFile) -> str:
+def _make_statement(described: ReleaseFile) -> str:
     """Return what the release claims: the level with what stays in clear first, where something does."""
     scope = "under the shares that the releaser states"
     if not described.kept:
         return f"claims that all releases together leak at most {described.together:.6g} nats, {scope}"
     without = f"without them {described.together:.6g} nats"
-    if described.everything is None:
+    if described.level_with_clear_columns is None:
         return f"claims no level with the columns that stay in clear, and {without}, {scope}"
     return (
         f"claims that all releases together, with the columns that stay in clear, leak at most "
-        f"{described.everything:.6g} nats, and {without}, {scope}"
+        f"{described.level_with_clear_columns:.6g} nats, and {without}, {scope}"
     )
 
 
-def _claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
-    yield _files(place, described)
+def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
+    yield _check_files(place, described)
     made: list[Mechanism | Result[Any]] = []
     for part in described.parts:
-        path = own_file(place, part.mechanism)
+        path = find_own_file(place, part.mechanism)
         if path is None:
             yield Claim(part.mechanism, False, BYTES, "is missing")
             continue
-        one = listed_mechanism(load(path), part.mechanism)
+        one = get_listed_mechanism(load(path), part.mechanism)
         made.append(one)
         if isinstance(one, Mechanism):
             yield Claim(part.mechanism, None, FLOATS, _IS_BARE)
@@ -333,45 +337,45 @@ def _claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
         yield Claim("level together", None, FLOATS, "cannot be computed without the missing mechanisms")
         return
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
-    people = described.counts(mechanisms)
-    yield from _levels(described, people, mechanisms)
-    yield _report(place, described, made)
+    people = described.count_people(mechanisms)
+    yield from _check_levels(described, people, mechanisms)
+    yield _check_report(place, described, made)
     draws = described.random == SYSTEM
     text = f"drawn from {described.random}, says the releaser{'' if draws else ': a seed undoes the noise'}"
     yield Claim("random", draws, BYTES, text)
     releases = [
         ColumnRelease(one, part.columns) for one, part in zip(mechanisms, described.parts, strict=True)
     ]
-    yield from _file(place, described, people, releases)
+    yield from _check_released_file(place, described, people, releases)
     if described.kept:
-        yield _in_clear(described)
+        yield _describe_clear(described)
 
 
-def _in_clear(described: ReleaseFile) -> Claim:
+def _describe_clear(described: ReleaseFile) -> Claim:
     """Return what can be said of the levels of columns in clear, which need the data."""
     covered = {*((name,) for name in described.kept), described.kept}
     if not covered <= {one.columns for one in described.in_clear}:
         return Claim("in clear", False, FLOATS, "what some columns in clear tell is not said")
-    least = described.together - level_rounding(described.together)
+    least = described.together - bound_level_rounding(described.together)
     for one in described.in_clear:
         if one.alone < 0 or (one.with_release is not None and one.with_release < max(one.alone, least)):
-            text = f"{said(one.columns)} with the release cannot tell less than one of them does"
+            text = f"{join_words(one.columns)} with the release cannot tell less than one of them does"
             return Claim("in clear", False, FLOATS, text)
     return Claim("in clear", None, FLOATS, "what the columns in clear tell needs the data: it is not checked")
 
 
-def _report(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Claim:
+def _check_report(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Claim:
     """Check that the report states what follows from the description and the mechanisms.
 
     It is rendered anew whatever version it names: a word of the folder turns no check off.
     """
     from pmlopt import __version__
 
-    found = [own_file(place, name) for name in REPORTS]
+    found = [find_own_file(place, name) for name in REPORTS]
     missing = [name for name, path in zip(REPORTS, found, strict=True) if path is None]
     if missing:
-        return Claim("report", False, BYTES, f"{said(missing)}: missing")
-    if [files.read_bytes(path) for path in found if path is not None] == list(pages(described, made)):
+        return Claim("report", False, BYTES, f"{join_words(missing)}: missing")
+    if [files.read_bytes(path) for path in found if path is not None] == list(render_pages(described, made)):
         return Claim("report", True, BYTES, "says what follows from the rest")
     text = "says something else than what follows from the rest"
     if described.version != __version__:
@@ -379,7 +383,7 @@ def _report(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Resu
     return Claim("report", False, BYTES, text)
 
 
-def released_data(folder: Path, described: ReleaseFile) -> Path | None:
+def find_released_data(folder: Path, described: ReleaseFile) -> Path | None:
     """Return the released file, or the folder of the released files; None where nothing is there.
 
     Raises:
@@ -388,10 +392,10 @@ def released_data(folder: Path, described: ReleaseFile) -> Path | None:
     data = folder / described.data
     if described.data == RELEASED and not data.is_symlink() and data.is_dir():
         return data
-    return own_file(folder, described.data)
+    return find_own_file(folder, described.data)
 
 
-def listed_mechanism(found: Any, name: str) -> Mechanism | Result[Any]:
+def get_listed_mechanism(found: Any, name: str) -> Mechanism | Result[Any]:
     """Return what a file of a mechanism holds, where that is a mechanism on letters that are listed.
 
     Raises:
@@ -403,7 +407,7 @@ def listed_mechanism(found: Any, name: str) -> Mechanism | Result[Any]:
     return found  # type: ignore[no-any-return]
 
 
-def own_file(folder: Path, name: str) -> Path | None:
+def find_own_file(folder: Path, name: str) -> Path | None:
     """Return a file of the folder itself; None where nothing is there.
 
     Raises:
@@ -419,10 +423,10 @@ def own_file(folder: Path, name: str) -> Path | None:
             return None
     except (OSError, ValueError, RuntimeError):
         pass  # said below
-    return _regular(folder, name)
+    return _find_regular_file(folder, name)
 
 
-def _regular(folder: Path, name: str) -> Path:
+def _find_regular_file(folder: Path, name: str) -> Path:
     """Return a file of the folder itself.
 
     Raises:
@@ -438,8 +442,8 @@ def _regular(folder: Path, name: str) -> Path:
     return path
 
 
-def _files(place: Path, described: ReleaseFile) -> Claim:
-    found, told = digests_of(place), dict(described.digests)
+def _check_files(place: Path, described: ReleaseFile) -> Claim:
+    found, told = digest_folder(place), dict(described.digests)
     within = {name for name in told if name.startswith(f"{described.data}/")}
     own = {*(within or {described.data}), *REPORTS, *(part.mechanism for part in described.parts)}
     wrong = sorted(
@@ -449,69 +453,79 @@ def _files(place: Path, described: ReleaseFile) -> Claim:
     )
     text = f"the {len(own)} files that belong to it match their digests"
     return Claim(
-        "files", not wrong, BYTES, text if not wrong else f"changed, missing or none of its: {said(wrong)}"
+        "files",
+        not wrong,
+        BYTES,
+        text if not wrong else f"changed, missing or none of its: {join_words(wrong)}",
     )
 
 
-def _levels(described: ReleaseFile, people: IntArray, mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
-    levels = joint_levels(people, mechanisms)
+def _check_levels(
+    described: ReleaseFile, people: IntArray, mechanisms: Sequence[Mechanism]
+) -> Iterator[Claim]:
+    levels = compute_joint_levels(people, mechanisms)
     for part, alone, each in zip(described.parts, levels.alone, levels.each, strict=True):
         name = " and ".join(part.columns)
-        yield _at_most(f"level of {name} by itself", part.alone, alone)
-        yield _at_most(f"level of {name} with all others", part.with_all, each)
-    yield _at_most("level together", described.together, levels.together)
+        yield _make_upper_claim(f"level of {name} by itself", part.alone, alone)
+        yield _make_upper_claim(f"level of {name} with all others", part.with_all, each)
+    yield _make_upper_claim("level together", described.together, levels.together)
     if described.total is not None:
-        most = max(levels.together, math.inf if described.everything is None else described.everything)
+        most = max(
+            levels.together,
+            math.inf if described.level_with_clear_columns is None else described.level_with_clear_columns,
+        )
         told = ", as it says of columns in clear" if described.kept else ""
         text = f"{most:.6g} of {described.total:.6g} nats{told}"
         yield Claim("total", most <= described.total, FLOATS, text, described.total, most)
 
 
-def _at_most(name: str, claimed: float, found: float) -> Claim:
-    holds = found <= claimed + level_rounding(found)
+def _make_upper_claim(name: str, claimed: float, found: float) -> Claim:
+    holds = found <= claimed + bound_level_rounding(found)
     text = f"{found:.6g} nats, and {claimed:.6g} claimed"
     return Claim(name, bool(holds), FLOATS, text, claimed, found)
 
 
-def _file(
+def _check_released_file(
     place: Path, described: ReleaseFile, people: IntArray, releases: Sequence[ColumnRelease]
 ) -> Iterator[Claim]:
     """Check what is claimed of the released file."""
-    written = [name for one in releases for name, _ in one.released]
-    data = released_data(place, described)
+    written = [name for one in releases for name, _ in one.output_columns]
+    data = find_released_data(place, described)
     if data is None:
         yield Claim("columns", False, BYTES, f"{described.data!r:.80} is missing")
         return
-    form = CsvForm(described.delimiter, "utf-8")
+    form = CsvFormat(described.delimiter, "utf-8")
     with open_table(data, form) as table:
         told = sorted([*written, *described.kept])
         extra = sorted(set(table.names) ^ set(told)) or (table.names if sorted(table.names) != told else [])
         text = (
-            "as the description says" if not extra else f"of the file or the description alone: {said(extra)}"
+            "as the description says"
+            if not extra
+            else f"of the file or the description alone: {join_words(extra)}"
         )
         yield Claim("columns", not extra, BYTES, text)
         if extra:
             return
-        places = [column_place(table.names, name, table.where) for name in written]
+        places = [find_column(table.names, name, table.where) for name in written]
         try:
             observed, rows = count_outcomes(table, places, releases)
         except InputError as error:
             yield Claim("labels", False, BYTES, str(error))
             return
-    yield _rows(described, people, rows)
-    distance = share_distance(people, described.step, rows) if described.same_people else 0.0
-    fit = fit_of_release(
+    yield _check_rows(described, people, rows)
+    distance = bound_share_distance(people, described.step, rows) if described.same_people else 0.0
+    fit = assess_release_fit(
         [one.mechanism for one in releases],
         people / people.sum(),
         observed,
         same_people=described.same_people,
         distance=distance,
     )
-    yield from fit_claims(fit, described.same_people)
-    yield order_claim(data, form, described, written)
+    yield from list_fit_claims(fit, described.same_people)
+    yield make_order_claim(data, form, described, written)
 
 
-def _rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
+def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
     """Decide whether the file has the rows that are claimed, and the stated people can be those of the rows.
 
     The step of rounded counts must be the one that follows from the number of rows, for a larger one would
@@ -524,38 +538,45 @@ def _rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
         whose += f", rounded to steps of {described.step}"
     if described.same_people:
         agree &= described.step in (1, rounding_step(rows))
-        agree &= abs(rows - stated) <= int(max_changes(people, described.step).sum())
+        agree &= abs(rows - stated) <= int(compute_max_changes(people, described.step).sum())
     return Claim("rows", bool(agree), BYTES, f"{rows:,} rows, {described.rows:,} claimed, and {whose}")
 
 
-def fit_claims(fit: Fit, same_people: bool) -> Iterator[Claim]:
+def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
     """Return the tests of whether rows came from the mechanisms; of the shares of other people nothing
     follows.
     """
     if fit.impossible:
-        text = f"outcomes that the mechanisms never give: {said([said(one) for one in fit.impossible])}"
+        text = f"outcomes that the mechanisms never give: {join_words([join_words(one) for one in fit.impossible])}"
         yield Claim("possible", False, FLOATS, text)
     asked = (
-        f"refused below {FALSE_ALARMS:g}" if same_people else "under the shares of other people: not decided"
+        f"refused below {FALSE_ALARM_PROBABILITY:g}"
+        if same_people
+        else "under the shares of other people: not decided"
     )
-    text = f"the least likely count of an outcome has a p-value of {_bound(fit.p_value)}, {asked}"
-    yield Claim("fit", fit.p_value >= FALSE_ALARMS if same_people else None, FLOATS, text, None, fit.p_value)
+    text = f"the least likely count of an outcome has a p-value of {_format_bound(fit.p_value)}, {asked}"
+    yield Claim(
+        "fit",
+        fit.p_value >= FALSE_ALARM_PROBABILITY if same_people else None,
+        FLOATS,
+        text,
+        None,
+        fit.p_value,
+    )
     if fit.raw_p_value is None:
         text = "no output reads like a value of the column: rows copied from the data would not be outputs"
         yield Claim("no raw rows", True, BYTES, text)
         return
     power = (
         "this test would not find even a file of raw rows" if fit.detectable is None else
-        f"it finds a share of {fit.detectable:.2%} of raw rows with probability {POWER:g}"
+        f"it finds a share of {fit.detectable:.2%} of raw rows with probability {MIN_TEST_POWER:g}"
     )  # fmt: skip
-    text = (
-        f"the test for rows copied from the data has a p-value of {_bound(fit.raw_p_value)}, {asked}; {power}"
-    )
-    holds = fit.raw_p_value >= FALSE_ALARMS if same_people else None
+    text = f"the test for rows copied from the data has a p-value of {_format_bound(fit.raw_p_value)}, {asked}; {power}"
+    holds = fit.raw_p_value >= FALSE_ALARM_PROBABILITY if same_people else None
     yield Claim("no raw rows", holds, FLOATS, text, None, fit.raw_p_value)
 
 
-def _bound(p_value: float) -> str:
+def _format_bound(p_value: float) -> str:
     return "1" if p_value >= 1 else f"at most {p_value:.3g}"
 
 
@@ -569,28 +590,28 @@ def count_outcomes(
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     for batch in table.batches():
-        values, codes = tuples_of(batch, places)
+        values, codes = find_tuples(batch, places)
         counts.update(dict(zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True)))
-    known = [(one, len(one.released), _outputs(one)) for one in releases]
+    known = [(one, len(one.output_columns), _index_outputs(one)) for one in releases]
     observed: Counter[tuple[Label, ...]] = Counter()
     for value, number in counts.items():
-        cells, outcome = list(with_letter(value)), []
+        cells, outcome = list(replace_missing(value)), []
         for release, width, outputs in known:
             own = tuple(cells[:width])
             del cells[: len(own)]
-            if (found := outputs.get(label_key(own), outputs.get(tuple(map(str, own))))) is None:
+            if (found := outputs.get(make_label_key(own), outputs.get(tuple(map(str, own))))) is None:
                 raise InputError(
-                    f"{table.where}: {said(own)} is no output of the mechanism of {said(release.columns)}"
+                    f"{table.where}: {join_words(own)} is no output of the mechanism of {join_words(release.columns)}"
                 )
             outcome.append(found)
         observed[tuple(part[0] for part in outcome)] += number
     return dict(observed), sum(observed.values())
 
 
-def _outputs(release: ColumnRelease) -> dict[Label, tuple[Label]]:
+def _index_outputs(release: ColumnRelease) -> dict[Label, tuple[Label]]:
     """Return the outputs of a mechanism, each by the tuple of its cells, and of their texts."""
-    cells = zip(*(labels for _, labels in release.released), strict=True)
+    cells = zip(*(labels for _, labels in release.output_columns), strict=True)
     found: dict[Label, tuple[Label]] = {}
     for own, output in zip(cells, release.mechanism.outputs, strict=True):
-        found[label_key(own)] = found[tuple(map(str, own))] = (output,)
+        found[make_label_key(own)] = found[tuple(map(str, own))] = (output,)
     return found

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from pmlopt.core import files
-from pmlopt.core.arrays import Label, said
+from pmlopt.core.arrays import Label, join_words
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.tables.reading import column_place, files_in, open_table
-from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.reading import find_column, list_data_files, open_table
+from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.publishing.checking import count_outcomes, listed_mechanism, own_file, released_data
+from pmlopt.publishing.checking import count_outcomes, find_own_file, find_released_data, get_listed_mechanism
 from pmlopt.publishing.folder import ReleaseFile
 from pmlopt.releases import compose_attributes
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.estimation import Estimate, estimate
-from pmlopt.verification.verifying import load
+from pmlopt.verification.verify_saved import load
 
 
 def read_outcomes(
@@ -39,24 +39,26 @@ def read_outcomes(
     known = {name for part in described.parts for name in part.columns}
     unknown = [name for name in columns if name not in known]
     if unknown:
-        raise InputError(f"{folder}: {said(unknown)} is not released: name one of {said(sorted(known), 9)}")
+        raise InputError(
+            f"{folder}: {join_words(unknown)} is not released: name one of {join_words(sorted(known), 9)}"
+        )
     parts = [part for part in described.parts if not columns or set(part.columns) & set(columns)]
-    data = released_data(place, described)
+    data = find_released_data(place, described)
     if data is None:
         raise FileFormatError(f"{folder}: the released data {described.data!r:.80} are missing")
     releases = []
     for part in parts:
-        path = own_file(place, part.mechanism)
+        path = find_own_file(place, part.mechanism)
         if path is None:
             raise FileFormatError(f"{folder}: the mechanism {part.mechanism!r:.80} is missing")
         _check_digest(path, part.mechanism, described)
-        made = listed_mechanism(load(path), part.mechanism)
+        made = get_listed_mechanism(load(path), part.mechanism)
         matrix = made if isinstance(made, Mechanism) else made.mechanism
         releases.append(ColumnRelease(matrix, part.columns))
     _check_data(place, data, described)
-    with open_table(data, CsvForm(described.delimiter, "utf-8")) as table:
-        names = [name for one in releases for name, _ in one.released]
-        places = [column_place(table.names, name, table.where) for name in names]
+    with open_table(data, CsvFormat(described.delimiter, "utf-8")) as table:
+        names = [name for one in releases for name, _ in one.output_columns]
+        places = [find_column(table.names, name, table.where) for name in names]
         observed, _ = count_outcomes(table, places, releases)
     return [one.mechanism for one in releases], observed
 
@@ -95,7 +97,7 @@ def estimate_release(folder: str | os.PathLike[str], columns: Sequence[str] = ()
 
 def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:
     """Raise an error unless the released file, or each file of the released folder, is as it was released."""
-    found = [data] if data.is_file() else files_in(data)[1]
+    found = [data] if data.is_file() else list_data_files(data)[1]
     names = [path.relative_to(place).as_posix() for path in found]
     for path, name in zip(found, names, strict=True):
         _check_digest(path, name, described)
@@ -106,5 +108,5 @@ def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:
 
 
 def _check_digest(path: Path, name: str, described: ReleaseFile) -> None:
-    if files.digest_of(path) != described.digests.get(name):
+    if files.digest_file(path) != described.digests.get(name):
         raise FileFormatError(f"{path}: was changed since it was released: see pmlopt check")

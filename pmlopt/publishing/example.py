@@ -30,4 +30,4 @@ def write_example(path: str | os.PathLike[str], seed: int = 45_000) -> None:
         [place, 1 + cell // 2, ("Female", "Male")[cell % 2]]
         for place, cell in enumerate(drawn.tolist(), start=1)
     ]
-    files.write_whole(path, files.csv_bytes([["id", "education", "sex"], *rows]))
+    files.atomic_write(path, files.encode_csv([["id", "education", "sex"], *rows]))

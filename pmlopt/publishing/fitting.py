@@ -6,14 +6,14 @@ import time
 from dataclasses import replace
 
 from pmlopt.core.frames import Missing
-from pmlopt.publishing.plans import Plan
+from pmlopt.publishing.plans import ReleasePlan
 from pmlopt.publishing.releasing import ReleaseDraft, release
 
 MAX_SECONDS = 60.0
 """Of the search: it ends with the largest epsilon that was found to fit."""
 
 
-def find_largest_epsilon(plan: Plan, draft: ReleaseDraft, missing: Missing = "refuse") -> float | None:
+def find_largest_epsilon(plan: ReleasePlan, draft: ReleaseDraft, missing: Missing = "refuse") -> float | None:
     """Find the largest epsilon at which the release of one column fits in the ledger.
 
     Each candidate is designed and compared with what the ledger allows, so the plan with the epsilon that is
@@ -40,22 +40,22 @@ def find_largest_epsilon(plan: Plan, draft: ReleaseDraft, missing: Missing = "re
         middle = float(f"{low + (high - low) / 2:.3g}")
         if not low < middle < high:
             break
-        if _fits(plan, draft, missing, middle):
+        if _fits_ledger(plan, draft, missing, middle):
             found = low = middle
         else:
             high = middle
     return found
 
 
-def _fits(plan: Plan, draft: ReleaseDraft, missing: Missing, epsilon: float) -> bool:
+def _fits_ledger(plan: ReleasePlan, draft: ReleaseDraft, missing: Missing, epsilon: float) -> bool:
     """Return whether the ledger allows the release that is designed for an epsilon."""
     ((name, table),) = plan.release.items()
     changed = replace(plan, release={name: {**table, "epsilon": epsilon}})
     object.__setattr__(changed, "folder", plan.folder)
     planned = draft.planned
     made = release(
-        draft.data, changed.mechanisms(draft.data, missing, draft.form), keep=planned.kept,
+        draft.data, changed.make_mechanisms(draft.data, missing, draft.form), keep=planned.kept,
         drop=planned.dropped, law=draft.law, ledger=draft.ledger, who=draft.who, form=draft.form,
     )  # fmt: skip
-    allowed = made.by_ledger()
+    allowed = made.check_ledger()
     return allowed is not None and allowed[1]

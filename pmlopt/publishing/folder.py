@@ -13,14 +13,14 @@ from typing import Annotated, Literal, TypeAlias
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import IntArray, Label, counts_at, label_key
-from pmlopt.core.records import ROOM, Context, Range, parse_json, plain, read
+from pmlopt.core.arrays import IntArray, Label, build_count_array, make_label_key
+from pmlopt.core.records import MAX_UNLISTED_LETTERS, Context, Range, parse_json, read_record, to_plain
 from pmlopt.core.sealing import SEALED_BY
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
-from pmlopt.releases.attributes import AttributeLevels, attribute_levels, marginal
-from pmlopt.releases.joint import check_size
+from pmlopt.releases.attributes import AttributeLevels, attribute_levels, compute_marginal
+from pmlopt.releases.joint import check_product_size
 
 FORMAT = "pmlopt release 2"
 OLDER: Mapping[str, Mapping[str, object]] = {
@@ -28,9 +28,9 @@ OLDER: Mapping[str, Mapping[str, object]] = {
 }
 """Older formats that are read, with what they did not say: counts were exact, nobody signed, and rows kept
 their order."""
-MOST_PEOPLE = 2**53
+MAX_PEOPLE = 2**53
 """Whole numbers up to here are floats, too."""
-People: TypeAlias = Annotated[int, Range(1, MOST_PEOPLE)]
+People: TypeAlias = Annotated[int, Range(1, MAX_PEOPLE)]
 DESCRIPTION = SEALED_BY
 MECHANISMS = "mechanisms"
 RELEASED = "released"
@@ -43,7 +43,7 @@ RANDOM_ORDER, IN_ORDER = "random", "that of the data"
 
 
 @dataclass(frozen=True)
-class Part:
+class ReleasedMechanism:
     """One mechanism of a release.
 
     Attributes:
@@ -60,7 +60,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class InClear:
+class ClearColumnLevels:
     """What columns in clear reveal of the letters that are released.
 
     Attributes:
@@ -75,7 +75,7 @@ class InClear:
     alone: float
     with_release: float | None
 
-    def row(self, nats: Callable[[float], str]) -> tuple[str, str, str]:
+    def table_row(self, nats: Callable[[float], str]) -> tuple[str, str, str]:
         """Return the number of values, and both levels, in words: those of a level in nats."""
         beside = "too large to list" if self.with_release is None else nats(self.with_release)
         return str(self.values), nats(self.alone), beside
@@ -115,15 +115,15 @@ class ReleaseFile:
     data: str
     delimiter: str
     rows: People
-    left_out: Annotated[int, Range(0, MOST_PEOPLE)]
+    left_out: Annotated[int, Range(0, MAX_PEOPLE)]
     random: str
     order: Literal[RANDOM_ORDER, IN_ORDER]  # type: ignore[valid-type]
-    parts: tuple[Part, ...]
+    parts: tuple[ReleasedMechanism, ...]
     together: float
     total: float | None
     kept: tuple[str, ...]
     dropped: tuple[str, ...]
-    in_clear: tuple[InClear, ...]
+    in_clear: tuple[ClearColumnLevels, ...]
     same_people: bool
     step: People
     letters: tuple[tuple[Label, ...], ...]
@@ -137,7 +137,7 @@ class ReleaseFile:
             raise FileFormatError(f"the format is {self.format!r}: this version of pmlopt reads {FORMAT!r}")
         if len(self.letters) != len(self.people) or not self.parts or not self.people:
             raise FileFormatError("there must be a part, and tuples of letters with a count for each")
-        if len(set(map(label_key, self.letters))) < len(self.letters) or sum(self.people) > MOST_PEOPLE:
+        if len(set(map(make_label_key, self.letters))) < len(self.letters) or sum(self.people) > MAX_PEOPLE:
             raise FileFormatError("a tuple of letters stands twice, or there are more than 2^53 people")
         if any(len(letters) != len(self.parts) for letters in self.letters):
             raise FileFormatError("each tuple of letters must have a letter for each part")
@@ -152,7 +152,7 @@ class ReleaseFile:
             raise FileFormatError("a column is named twice as released, kept or dropped")
 
     @property
-    def everything(self) -> float | None:
+    def level_with_clear_columns(self) -> float | None:
         """Return the level about the tuple of all letters with all columns in clear; None if too large or
         not stated.
         """
@@ -160,39 +160,41 @@ class ReleaseFile:
         return self.together if not self.kept else every[0] if every else None
 
     @property
-    def beyond(self) -> str:
+    def comparison_text(self) -> str:
         """Return what is to be compared with the total, in words."""
-        if self.everything is None:
+        if self.level_with_clear_columns is None:
             return "tells more than can be listed with the columns in clear"
-        return f"tells {self.everything:.6g} nats{' with what stays in clear' if self.kept else ''}"
+        return f"tells {self.level_with_clear_columns:.6g} nats{' with what stays in clear' if self.kept else ''}"
 
     @property
-    def exceeds(self) -> bool:
+    def exceeds_total(self) -> bool:
         """Return whether what is released and what stays in clear reveal more than the total, or may."""
-        return self.total is not None and (self.everything is None or self.everything > self.total)
+        return self.total is not None and (
+            self.level_with_clear_columns is None or self.level_with_clear_columns > self.total
+        )
 
-    def counts(self, mechanisms: Sequence[Mechanism]) -> IntArray:
+    def count_people(self, mechanisms: Sequence[Mechanism]) -> IntArray:
         """Return how many people have each tuple of letters: an array with an axis for each mechanism.
 
         Raises:
             FileFormatError: letters are none of a mechanism.
             MechanismError: there are too many tuples to list.
         """
-        check_size(math.prod(len(one.inputs) for one in mechanisms))
+        check_product_size(math.prod(len(one.inputs) for one in mechanisms))
         sides = [one.inputs for one in mechanisms]
         counted = zip(self.letters, self.people, strict=True)
-        return counts_at(counted, sides, "the letters of the release", FileFormatError)
+        return build_count_array(counted, sides, "the letters of the release", FileFormatError)
 
     @property
-    def seal(self) -> str:
+    def compute_seal(self) -> str:
         """Return the SHA-256 of the description without the digests of the reports, which have it."""
         digests = {name: digest for name, digest in self.digests.items() if name not in REPORTS}
-        content = plain(replace(self, digests=dict(sorted(digests.items()))))
+        content = to_plain(replace(self, digests=dict(sorted(digests.items()))))
         return hashlib.sha256(files.json_bytes(content)).hexdigest()
 
     def write(self, folder: Path) -> None:
         """Write it into its folder."""
-        files.write_whole(folder / DESCRIPTION, files.json_bytes(plain(self)))
+        files.atomic_write(folder / DESCRIPTION, files.json_bytes(to_plain(self)))
 
     @classmethod
     def read(cls, folder: Path) -> ReleaseFile:
@@ -209,28 +211,28 @@ class ReleaseFile:
             if both := sorted(added.keys() & data.keys()):
                 raise FileFormatError(f"{path}: the format {data['format']!r} has no key {both[0]!r}")
             data = {**added, **data}
-        return read(cls, data, str(path), Context(room=max(ROOM, len(content))))
+        return read_record(cls, data, str(path), Context(room=max(MAX_UNLISTED_LETTERS, len(content))))
 
 
-def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior, Mechanism]:
+def restrict_to_occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior, Mechanism]:
     """Return the law of the letters of one part that occur, and the mechanism on them."""
-    counts = marginal(people, place)
+    counts = compute_marginal(people, place)
     rows = np.flatnonzero(counts)
     labels = [mechanism.inputs[row] for row in rows]
     prior = Prior.from_counts(counts[rows].tolist(), labels)
     return prior, Mechanism(mechanism.matrix[rows], labels, mechanism.outputs)
 
 
-def joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> AttributeLevels:
+def compute_joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> AttributeLevels:
     """Compute what mechanisms leak together and each, by how many people have each tuple of letters that
     occurs.
     """
-    parts = [occurring(people, place, one) for place, one in enumerate(mechanisms)]
-    rows = [np.flatnonzero(marginal(people, place)) for place in range(len(parts))]
+    parts = [restrict_to_occurring(people, place, one) for place, one in enumerate(mechanisms)]
+    rows = [np.flatnonzero(compute_marginal(people, place)) for place in range(len(parts))]
     return attribute_levels(people[np.ix_(*rows)], [one for _, one in parts])
 
 
-def digests_of(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
+def digest_folder(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the SHA-256 of each file of a folder but its description, by name; of what is no file, its kind.
 
     Args:
@@ -242,6 +244,6 @@ def digests_of(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
     names = {path.relative_to(folder).as_posix(): path for path in found if path != folder / DESCRIPTION}
     return {
         name: digests.get(name)
-        or (files.digest_of(path) if stat.S_ISREG(path.lstat().st_mode) else "no file")
+        or (files.digest_file(path) if stat.S_ISREG(path.lstat().st_mode) else "no file")
         for name, path in names.items()
     }

@@ -17,24 +17,24 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, said
+from pmlopt.core.arrays import IntArray, join_words
 from pmlopt.core.frames import is_missing
-from pmlopt.data.tables.reading import Batch, FolderTable, Table, column_place, open_table
-from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.reading import FolderTable, Table, TableBatch, find_column, open_table
+from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.programs.certificate import FLOATS, Claim
 from pmlopt.publishing.folder import IN_ORDER, ReleaseFile
 
-FALSE_WARNINGS = 1e-3
+FALSE_WARNING_PROBABILITY = 1e-3
 """The probability at most, about, with which rows in a random order are warned of."""
 
 
 @dataclass(frozen=True)
-class OrderTest:
+class RowOrderTest:
     """The evidence about the order of the rows.
 
     Attributes:
         p_value: of the column that is least likely, for all columns at once; about an upper bound.
-        columns: those that differ from a random order by themselves at the rate `FALSE_WARNINGS`.
+        columns: those that differ from a random order by themselves at the rate `FALSE_WARNING_PROBABILITY`.
     """
 
     p_value: float
@@ -61,7 +61,7 @@ def compute_runs_p_value(codes: IntArray) -> float:
     s2, s3 = float((counts**2).sum()), float((counts**3).sum())
     variance = (s2 * (s2 + n * (n + 1)) - 2 * n * s3 - float(n) ** 3) / (float(n) ** 2 * (n - 1))
     # Variance of the number of runs from which on its law is near enough to the normal one at
-    # `FALSE_WARNINGS`.
+    # `FALSE_WARNING_PROBABILITY`.
     if variance < 25.0:
         return 1.0
     runs = 1 + int((codes[1:] != codes[:-1]).sum())
@@ -97,7 +97,7 @@ def compute_drift_p_value(codes: IntArray) -> float:
     return min(1.0, len(counts) * math.exp(1 - float(exponent.max())))
 
 
-def compare_with_random_order(columns: Mapping[str, Sequence[IntArray]]) -> OrderTest:
+def compare_with_random_order(columns: Mapping[str, Sequence[IntArray]]) -> RowOrderTest:
     """Test whether columns show that rows are not in a random order.
 
     Args:
@@ -112,10 +112,12 @@ def compare_with_random_order(columns: Mapping[str, Sequence[IntArray]]) -> Orde
         if parts
     }
     least = min(1.0, len(found) * min(found.values(), default=1.0))
-    return OrderTest(least, tuple(name for name, p in found.items() if p * len(found) < FALSE_WARNINGS))
+    return RowOrderTest(
+        least, tuple(name for name, p in found.items() if p * len(found) < FALSE_WARNING_PROBABILITY)
+    )
 
 
-def order_claim(data: Path, form: CsvForm, described: ReleaseFile, released: Sequence[str]) -> Claim:
+def make_order_claim(data: Path, form: CsvFormat, described: ReleaseFile, released: Sequence[str]) -> Claim:
     """Return what the order of the rows of a released file shows; it decides no claim, and may warn.
 
     Args:
@@ -126,10 +128,12 @@ def order_claim(data: Path, form: CsvForm, described: ReleaseFile, released: Seq
     """
     with open_table(data, form) as table:
         found = compare_with_random_order(
-            _codes(table, [*released, *described.kept], set(released), described.rows)
+            _encode_columns(table, [*released, *described.kept], set(released), described.rows)
         )
-    looks = f"{said(found.columns)} look sorted or clustered" if found.columns else "no column looks sorted"
-    often = f"a random order has one below {FALSE_WARNINGS:g} about once in {1 / FALSE_WARNINGS:,.0f} times"
+    looks = (
+        f"{join_words(found.columns)} look sorted or clustered" if found.columns else "no column looks sorted"
+    )
+    often = f"a random order has one below {FALSE_WARNING_PROBABILITY:g} about once in {1 / FALSE_WARNING_PROBABILITY:,.0f} times"
     text = f"{looks}: the p-value is {found.p_value:.3g}; {often}"
     if described.order == IN_ORDER:
         text = f"warning: rows keep the order of the data, which no level counts; {text}"
@@ -140,59 +144,65 @@ def order_claim(data: Path, form: CsvForm, described: ReleaseFile, released: Seq
     return Claim("order", True, FLOATS, text, None, found.p_value)
 
 
-def _codes(table: Table, names: Sequence[str], released: set[str], rows: int) -> dict[str, list[IntArray]]:
+def _encode_columns(
+    table: Table, names: Sequence[str], released: set[str], rows: int
+) -> dict[str, list[IntArray]]:
     """Return the codes of columns, in each part that has an order of its own."""
-    places = {name: column_place(table.names, name, table.where) for name in names}
+    places = {name: find_column(table.names, name, table.where) for name in names}
     # Rows of a column in clear that are tested, evenly spaced: it may have a value of its own in each.
     step = -(-max(1, rows) // (2**18))
-    parts: dict[tuple[Any, ...], dict[str, _Coded]] = {}
+    parts: dict[tuple[Any, ...], dict[str, _CodedColumn]] = {}
     first = 0
     partitions = table.partitions if isinstance(table, FolderTable) else ()
-    named = [column_place(table.names, name, table.where) for name in partitions]
+    named = [find_column(table.names, name, table.where) for name in partitions]
     for batch in table.batches():
-        key = tuple(batch.texts(place)[0] for place in named)
-        part = parts.setdefault(key, {name: _Coded() for name in names if name not in partitions})
+        key = tuple(batch.column_texts(place)[0] for place in named)
+        part = parts.setdefault(key, {name: _CodedColumn() for name in names if name not in partitions})
         for name, coded in part.items():
-            coded.add(batch, places[name], 1 if name in released else step, first)
+            coded.add_batch(batch, places[name], 1 if name in released else step, first)
         first += batch.size
-    return {name: [part[name].codes() for part in parts.values()] for name in names if name not in partitions}
+    return {
+        name: [part[name].compute_codes() for part in parts.values()]
+        for name in names
+        if name not in partitions
+    }
 
 
-class _Coded:
+class _CodedColumn:
     """A column by the numbers of its values."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
         self._codes: list[IntArray] = []
 
-    def add(self, batch: Batch, place: int, step: int, first: int) -> None:
+    def add_batch(self, batch: TableBatch, place: int, step: int, first: int) -> None:
         """Add each step-th row of a batch, counted from the first row of the table."""
-        values, codes = batch.encoded(place)
+        values, codes = batch.encode_column(place)
         own = codes[-first % step :: step]
         used = np.unique(own)
         numbers = np.zeros(len(values), dtype=np.int64)
         for code in used.tolist():
-            numbers[code] = self._numbers.setdefault(_key(values[code]), len(self._numbers))
+            numbers[code] = self._numbers.setdefault(_make_key(values[code]), len(self._numbers))
         self._codes.append(numbers[own])
 
-    def codes(self) -> IntArray:
+    def compute_codes(self) -> IntArray:
         """Return the codes, of ranges of values where these are many."""
         codes = np.concatenate([np.zeros(0, dtype=np.int64), *self._codes])
         # Values of a column that are told apart; where there are more, ranges of values are.
         if len(self._numbers) <= 64:
             return codes
-        order = sorted(self._numbers, key=_rank)
+        order = sorted(self._numbers, key=_make_sort_key)
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[[self._numbers[key] for key in order]] = np.arange(len(order))
         return np.asarray(ranks[codes] * 16 // len(order))
 
 
-def _key(value: Any) -> Any:
+def _make_key(value: Any) -> Any:
     """Return a hashable form of a value, such as a list."""
     return repr(value) if isinstance(value, list | dict) else value
 
 
-def _rank(value: Any) -> tuple[bool, float, str]:
+def _make_sort_key(value: Any) -> tuple[bool, float, str]:
     """Return the key by which values are sorted: numbers, and texts that read as one, before others."""
     if not is_missing(value):
         try:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, said
-from pmlopt.core.display import nats, things
+from pmlopt.core.arrays import FloatArray, IntArray, join_words
+from pmlopt.core.display import format_nats, pluralize
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.measures.estimable import LARGEST_RANKED, estimable
-from pmlopt.measures.outcomes import MOST_TOLD, outcome_warnings, what_outcomes_tell
-from pmlopt.programs.reports.pages import TOLD, Section, page
+from pmlopt.measures.estimable import MAX_RANKED_SIZE, estimable
+from pmlopt.measures.outcomes import MAX_SUMMARY_OUTCOMES, list_outcome_warnings, summarize_outcomes
+from pmlopt.programs.reports.pages import OUTCOME_COLUMNS, ReportSection, render_page
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
     DESCRIPTION,
@@ -21,13 +21,15 @@ from pmlopt.publishing.folder import (
     RANDOM_ORDER,
     SYSTEM,
     ReleaseFile,
-    occurring,
+    restrict_to_occurring,
 )
-from pmlopt.publishing.signing import facts, signature
-from pmlopt.releases.attributes import through
+from pmlopt.publishing.signing import list_signature_lines, make_fact_table
+from pmlopt.releases.attributes import push_through
 
 
-def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Iterator[Section]:
+def build_sections(
+    described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]
+) -> Iterator[ReportSection]:
     """Return what is known of a release before it is drawn."""
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
     names = [" and ".join(part.columns) for part in described.parts]
@@ -35,62 +37,68 @@ def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) ->
         "nothing: it has no certificate" if isinstance(one, Mechanism) else one.certificate.statement
         for one in made
     ]
-    people = described.counts(mechanisms)
-    total = "" if described.total is None else f" The total that was allowed is {nats(described.total)}."
+    people = described.count_people(mechanisms)
+    total = (
+        "" if described.total is None else f" The total that was allowed is {format_nats(described.total)}."
+    )
     whose = "the people in this file" if described.same_people else "other people, whose file was given"
     clear = ""
     if described.kept:
-        every = described.everything
-        most = "more than can be listed" if every is None else nats(every)
+        every = described.level_with_clear_columns
+        most = "more than can be listed" if every is None else format_nats(every)
         clear = f" With the columns that stay in clear beside them it is {most}."
-    yield Section(
+    yield ReportSection(
         "What the release tells",
         [
-            f"All released columns together leak at most {nats(described.together)} about one person's "
+            f"All released columns together leak at most {format_nats(described.together)} about one person's "
             f"{' and '.join(names)}: whatever is guessed of them becomes at most "
-            f"{factor(described.together)} times as likely.{clear}{total}",
+            f"{format_factor(described.together)} times as likely.{clear}{total}",
             "This holds for an adversary who knows the shares of all combinations of values among "
             f"{whose}, as they are stated below, and nothing else about the person.",
-            stated_counts(described),
+            describe_stated_counts(described),
         ],
         ("column", "by itself", "with all others", "proved of its mechanism"),
         [
-            (name, nats(part.alone), nats(part.with_all), promise)
+            (name, format_nats(part.alone), format_nats(part.with_all), promise)
             for name, part, promise in zip(names, described.parts, promises, strict=True)
         ],
     )
     for place, (name, mechanism) in enumerate(zip(names, mechanisms, strict=True)):
-        tells = what_outcomes_tell(*occurring(people, place, mechanism))
+        tells = summarize_outcomes(*restrict_to_occurring(people, place, mechanism))
         lines, warned = [str(tells[0])], tuple[str, ...]()
         if (worth := getattr(made[place], "worth", None)) is not None:
             lines.append(f"Its {worth}.")
-        if max(mechanism.matrix.shape) <= LARGEST_RANKED:  # where the rank is soon known
+        if max(mechanism.matrix.shape) <= MAX_RANKED_SIZE:  # where the rank is soon known
             found_of = estimable(mechanism)
             lines.append(f"From the released column can be estimated: {found_of}.")
             warned = found_of.warnings
-        rows = [one.row for one in tells[:MOST_TOLD]]
-        yield Section(f"What an outcome says of {name}", lines, TOLD, rows)
-        if found := (*outcome_warnings(tells), *warned):
-            yield Section("", found, kind="warning")
-    if len(mechanisms) > 1 and (found := _left_alone(people, [one.matrix for one in mechanisms], names)):
-        yield Section("", found, kind="warning")
-    yield from _in_clear(described, int(people.sum()))
+        rows = [one.table_row for one in tells[:MAX_SUMMARY_OUTCOMES]]
+        yield ReportSection(f"What an outcome says of {name}", lines, OUTCOME_COLUMNS, rows)
+        if found := (*list_outcome_warnings(tells), *warned):
+            yield ReportSection("", found, kind="warning")
+    if len(mechanisms) > 1 and (
+        found := _warn_of_single_values(people, [one.matrix for one in mechanisms], names)
+    ):
+        yield ReportSection("", found, kind="warning")
+    yield from _describe_clear_columns(described, int(people.sum()))
     if described.order == IN_ORDER:
-        yield Section("", [KEPT_ORDER], kind="warning")
+        yield ReportSection("", [KEPT_ORDER], kind="warning")
 
 
-def _left_alone(people: IntArray, matrices: Sequence[FloatArray], names: Sequence[str]) -> tuple[str, ...]:
+def _warn_of_single_values(
+    people: IntArray, matrices: Sequence[FloatArray], names: Sequence[str]
+) -> tuple[str, ...]:
     """Return warnings of outcomes of all columns together that leave one value, though none does
     separately.
     """
     possible = [(matrix > 0).astype(float) for matrix in matrices]
     occurs = (people > 0).astype(float)
     found = []
-    if (through(occurs, possible) == 1).any() and occurs.sum() > 1:
+    if (push_through(occurs, possible) == 1).any() and occurs.sum() > 1:
         found.append("Some outcomes of all columns together leave a single combination of values.")
     for place, name in enumerate(names):
         others = [k for k in range(people.ndim) if k != place]
-        beside = np.moveaxis(through(occurs, possible, others), place, 0)
+        beside = np.moveaxis(push_through(occurs, possible, others), place, 0)
         letters = (beside.reshape(len(beside), -1) > 0).astype(float)
         by_itself = (letters.max(axis=1) @ possible[place]) == 1
         if (letters.T @ possible[place] == 1).any() and not by_itself.any() and len(letters) > 1:
@@ -98,36 +106,36 @@ def _left_alone(people: IntArray, matrices: Sequence[FloatArray], names: Sequenc
     return tuple(found)
 
 
-def _in_clear(described: ReleaseFile, people: int) -> Iterator[Section]:
-    gone = [f"Not released: {said(described.dropped, 20)}."] if described.dropped else []
+def _describe_clear_columns(described: ReleaseFile, people: int) -> Iterator[ReportSection]:
+    gone = [f"Not released: {join_words(described.dropped, 20)}."] if described.dropped else []
     if not described.kept:
-        yield Section("What stays in clear", ["No other column is released.", *gone])
+        yield ReportSection("What stays in clear", ["No other column is released.", *gone])
         return
     several = len(described.kept) > 1
-    yield Section(
+    yield ReportSection(
         "What stays in clear",
         [
-            f"{things(len(described.kept), 'column')} {'stay' if several else 'stays'} as in the data. "
+            f"{pluralize(len(described.kept), 'column')} {'stay' if several else 'stays'} as in the data. "
             f"Whoever sees {'them' if several else 'it'} learns this much of the released columns, by the "
             f"frequencies in the data{ROUNDED_UP if described.step > 1 else ''}:",
             *gone,
         ],
         ("in clear", "values", "by itself", "with the release"),
-        [(" and ".join(one.columns), *one.row(nats)) for one in described.in_clear],
+        [(" and ".join(one.columns), *one.table_row(format_nats)) for one in described.in_clear],
     )
     warned = [
-        f"Every row has a value of its own of {said(one.columns)}: it names one person."
+        f"Every row has a value of its own of {join_words(one.columns)}: it names one person."
         for one in described.in_clear
         if described.same_people and one.values == people > 1
     ]
     if warned:
-        yield Section("", warned, kind="warning")
+        yield ReportSection("", warned, kind="warning")
 
 
 ROUNDED_UP = " and the stated shares, rounded up to steps of 0.05 nats"
 
 
-def stated_counts(described: ReleaseFile) -> str:
+def describe_stated_counts(described: ReleaseFile) -> str:
     """Return the sentence on the counts of people that the description states."""
     if described.step == 1:
         return (
@@ -142,35 +150,37 @@ def stated_counts(described: ReleaseFile) -> str:
     )
 
 
-def factor(level: float) -> str:
+def format_factor(level: float) -> str:
     """Return the factor of a level."""
     return f"{math.exp(min(level, 700.0)):.4g}"
 
 
-def pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tuple[bytes, bytes]:
+def render_pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tuple[bytes, bytes]:
     """Return the report as HTML and as Markdown; both follow from the description and the mechanisms only."""
-    title = described.title or "Release of " + said(name for part in described.parts for name in part.columns)
+    title = described.title or "Release of " + join_words(
+        name for part in described.parts for name in part.columns
+    )
     about = "About " if described.step > 1 else ""
-    left = f" {about}{things(described.left_out, 'row')} with a missing cell were left out."
+    left = f" {about}{pluralize(described.left_out, 'row')} with a missing cell were left out."
     seed = "" if described.random == SYSTEM else " Whoever guesses the seed undoes the noise."
     found = [
-        facts(described),
-        Section("", [
+        make_fact_table(described),
+        ReportSection("", [
             f"{described.rows:,} rows of {described.data}, drawn row by row; the random numbers came from "
             f"{described.random}.{seed}{left if described.left_out else ''}"
             f"{ORDER if described.order == RANDOM_ORDER else ''}"
         ]),
-        *sections(described, made),
-        Section("What is not promised", NOT_PROMISED),
-        Section("Check it yourself", [
+        *build_sections(described, made),
+        ReportSection("What is not promised", NOT_PROMISED),
+        ReportSection("Check it yourself", [
             "With pmlopt installed, pmlopt check and the name of this folder decide every claim again: the "
             "certificate of each mechanism, the levels above from the matrices and the shares in "
             f"{DESCRIPTION}, the digests of all files, this report, and whether the released file can have "
             "come from these mechanisms."
         ]),
-        *signature(described),
+        *list_signature_lines(described),
     ]  # fmt: skip
-    return page(title, found, ".html"), page(title, found, ".md")
+    return render_page(title, found, ".html"), render_page(title, found, ".md")
 
 
 ORDER = " The rows are in a uniformly random order."

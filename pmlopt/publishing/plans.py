@@ -12,16 +12,16 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, few
+from pmlopt.core.arrays import Label, abbreviate
 from pmlopt.core.files import read_bytes
 from pmlopt.core.frames import Missing
-from pmlopt.core.records import Context, Range, read
+from pmlopt.core.records import Context, Range, read_record
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.counting import tally
+from pmlopt.data.tables.counting import count_tuples
 from pmlopt.data.tables.reading import open_table
-from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.library.instances import logarithm
+from pmlopt.library.instances import parse_logarithm
 from pmlopt.library.short_forms import FORMS, Count
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.uncertainty import L1Ball
@@ -30,12 +30,12 @@ from pmlopt.programs.designs import design
 from pmlopt.programs.solving import solve
 from pmlopt.publishing.releasing import Columns, Made
 from pmlopt.publishing.stated_law import (
-    confidence_ball_around,
+    bound_share_distance,
+    make_confidence_ball,
     round_counts,
     rounding_step,
-    share_distance,
 )
-from pmlopt.releases.recorded import remaining_in
+from pmlopt.releases.ledger_entries import build_remaining_requirement
 
 SETS_OF_SAMPLES = ("confidence-ball", "confidence-box")
 """Short forms of sets of priors that are computed from the counts of a sample."""
@@ -85,7 +85,7 @@ class PlannedColumn:
         if self.delta is not None and self.epsilon is None:
             raise InputError("delta goes with epsilon")
 
-    def made(
+    def make_mechanism(
         self,
         prior: Prior,
         folder: Path,
@@ -117,7 +117,7 @@ class PlannedColumn:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReleasePlan:
     """The content of a plan file.
 
     Attributes:
@@ -154,15 +154,15 @@ class Plan:
         if not self.release:
             raise InputError("release has no table: give one for each column that is released")
 
-    def with_options(self, **values: Any) -> Plan:
+    def with_options(self, **values: Any) -> ReleasePlan:
         """Return the plan with other values of some keys; None keeps the plan's value."""
         given = {name: value for name, value in values.items() if value is not None}
         changed = replace(self, **given)
         object.__setattr__(changed, "folder", self.folder)
         return changed
 
-    def mechanisms(
-        self, data: Any, missing: Missing = "refuse", form: CsvForm | None = None
+    def make_mechanisms(
+        self, data: Any, missing: Missing = "refuse", form: CsvFormat | None = None
     ) -> dict[Columns, Made]:
         """Return the mechanism of each release: read from its file, or designed for the stated law of its
         letters.
@@ -177,24 +177,24 @@ class Plan:
             SolverError: a design cannot be solved.
         """
         found: dict[Columns, Made] = {}
-        taken = {name: _columns(name, table) for name, table in self.release.items()}
+        taken = {name: _parse_columns(name, table) for name, table in self.release.items()}
         source = data if self.law is None else self.folder / self.law
         with open_table(source, form) as rows:
-            people = tally(rows, [one for columns in taken.values() for one in columns], missing)
+            people = count_tuples(rows, [one for columns in taken.values() for one in columns], missing)
         numbers = np.array(list(people.values()), dtype=np.int64)
         sample = int(numbers.sum())
         step = 1 if self.exact_counts else rounding_step(sample)
         rounded = round_counts(numbers, step)
         stated = dict(zip(people, rounded.tolist(), strict=True))
-        distance = share_distance(rounded, step, sample)
+        distance = bound_share_distance(rounded, step, sample)
 
-        def ball(prior: Prior, delta: float) -> L1Ball:
-            return confidence_ball_around(prior, sample, distance, step, delta)
+        def make_ball(prior: Prior, delta: float) -> L1Ball:
+            return make_confidence_ball(prior, sample, distance, step, delta)
 
         first = 0
         for name, columns in taken.items():
-            exact = _marginal(people, first, len(columns))
-            counts = _marginal(stated, first, len(columns))
+            exact = _sum_counts(people, first, len(columns))
+            counts = _sum_counts(stated, first, len(columns))
             first += len(columns)
             table = self.release[name]
             # People of whom each may have a value of their own; a column of more such values is an id, and no
@@ -214,35 +214,39 @@ class Plan:
                 {"labels": None, "prior": prior, **prior.context.given},
                 complete=False,
                 error=InputError,
-                number=logarithm,
+                number=parse_logarithm,
                 forms=FORMS,
             )
-            planned = read(PlannedColumn, table, f"release.{name}", context)
-            found[columns] = planned.made(prior, self.folder, ball, self._remaining(data, form))
+            planned = read_record(PlannedColumn, table, f"release.{name}", context)
+            found[columns] = planned.make_mechanism(
+                prior, self.folder, make_ball, self._remaining_requirement(data, form)
+            )
         return found
 
-    def _remaining(self, data: Any, form: CsvForm | None) -> Callable[[Prior], Requirement] | None:
+    def _remaining_requirement(
+        self, data: Any, form: CsvFormat | None
+    ) -> Callable[[Prior], Requirement] | None:
         """Return what the ledger leaves to its people for a design under a prior; None without a ledger."""
         if self.ledger is None:
             return None
         if len(self.release) > 1:
 
-            def refuse(prior: Prior) -> Requirement:
+            def refuse_prior(prior: Prior) -> Requirement:
                 raise InputError(
                     f"the ledger is about the tuples of {len(self.release)} columns, and one is designed on "
-                    f"{few(prior.labels)}: release them as one tuple, by `columns`"
+                    f"{abbreviate(prior.labels)}: release them as one tuple, by `columns`"
                 )
 
-            return refuse
+            return refuse_prior
         path = self.folder / self.ledger
 
-        def remaining(prior: Prior) -> Requirement:
-            return remaining_in(path, prior, data, self.who, form)
+        def build_remaining(prior: Prior) -> Requirement:
+            return build_remaining_requirement(path, prior, data, self.who, form)
 
-        return remaining
+        return build_remaining
 
 
-def _marginal(people: Mapping[tuple[Label, ...], int], first: int, width: int) -> dict[Label, int]:
+def _sum_counts(people: Mapping[tuple[Label, ...], int], first: int, width: int) -> dict[Label, int]:
     """Return the counts of the letters of some neighbouring columns, or of their tuples, in order."""
     counts: Counter[Label] = Counter()
     for letters, number in people.items():
@@ -261,7 +265,7 @@ def _needs_sample(value: Any) -> bool:
 _CONTEXT = Context(complete=False, error=InputError)
 
 
-def read_plan(path: str | os.PathLike[str]) -> Plan:
+def read_plan(path: str | os.PathLike[str]) -> ReleasePlan:
     """Read a plan file (TOML), strictly.
 
     Raises:
@@ -273,18 +277,18 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     except (ValueError, RecursionError) as cause:
         raise FileFormatError(f"{path}: is not a whole TOML file: {cause}") from None
     try:
-        plan = read(Plan, data, "", _CONTEXT)
+        plan = read_record(ReleasePlan, data, "", _CONTEXT)
     except InputError as cause:
         raise InputError(f"{path}: {cause}") from None
     object.__setattr__(plan, "folder", Path(path).parent)
     return plan
 
 
-def _columns(name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
+def _parse_columns(name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns of a release."""
     if "columns" not in table:
         return (name,)
-    found = read(tuple[str, ...], table["columns"], f"release.{name}.columns", _CONTEXT)
+    found = read_record(tuple[str, ...], table["columns"], f"release.{name}.columns", _CONTEXT)
     if not found:
         raise InputError(f"release.{name}.columns names no column")
     return found

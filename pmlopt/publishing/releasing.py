@@ -15,23 +15,23 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import IntArray, Label, Positions, nonnegative, said
-from pmlopt.core.drafts import NO_OWNER, Draft
+from pmlopt.core.arrays import DefaultLabels, IntArray, Label, check_nonnegative, join_words
+from pmlopt.core.drafts import EMPTY_OWNER_KEY, Draft
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
-from pmlopt.data.tables.counting import pairs_in
+from pmlopt.data.tables.counting import count_pairs
 from pmlopt.data.tables.digests import RowDigest, digest_data, digest_files
 from pmlopt.data.tables.reading import (
     PARQUET_ENDINGS,
-    Batch,
     FolderTable,
     Table,
-    column_place,
+    TableBatch,
+    find_column,
     open_table,
-    texts_in,
+    read_texts,
 )
-from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.data.tables.writing import ARROW_ENDINGS
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.programs.result import Result
@@ -43,29 +43,34 @@ from pmlopt.publishing.folder import (
     RELEASED,
     REPORTS,
     SYSTEM,
-    InClear,
-    Part,
+    ClearColumnLevels,
+    ReleasedMechanism,
     ReleaseFile,
-    digests_of,
-    joint_levels,
+    compute_joint_levels,
+    digest_folder,
 )
-from pmlopt.publishing.page import pages
-from pmlopt.publishing.signing import release_date
+from pmlopt.publishing.page import render_pages
+from pmlopt.publishing.signing import get_release_date
 from pmlopt.publishing.stated_law import (
     check_no_exact_prior,
     round_counts,
     round_level_up,
     rounding_step,
 )
-from pmlopt.releases.applying import apply_columns, apply_folder, input_codes
-from pmlopt.releases.attributes import AttributeLevels, level_beside, level_in_clear, marginal
+from pmlopt.releases.applying import apply_columns, apply_folder, encode_inputs
+from pmlopt.releases.attributes import (
+    AttributeLevels,
+    compute_marginal,
+    level_in_clear,
+    level_with_clear_column,
+)
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.drafts import begin_draft, resolve_folder_of
-from pmlopt.releases.joint import LARGEST_PRODUCT, check_size, product_of_rows
+from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES, check_product_size, multiply_rows
 from pmlopt.releases.ledger import Ledger
-from pmlopt.releases.publications import key_of_file
-from pmlopt.releases.recorded import RecordedDraws, joint_mechanism, numbers_of_people
-from pmlopt.verification.verifying import trusted
+from pmlopt.releases.ledger_entries import RecordedDraws, build_joint_mechanism, parse_person_numbers
+from pmlopt.releases.publications import compute_file_key
+from pmlopt.verification.verify_saved import load_trusted
 
 Columns: TypeAlias = str | tuple[str, ...]
 Made: TypeAlias = Mechanism | Result[Any] | str | os.PathLike[str]
@@ -86,7 +91,7 @@ class DataDigests:
     rows: str = ""
 
     @classmethod
-    def of(cls, data: Any, law: Any) -> DataDigests:
+    def compute(cls, data: Any, law: Any) -> DataDigests:
         """Digest the files of data and of a law."""
         return cls(digest_data(data), None if law is None else digest_data(law))
 
@@ -115,16 +120,16 @@ class ReleaseDraft:
     ledger: str | os.PathLike[str] | None = None
     who: str | None = None
     drop_missing: bool = False
-    form: CsvForm | None = None
+    form: CsvFormat | None = None
     law: Any = None
     digests: DataDigests = DataDigests()
 
     def __repr__(self) -> str:
         """Return the columns and their joint level, and none of the data."""
-        names = said(name for one in self.releases for name in one.columns)
+        names = join_words(name for one in self.releases for name in one.columns)
         return f"<ReleaseDraft of {names}: {self.levels.together:.6g} nats together>"
 
-    def by_ledger(self) -> tuple[Ledger, bool, float] | None:
+    def check_ledger(self) -> tuple[Ledger, bool, float] | None:
         """Return the ledger, whether it allows the release, and the level in nats that a person's may come
         to.
         """
@@ -133,11 +138,11 @@ class ReleaseDraft:
         book, people = Ledger.load(self.ledger), None
         if self.who is not None:
             with open_table(self.data, self.form) as table:
-                people = numbers_of_people(texts_in(table, [self.who])[0], self.who)
-        joint = joint_mechanism(self.releases, book.initial)
+                people = parse_person_numbers(read_texts(table, [self.who])[0], self.who)
+        joint = build_joint_mechanism(self.releases, book.initial)
         return book, book.total is None or book.allows(joint, people), book.level_after(joint, people)
 
-    def row_digest(self, table: Table) -> RowDigest:
+    def make_row_digest(self, table: Table) -> RowDigest:
         """Return a digest of the rows of the data, to be updated while they are read."""
         if self.digests.data is not None:  # it has the other columns
             return RowDigest(table, ())
@@ -153,7 +158,7 @@ class ReleaseDraft:
         Raises:
             InputError: something has changed.
         """
-        now = DataDigests.of(None if data is not None else self.data, self.law)
+        now = DataDigests.compute(None if data is not None else self.data, self.law)
         now = replace(now, data=data or now.data, rows=self.digests.rows if rows is None else rows)
         if now.law != self.digests.law:
             raise InputError("the data of the law were changed since they were counted: start again")
@@ -178,7 +183,7 @@ def release(
     title: str = "",
     issuer: str = "",
     exact_counts: bool = False,
-    form: CsvForm | None = None,
+    form: CsvFormat | None = None,
     executor: Executor | None = None,
 ) -> ReleaseDraft:
     """Release columns of a data file, each through its mechanism, in a folder that others can check.
@@ -236,47 +241,51 @@ def release(
     given = {(name,) if isinstance(name, str) else tuple(name): made for name, made in mechanisms.items()}
     if not given:
         raise InputError("nothing is released: give a mechanism for at least one column")
-    made = tuple(map(_named, given.values()))
+    made = tuple(map(_with_named_outputs, given.values()))
     matrices = tuple(one if isinstance(one, Mechanism) else one.mechanism for one in made)
     releases = tuple(map(ColumnRelease, matrices, given))
     with open_table(data, form) as table:
-        check_named(table.names, [name for names in given for name in names], keep, drop, table.where)
-    written = [name for one in releases for name, _ in one.released]
+        check_columns_named(table.names, [name for names in given for name in names], keep, drop, table.where)
+    written = [name for one in releases for name, _ in one.output_columns]
     if len({*written, *keep}) < len(written) + len(keep):
-        raise InputError(f"two of the columns that are written have one name: {said([*written, *keep], 9)}")
+        raise InputError(
+            f"two of the columns that are written have one name: {join_words([*written, *keep], 9)}"
+        )
     if who is not None and ledger is None:
         raise InputError("who names the people of a ledger: give the ledger too")
     if ledger is not None and drop_missing:
         raise InputError("a ledger has a row for each person in it: leave no row out for a missing cell")
-    largest = None if total is None else nonnegative(total, "the total", InputError)
-    digests = DataDigests.of(data, law)
+    largest = None if total is None else check_nonnegative(total, "the total", InputError)
+    digests = DataDigests.compute(data, law)
     other = () if digests.data is not None else (*keep, *(() if who is None else (who,)))
-    of_data, clear, rows = _counted(data, releases, keep, drop_missing, form, other)
-    people = of_data if law is None else _counted(law, releases, (), drop_missing, form)[0]
+    of_data, clear, rows = _count_letters(data, releases, keep, drop_missing, form, other)
+    people = of_data if law is None else _count_letters(law, releases, (), drop_missing, form)[0]
     strange = np.argwhere((of_data > 0) & (people == 0))
     if len(strange):
         letters = tuple(one.inputs[place] for one, place in zip(matrices, strange[0], strict=True))
-        raise InputError(f"{said(letters)} is in the data, and never in the law: give one with all of them")
+        raise InputError(
+            f"{join_words(letters)} is in the data, and never in the law: give one with all of them"
+        )
     step = 1 if exact_counts else rounding_step(int(people.sum()))
     stated = round_counts(people, step)
     if not exact_counts:
         for exact in (of_data, people):
             _check_designed_for(made, matrices, given, exact)
-    levels = joint_levels(stated, matrices)
-    parts = zip(releases, file_names(releases), levels.alone, levels.each, strict=True)
+    levels = compute_joint_levels(stated, matrices)
+    parts = zip(releases, choose_file_names(releases), levels.alone, levels.each, strict=True)
     planned = ReleaseFile(
         format=FORMAT, title=title, version=__version__, data=f"{RELEASED}.csv", delimiter=",",
         rows=int(of_data.sum()), left_out=0, random=SYSTEM, order=IN_ORDER if keep_order else RANDOM_ORDER,
-        parts=tuple(Part(one.columns, f"{MECHANISMS}/{file}.json", *own) for one, file, *own in parts),
+        parts=tuple(ReleasedMechanism(one.columns, f"{MECHANISMS}/{file}.json", *own) for one, file, *own in parts),
         together=levels.together, total=largest, kept=tuple(keep), dropped=tuple(drop),
-        in_clear=clear.told(matrices, None if exact_counts else of_data),
+        in_clear=clear.compute_levels(matrices, None if exact_counts else of_data),
         same_people=law is None,
         step=step,
         letters=tuple(
             tuple(one.inputs[place] for one, place in zip(matrices, row, strict=True))
             for row in np.argwhere(stated > 0).tolist()
         ),
-        people=tuple(stated[stated > 0].tolist()), date=release_date(), issuer=issuer, digests={},
+        people=tuple(stated[stated > 0].tolist()), date=get_release_date(), issuer=issuer, digests={},
     )  # fmt: skip
     digests = replace(digests, rows=rows)
     draft = ReleaseDraft(data, releases, made, levels, planned, ledger, who, drop_missing, form, law, digests)
@@ -306,14 +315,14 @@ def write_release(
         MechanismError: a cell is no input of its mechanism.
     """
     planned = draft.planned
-    if planned.exceeds:
+    if planned.exceeds_total:
         raise PrivacyError(
-            f"the release {planned.beyond}, and the total is {planned.total:.6g}: lower an epsilon, or "
+            f"the release {planned.comparison_text}, and the total is {planned.total:.6g}: lower an epsilon, or "
             "release or keep fewer columns"
         )
     place = resolve_folder_of(target)
-    with _begun(draft, place) as (begun, book):
-        folder = begun.part
+    with _begin_release(draft, place) as (begun, book):
+        folder = begun.partial_path
         (folder / MECHANISMS).mkdir()
         for part, made in zip(planned.parts, draft.made, strict=True):
             made.save(folder / part.mechanism)
@@ -337,22 +346,22 @@ def write_release(
                 ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""
                 kept = ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS)
                 released = f"{RELEASED}{ending if kept else '.csv'}"
-                drawn_from = draft.row_digest(table)
+                drawn_from = draft.make_row_digest(table)
                 done = apply_columns(
-                    table, draft.releases, folder / released, watch=drawn_from.add,
-                    released=None if draws is None else draws.add, **how,
+                    table, draft.releases, folder / released, watch=drawn_from.add_batch,
+                    released=None if draws is None else draws.add_batch, **how,
                 )  # fmt: skip
-                draft.check_unchanged(drawn_from.digest())
+                draft.check_unchanged(drawn_from.compute_digest())
         if done.rows != planned.rows:
             raise InputError("the data were changed since their rows were counted: start again")
         left_out = -(-done.dropped // planned.step) * planned.step  # rounded up: it is a count of people too
         described = replace(planned, data=released, delimiter=delimiter, left_out=left_out)
         if seed is not None:
             described = replace(described, random="a seed, for tests only")
-        described = replace(described, digests=digests_of(folder, known))  # which the report has
-        for name, page in zip(REPORTS, pages(described, draft.made), strict=True):
-            files.write_whole(folder / name, page)
-        described = replace(described, digests=digests_of(folder, described.digests))
+        described = replace(described, digests=digest_folder(folder, known))  # which the report has
+        for name, page in zip(REPORTS, render_pages(described, draft.made), strict=True):
+            files.atomic_write(folder / name, page)
+        described = replace(described, digests=digest_folder(folder, described.digests))
         described.write(folder)
         if draws is not None and book is not None:
             draws.record(book)
@@ -368,44 +377,44 @@ def _check_designed_for(
     """Raise an error where a mechanism would publish the exact shares of its letters."""
     rounded = round_counts(exact, rounding_step(int(exact.sum())))
     for place, (one, matrix, names) in enumerate(zip(made, matrices, columns, strict=True)):
-        counts, stated = marginal(exact, place), marginal(rounded, place)
+        counts, stated = compute_marginal(exact, place), compute_marginal(rounded, place)
         occurring = np.flatnonzero(counts).tolist()
         labels = [matrix.inputs[row] for row in occurring]
         check_no_exact_prior(
             one,
             dict(zip(labels, counts[occurring].tolist(), strict=True)),
             dict(zip(labels, stated[occurring].tolist(), strict=True)),
-            said(names),
+            join_words(names),
         )
 
 
 @contextmanager
-def _begun(draft: ReleaseDraft, place: Path) -> Iterator[tuple[Draft, Ledger | None]]:
+def _begin_release(draft: ReleaseDraft, place: Path) -> Iterator[tuple[Draft, Ledger | None]]:
     """Begin a folder under the lock on it and then that on the ledger; publish it after the block."""
     with ExitStack() as stack:
-        stack.enter_context(files.alone(place))
-        book, owner = None, NO_OWNER
+        stack.enter_context(files.exclusive_lock(place))
+        book, owner = None, EMPTY_OWNER_KEY
         if draft.ledger is not None:
             book = stack.enter_context(Ledger.open(draft.ledger, place.parent))
-            owner = key_of_file(draft.ledger)
+            owner = compute_file_key(draft.ledger)
         begun = stack.enter_context(begin_draft(place, owner))
-        begun.part.mkdir()
+        begun.partial_path.mkdir()
         yield begun, book
         begun.seal()
         if book is None:
             begun.publish()
         else:
-            book.publish(begun.whole, place)
+            book.publish(begun.complete_path, place)
 
 
-def _named(made: Made) -> Mechanism | Result[Any]:
+def _with_named_outputs(made: Made) -> Mechanism | Result[Any]:
     """Return a mechanism, or the result that it comes with; outputs without labels become y0, y1, ..."""
     if isinstance(made, str | os.PathLike):
-        return _named(trusted(made))
+        return _with_named_outputs(load_trusted(made))
     mechanism = made if isinstance(made, Mechanism) else getattr(made, "mechanism", None)
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, OrbitMechanism):
         raise InputError(f"{made!r:.60} is no mechanism on letters that are listed, nor a result with one")
-    if not isinstance(mechanism.outputs, Positions):
+    if not isinstance(mechanism.outputs, DefaultLabels):
         return made
     named = Mechanism(mechanism.matrix, mechanism.inputs, [f"y{k}" for k in range(len(mechanism.outputs))])
     if isinstance(made, Mechanism):
@@ -413,7 +422,7 @@ def _named(made: Made) -> Mechanism | Result[Any]:
     return replace(made, certificate=replace(made.certificate, mechanism=named))
 
 
-def check_named(
+def check_columns_named(
     names: Sequence[str], released: Sequence[str], keep: Sequence[str], drop: Sequence[str], where: object
 ) -> None:
     """Raise unless every column of a table is named once: as released, kept or dropped.
@@ -423,7 +432,7 @@ def check_named(
     """
     said = Counter([*released, *keep, *drop])
     for name, times in said.items():
-        column_place(names, name, where)
+        find_column(names, name, where)
         if times > 1:
             raise InputError(f"the column {name!r} is named {times} times: release it, keep it, or drop it")
     left = [name for name in names if name not in said]
@@ -434,7 +443,7 @@ def check_named(
         )
 
 
-class ClearColumns:
+class ClearColumnCounts:
     """Counts of the values of columns in clear, and of all of them, with each tuple of letters.
 
     Args:
@@ -444,16 +453,18 @@ class ClearColumns:
 
     def __init__(self, table: Table, names: Sequence[str]) -> None:
         groups = [(name,) for name in names] + ([tuple(names)] if len(names) > 1 else [])
-        places = {name: column_place(table.names, name, table.where) for name in names}
+        places = {name: find_column(table.names, name, table.where) for name in names}
         self._places = {group: [places[name] for name in group] for group in groups}
         self._counts: dict[tuple[str, ...], Counter[tuple[Label, Label]]] = {one: Counter() for one in groups}
 
-    def add(self, batch: Batch, letters: IntArray) -> None:
+    def add_batch(self, batch: TableBatch, letters: IntArray) -> None:
         """Count the rows of a batch by their tuples of letters; -1 where a row is left out."""
         for group, counts in self._counts.items():
-            counts.update(pairs_in(batch, self._places[group], letters))
+            counts.update(count_pairs(batch, self._places[group], letters))
 
-    def told(self, mechanisms: Sequence[Mechanism], published: IntArray | None = None) -> tuple[InClear, ...]:
+    def compute_levels(
+        self, mechanisms: Sequence[Mechanism], published: IntArray | None = None
+    ) -> tuple[ClearColumnLevels, ...]:
         """Compute what the columns reveal of the tuples of letters, each and all, alone and with the release.
 
         Args:
@@ -466,20 +477,20 @@ class ClearColumns:
         for names, counts in self._counts.items():
             joint, beside = Secret.from_counts(counts), None
             if published is not None:
-                joint = _under_stated_law(joint, published.ravel())
+                joint = _apply_stated_law(joint, published.ravel())
             rows = np.unravel_index(np.array(joint.labels, dtype=np.int64), shape)
-            if len(joint.labels) * outcomes <= LARGEST_PRODUCT:
-                whole = product_of_rows([one.matrix[own] for own, one in zip(rows, mechanisms, strict=True)])
-                beside = level_beside(joint, Mechanism(whole, joint.labels))
+            if len(joint.labels) * outcomes <= MAX_PRODUCT_ENTRIES:
+                whole = multiply_rows([one.matrix[own] for own, one in zip(rows, mechanisms, strict=True)])
+                beside = level_with_clear_column(joint, Mechanism(whole, joint.labels))
             by_itself = level_in_clear(joint)
             if published is not None:
                 by_itself = round_level_up(by_itself)
                 beside = None if beside is None else round_level_up(beside)
-            found.append(InClear(names, len(joint.values), by_itself, beside))
+            found.append(ClearColumnLevels(names, len(joint.values), by_itself, beside))
         return tuple(found)
 
 
-def _under_stated_law(joint: Secret, exact: IntArray) -> Secret:
+def _apply_stated_law(joint: Secret, exact: IntArray) -> Secret:
     """Return the joint law with the rounded shares of letters, and the same columns in clear given each.
 
     Args:
@@ -491,32 +502,32 @@ def _under_stated_law(joint: Secret, exact: IntArray) -> Secret:
     return Secret(law / law.sum(axis=0) * (stated / stated.sum()), joint.labels, joint.values)
 
 
-def _counted(
+def _count_letters(
     data: Any,
     releases: Sequence[ColumnRelease],
     keep: Sequence[str],
     drop_missing: bool,
-    form: CsvForm | None,
+    form: CsvFormat | None,
     digested: Sequence[str] = (),
-) -> tuple[IntArray, ClearColumns, str]:
+) -> tuple[IntArray, ClearColumnCounts, str]:
     """Count each tuple of letters, and its values of the kept columns; digest the rows and some columns."""
     shape = [len(one.mechanism.inputs) for one in releases]
-    check_size(math.prod(shape))
+    check_product_size(math.prod(shape))
     people = np.zeros(math.prod(shape), dtype=np.int64)
     with open_table(data, form) as table:
-        clear, rows = ClearColumns(table, keep), RowDigest(table, digested)
-        for batch, codes in input_codes(table, releases, drop_missing):
-            rows.add(batch, codes)
+        clear, rows = ClearColumnCounts(table, keep), RowDigest(table, digested)
+        for batch, codes in encode_inputs(table, releases, drop_missing):
+            rows.add_batch(batch, codes)
             whole = np.logical_and.reduce([code >= 0 for code in codes])
             tuples = np.ravel_multi_index([np.maximum(code, 0) for code in codes], shape)
             people += np.bincount(tuples[whole], minlength=len(people))
-            clear.add(batch, np.where(whole, tuples, -1))
+            clear.add_batch(batch, np.where(whole, tuples, -1))
     if not people.any():
         raise InputError("there is no row without a missing cell: nothing can be released")
-    return people.reshape(shape), clear, rows.digest()
+    return people.reshape(shape), clear, rows.compute_digest()
 
 
-def file_names(releases: Sequence[ColumnRelease]) -> list[str]:
+def choose_file_names(releases: Sequence[ColumnRelease]) -> list[str]:
     """Return a name for the file of each mechanism, which any system takes, and which differ."""
     found: list[str] = []
     for release in releases:

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
 from pmlopt.errors import InputError
-from pmlopt.programs.reports.pages import Section
+from pmlopt.programs.reports.pages import ReportSection
 from pmlopt.publishing.folder import DESCRIPTION, REPORTS, ReleaseFile
 
 EPOCH = "SOURCE_DATE_EPOCH"
 """The variable of the environment that gives the date of reproducible builds, in seconds since 1970."""
 
 
-def release_date() -> str:
+def get_release_date() -> str:
     """Return the date of a release made now, in UTC, as YYYY-MM-DD; `SOURCE_DATE_EPOCH` overrides the clock.
 
     Raises:
@@ -40,9 +40,9 @@ def is_date(text: str) -> bool:
         return False
 
 
-def facts(described: ReleaseFile) -> Section:
+def make_fact_table(described: ReleaseFile) -> ReportSection:
     """Return the table of who released what and when."""
-    return Section(rows=[
+    return ReportSection(rows=[
         ("issuer", described.issuer or "not named"),
         ("date", described.date or "not stated"),
         ("made with", f"pmlopt {described.version}"),
@@ -50,14 +50,16 @@ def facts(described: ReleaseFile) -> Section:
     ])  # fmt: skip
 
 
-def signature(described: ReleaseFile) -> Iterator[Section]:
+def list_signature_lines(described: ReleaseFile) -> Iterator[ReportSection]:
     """Yield the digests of the files that the report is about, and the lines to sign on."""
     digests = sorted((name, digest) for name, digest in described.digests.items() if name not in REPORTS)
-    yield Section(
+    yield ReportSection(
         "Signature",
         ["Who signs answers for this release, which consists of these files and of the statements above:"],
         ("file", "SHA-256"),
-        [*digests, (f"{DESCRIPTION}, without the reports", described.seal)],
+        [*digests, (f"{DESCRIPTION}, without the reports", described.compute_seal)],
     )
     line = "_" * 40
-    yield Section(rows=[("name", described.issuer or line), ("place and date", line), ("signature", line)])
+    yield ReportSection(
+        rows=[("name", described.issuer or line), ("place and date", line), ("signature", line)]
+    )

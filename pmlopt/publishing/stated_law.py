@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, Label, label_key
+from pmlopt.core.arrays import IntArray, Label, make_label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.requirement import Conjunction
+from pmlopt.model.privacy.requirement import RequirementConjunction
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.programs.result import Result
@@ -47,28 +47,28 @@ def round_counts(counts: IntArray, step: int) -> IntArray:
     return np.where(counts > 0, np.maximum(rounded, step), 0)
 
 
-def max_changes(stated: IntArray, step: int) -> IntArray:
+def compute_max_changes(stated: IntArray, step: int) -> IntArray:
     """Return how far each count may be from the stated one, at most.
 
     Examples:
-        >>> max_changes(np.array([0, 10, 20]), 10).tolist(), max_changes(np.array([7]), 1).tolist()
+        >>> compute_max_changes(np.array([0, 10, 20]), 10).tolist(), compute_max_changes(np.array([7]), 1).tolist()
         ([0, 9, 5], [0])
     """
     changes = np.where(stated > step, step // 2, step - 1)  # the least stated count may stand for one person
     return np.where(stated > 0, changes, 0)
 
 
-def share_distance(stated: IntArray, step: int, people: int) -> float:
+def bound_share_distance(stated: IntArray, step: int, people: int) -> float:
     """Bound the total variation distance between the stated shares and the exact ones of so many people.
 
     With counts c of n people and stated ones s of sum S, `|c/n - s/S| <= |c - s|/n + s |1/n - 1/S|`, summed.
 
     Examples:
-        >>> share_distance(np.array([10, 20]), 10, 29), share_distance(np.array([7, 3]), 1, 10)
+        >>> bound_share_distance(np.array([10, 20]), 10, 29), bound_share_distance(np.array([7, 3]), 1, 10)
         (0.25862068965517243, 0.0)
     """
     total = int(stated.sum())
-    change = float(max_changes(stated, step).sum()) + abs(total - people)
+    change = float(compute_max_changes(stated, step).sum()) + abs(total - people)
     return min(1.0, change / people / 2)
 
 
@@ -152,7 +152,7 @@ def restate_secret(secret: Secret, exact: bool = False) -> Secret:
 
 def needs_sample(requirement: Requirement) -> bool:
     """Return whether a requirement has a set of priors or a secret with the exact counts of a sample."""
-    parts = requirement.parts if isinstance(requirement, Conjunction) else (requirement,)
+    parts = requirement.parts if isinstance(requirement, RequirementConjunction) else (requirement,)
     return any(_has_sample(getattr(part, name, None)) for part in parts for name in ("over", "secret"))
 
 
@@ -167,7 +167,7 @@ def _has_sample(law: Any) -> bool:
     )
 
 
-def confidence_ball_around(prior: Prior, people: int, distance: float, step: int, delta: float) -> L1Ball:
+def make_confidence_ball(prior: Prior, people: int, distance: float, step: int, delta: float) -> L1Ball:
     """Return the ball around a stated prior that contains the law of a population except with probability
     delta.
 
@@ -200,16 +200,18 @@ def check_no_exact_prior(
     prior = None if isinstance(made, Mechanism) else made.certificate.about
     if not isinstance(prior, Prior) or prior.size != len(exact):
         return
-    known = dict(zip(map(label_key, prior.labels), prior.probabilities.tolist(), strict=True))
-    if known.keys() != {label_key(label) for label in exact}:
+    known = dict(zip(map(make_label_key, prior.labels), prior.probabilities.tolist(), strict=True))
+    if known.keys() != {make_label_key(label) for label in exact}:
         return
 
-    def is_of(counts: Mapping[Label, int]) -> bool:
+    def is_prior_of(counts: Mapping[Label, int]) -> bool:
         total = sum(counts.values())
         # Probabilities that differ by less are of the same counts: those of up to 10^8 people differ by more.
-        return all(abs(known[label_key(label)] - count / total) < 1e-9 for label, count in counts.items())
+        return all(
+            abs(known[make_label_key(label)] - count / total) < 1e-9 for label, count in counts.items()
+        )
 
-    if is_of(exact) and not is_of(stated):
+    if is_prior_of(exact) and not is_prior_of(stated):
         raise InputError(
             f"the mechanism of {name} was designed for the exact shares of these people, and its file states "
             "them: design it for pmlopt.publishing.stated_prior(counts) (at the shell: give --epsilon and "

@@ -1,6 +1,11 @@
 """What releases leak together: of one secret, of attributes, of many people, beside columns in clear."""
 
-from pmlopt.releases.attributes import AttributeLevels, attribute_levels, level_beside, level_in_clear
+from pmlopt.releases.attributes import (
+    AttributeLevels,
+    attribute_levels,
+    level_in_clear,
+    level_with_clear_column,
+)
 from pmlopt.releases.batches import BatchRelease, ColumnRelease, by_history
 from pmlopt.releases.crowd import Crowd
 from pmlopt.releases.joint import (
@@ -19,9 +24,32 @@ from pmlopt.releases.stream import Stream, linear_caps, next_release, stream_bou
 from pmlopt.releases.streams import Streams
 
 __all__ = [
-    "AttributeLevels", "BatchRelease", "ColumnRelease", "Crowd", "JointOutcome", "Ledger", "Split", "Stream",
-    "Streams", "attribute_levels", "best_split", "by_history", "calibrate_shuffled", "chained_level",
-    "compose", "compose_attributes", "joint_level", "joint_outcomes", "level_beside", "level_in_clear",
-    "linear_caps", "next_release", "shuffled_failure", "shuffled_level", "shuffled_slack", "stream_bounds",
-    "sweep_caps", "worst_outcome",
+    "AttributeLevels",
+    "BatchRelease",
+    "ColumnRelease",
+    "Crowd",
+    "JointOutcome",
+    "Ledger",
+    "Split",
+    "Stream",
+    "Streams",
+    "attribute_levels",
+    "best_split",
+    "by_history",
+    "calibrate_shuffled",
+    "chained_level",
+    "compose",
+    "compose_attributes",
+    "joint_level",
+    "joint_outcomes",
+    "level_in_clear",
+    "level_with_clear_column",
+    "linear_caps",
+    "next_release",
+    "shuffled_failure",
+    "shuffled_level",
+    "shuffled_slack",
+    "stream_bounds",
+    "sweep_caps",
+    "worst_outcome",
 ]  # fmt: skip

@@ -18,17 +18,23 @@ from pmlopt.core import files
 from pmlopt.core.arrays import IntArray
 from pmlopt.core.drafts import publish_new
 from pmlopt.core.failures import is_worker_lost
-from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, SystemBits, new_key, random_bits
-from pmlopt.data.tables.reading import Batch, FolderTable, Table, open_table
-from pmlopt.data.tables.row_order import MAX_CHUNK_BYTES, BucketFile, BucketReader, SortedRows, spill_folder
+from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, SystemBits, make_key, make_random_bits
+from pmlopt.data.tables.reading import FolderTable, Table, TableBatch, open_table
+from pmlopt.data.tables.row_order import (
+    MAX_CHUNK_BYTES,
+    BucketFile,
+    BucketReader,
+    SortedRows,
+    choose_spill_folder,
+)
 from pmlopt.data.tables.writing import CsvSink, ParquetSink, TypedSink, open_sink, write_rows
 from pmlopt.errors import FileFormatError, InputError, WorkerLostError
-from pmlopt.releases.batches import ColumnRelease, ColumnsAtWork
+from pmlopt.releases.batches import ColumnRelease, ColumnReleaser
 from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
 
 
 @dataclass
-class Applied:
+class ApplyResult:
     """The result of applying mechanisms to a table.
 
     Attributes:
@@ -54,9 +60,9 @@ def apply_columns(
     seed: int | Sequence[RandomBits] | None = None,
     replace: bool = True,
     keep_order: bool = False,
-    watch: Callable[[Batch, Sequence[IntArray]], None] | None = None,
-    released: Callable[[Batch, Sequence[IntArray]], None] | None = None,
-) -> Applied:
+    watch: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
+    released: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
+) -> ApplyResult:
     """Replace columns of a table by what mechanisms release of them, each row drawn by itself, exactly.
 
     The file holds the rows that are written and nothing else of the table: its categories, metadata, and row
@@ -83,14 +89,14 @@ def apply_columns(
         MechanismError: a cell is no input of its mechanism.
         FileFormatError: the file cannot be written.
     """
-    *bits, order = _bits_of(seed, len(releases))
-    draws = _RowDraws(table, releases, keep, drop_missing, bits, watch, released)
+    *bits, order = _make_bits(seed, len(releases))
+    draws = _RowDrawer(table, releases, keep, drop_missing, bits, watch, released)
     with open_sink(target, draws.work.columns, table, replace=replace) as sink:
-        write_rows(sink, draws.rows(sink), None if keep_order else order, spill_folder(target))
+        write_rows(sink, draws.draw_rows(sink), None if keep_order else order, choose_spill_folder(target))
     return draws.applied
 
 
-class _RowDraws:
+class _RowDrawer:
     """A drawer of the rows that are released of a table, batch by batch, in its order.
 
     Attributes:
@@ -106,29 +112,29 @@ class _RowDraws:
         keep: Sequence[str] | None,
         drop_missing: bool,
         bits: Sequence[RandomBits],
-        watch: Callable[[Batch, Sequence[IntArray]], None] | None = None,
-        released: Callable[[Batch, Sequence[IntArray]], None] | None = None,
+        watch: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
+        released: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
     ) -> None:
         self.table, self._bits, self._watch, self._released = table, bits, watch, released
-        self.work = _at_work(table, releases, keep, drop_missing)
-        self.applied = Applied(kept=[one.name for one in self.work.columns if one.place is not None])
+        self.work = _start_mechanisms(table, releases, keep, drop_missing)
+        self.applied = ApplyResult(kept=[one.name for one in self.work.columns if one.place is not None])
 
-    def rows(self, sink: CsvSink | TypedSink) -> Iterator[Any]:
+    def draw_rows(self, sink: CsvSink | TypedSink) -> Iterator[Any]:
         """Draw for each batch, and yield its rows as the sink makes them."""
         for batch in self.table.batches():
-            codes = self.work.codes(batch)
+            codes = self.work.encode_inputs(batch)
             if self._watch is not None:
                 self._watch(batch, codes)
-            kept, drawn = self.work.drawn(codes, self._bits)
+            kept, drawn = self.work.draw_outputs(codes, self._bits)
             if self._released is not None:
                 self._released(batch, drawn)
             written = batch.size if kept is None else int(kept.sum())
             self.applied.rows += written
             self.applied.dropped += batch.size - written
-            yield sink.rows(self.work.written(batch, kept, drawn))
+            yield sink.rows(self.work.make_cells(batch, kept, drawn))
 
 
-def _bits_of(seed: int | Sequence[RandomBits] | None, count: int) -> list[RandomBits]:
+def _make_bits(seed: int | Sequence[RandomBits] | None, count: int) -> list[RandomBits]:
     """Return the bits of each mechanism, and those of the row order; a seed draws the same for any
     batches.
     """
@@ -136,13 +142,13 @@ def _bits_of(seed: int | Sequence[RandomBits] | None, count: int) -> list[Random
         return list(seed)
     if seed is None:
         return [SystemBits()] * (count + 1)
-    own = [random_bits(seed if k == 0 else [seed, k]) for k in range(count)]
-    return [*own, random_bits([seed, 0, 1])]
+    own = [make_random_bits(seed if k == 0 else [seed, k]) for k in range(count)]
+    return [*own, make_random_bits([seed, 0, 1])]
 
 
-def input_codes(
+def encode_inputs(
     table: Table, releases: Sequence[ColumnRelease], drop_missing: bool = False
-) -> Iterator[tuple[Batch, list[IntArray]]]:
+) -> Iterator[tuple[TableBatch, list[IntArray]]]:
     """Yield each batch of a table, with (size,) the row of each mechanism's matrix for each of its rows.
 
     Args:
@@ -154,15 +160,15 @@ def input_codes(
         InputError: there is no such column.
         MechanismError: a cell is no input of its mechanism.
     """
-    work = _at_work(table, releases, None, drop_missing)
+    work = _start_mechanisms(table, releases, None, drop_missing)
     for batch in table.batches():
-        yield batch, work.codes(batch)
+        yield batch, work.encode_inputs(batch)
 
 
-def _at_work(
+def _start_mechanisms(
     table: Table, releases: Sequence[ColumnRelease], keep: Sequence[str] | None, drop_missing: bool
-) -> ColumnsAtWork:
-    return ColumnsAtWork(
+) -> ColumnReleaser:
+    return ColumnReleaser(
         releases, table.names, table.where, typed=table.typed, keep=keep, drop_missing=drop_missing
     )
 
@@ -184,7 +190,7 @@ def apply_folder(
     progress: Callable[[int], None] | None = None,
     about: Mapping[str, Any] | None = None,
     beside: str | os.PathLike[str] | None = None,
-) -> tuple[Applied, dict[str, FinishedFile]]:
+) -> tuple[ApplyResult, dict[str, FinishedFile]]:
     """Release the rows of the files of a folder into the files of another folder.
 
     The rows have a uniformly random order over all files: these have the names and places of the files of the
@@ -232,15 +238,15 @@ def apply_folder(
     stay = [name for name in kept if name not in table.partitions]
     sources = dict(zip((file.relative_to(table.folder).as_posix() for file in table.files), table.files,
                        strict=True))  # fmt: skip
-    groups = _groups(sources)
+    groups = _group_by_folder(sources)
     parts = None if keep_order else {
         name: _count_parts(group) for group in groups.values() for name in group
     }  # fmt: skip
-    work = _Work(tuple(releases), tuple(stay), drop_missing, new_key(seed), parts)
-    identity = work.identity(sources, seed)
+    work = _FolderWork(tuple(releases), tuple(stay), drop_missing, make_key(seed), parts)
+    identity = work.compute_identity(sources, seed)
     with open_folder_draft(target, beside, identity, sources, work.accepts) as draft:
-        for name, done in _finish(work, sources, draft, executor):
-            draft.keep(name, done)
+        for name, done in _finish_files(work, sources, draft, executor):
+            draft.keep_file(name, done)
             if progress is not None:
                 progress(done.rows + done.dropped)
         rows, dropped = (
@@ -256,17 +262,17 @@ def apply_folder(
                 **about, "random": "the operating system" if seed is None else "a seed, for tests only",
                 "order": "that of the data" if keep_order else "random",
                 "kept": kept, "rows": rows, "dropped": dropped,
-                "files": {name: one.published() for name, one in finished.items()},
+                "files": {name: one.to_published() for name, one in finished.items()},
             }  # fmt: skip
-            files.write_whole(whole / SUMMARY, files.json_bytes(told))
+            files.atomic_write(whole / SUMMARY, files.json_bytes(told))
         try:
             publish_new(whole, Path(target).absolute())
         except OSError as cause:
-            raise FileFormatError(f"{target}: cannot be made: {files.reason_of(cause)}") from None
-    return Applied(rows, dropped, kept, read_from), finished
+            raise FileFormatError(f"{target}: cannot be made: {files.describe_os_error(cause)}") from None
+    return ApplyResult(rows, dropped, kept, read_from), finished
 
 
-def _groups(sources: Mapping[str, Path]) -> dict[str, list[str]]:
+def _group_by_folder(sources: Mapping[str, Path]) -> dict[str, list[str]]:
     """Return the names of files by the folders that column values name on the way to them."""
     groups: dict[str, list[str]] = {}
     for name in sources:
@@ -282,7 +288,7 @@ def _count_parts(group: Sequence[object]) -> int:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _FolderWork:
     """The work that is done on each file; it is sent to the processes that do it.
 
     Attributes:
@@ -298,7 +304,7 @@ class _Work:
 
     def __call__(self, source: Path, target: Path, name: str) -> FinishedFile:
         """Release one file; again, it writes the same bytes."""
-        before = files.digest_of(source)
+        before = files.digest_file(source)
         *bits, order = [KeyedBits(self.key, name, before, number) for number in range(len(self.releases) + 1)]
         with open_table(source, may_be_empty=True) as table:
             if self.parts is None:
@@ -307,11 +313,11 @@ class _Work:
                     seed=[*bits, order], keep_order=True,
                 )  # fmt: skip
             else:
-                draws = _RowDraws(table, self.releases, self.keep, self.drop_missing, bits)
+                draws = _RowDrawer(table, self.releases, self.keep, self.drop_missing, bits)
                 done = _write_buckets(draws, target, self.parts[name], order)
-        if files.digest_of(source) != before:
+        if files.digest_file(source) != before:
             raise InputError(f"{source}: was changed while it was released: start again")
-        return FinishedFile(done.rows, done.dropped, files.digest_of(target), before)
+        return FinishedFile(done.rows, done.dropped, files.digest_file(target), before)
 
     def accepts(self, drawn: Path, source: Path, done: FinishedFile) -> bool:
         """Return whether a drawn file has the columns and rows that this work makes of a file of data.
@@ -320,10 +326,10 @@ class _Work:
         """
         rows = dropped = 0
         with open_table(source, may_be_empty=True) as table:
-            for batch, codes in input_codes(table, self.releases, self.drop_missing):
+            for batch, codes in encode_inputs(table, self.releases, self.drop_missing):
                 rows += batch.size
                 dropped += int((np.minimum.reduce(codes) < 0).sum())
-            columns = _at_work(table, self.releases, self.keep, self.drop_missing).columns
+            columns = _start_mechanisms(table, self.releases, self.keep, self.drop_missing).columns
             schema = ParquetSink(io.BytesIO(), columns, table).plain
         if (done.rows, done.dropped) != (rows - dropped, dropped):
             return False
@@ -347,15 +353,15 @@ class _Work:
         """
         bits = KeyedBits(self.key, "part", name)
         count = _count_parts(group)
-        pieces = (rows for _, path in group for rows in BucketReader(str(path), count).pieces(bucket))
+        pieces = (rows for _, path in group for rows in BucketReader(str(path), count).read_pieces(bucket))
         with open_table(group[0][0], may_be_empty=True) as table:  # for its types
-            columns = _at_work(table, self.releases, self.keep, self.drop_missing).columns
+            columns = _start_mechanisms(table, self.releases, self.keep, self.drop_missing).columns
             with open_sink(target, columns, table) as sink:
-                written = _Counted(pieces)
+                written = _CountedBatches(pieces)
                 write_rows(sink, written, bits, target.parent)
-        return FinishedFile(written.rows, 0, files.digest_of(target), "")
+        return FinishedFile(written.rows, 0, files.digest_file(target), "")
 
-    def identity(self, sources: Mapping[str, Path], seed: int | None) -> dict[str, str]:
+    def compute_identity(self, sources: Mapping[str, Path], seed: int | None) -> dict[str, str]:
         """Return what distinguishes this release from others; the key is not part of it."""
         matrices = hashlib.sha256()
         for release in self.releases:
@@ -366,7 +372,7 @@ class _Work:
         return {"data": hashlib.sha256(told.encode()).hexdigest(), "mechanisms": matrices.hexdigest()}
 
 
-class _Counted:
+class _CountedBatches:
     """Record batches with a count of their rows."""
 
     def __init__(self, batches: Iterable[Any]) -> None:
@@ -378,24 +384,24 @@ class _Counted:
             yield batch
 
 
-def _write_buckets(draws: _RowDraws, target: Path, buckets: int, bits: RandomBits) -> Applied:
+def _write_buckets(draws: _RowDrawer, target: Path, buckets: int, bits: RandomBits) -> ApplyResult:
     """Write the rows that are drawn of a file, each to a random one of some buckets."""
-    with files.whole_file(target) as stream:
+    with files.atomic_file(target) as stream:
         sink = ParquetSink(io.BytesIO(), draws.work.columns, draws.table)  # makes rows, and writes none
         file, held = BucketFile(stream, sink.plain), SortedRows(buckets)
-        for rows in draws.rows(sink):
+        for rows in draws.draw_rows(sink):
             bounds = np.full(rows.num_rows, buckets, dtype=np.uint64)
-            held.add(rows, bits.all_below(bounds).astype(np.int64))
+            held.add_batch(rows, bits.draw_all_below(bounds).astype(np.int64))
             if held.size >= MAX_CHUNK_BYTES:
-                file.add(held)
+                file.add_chunk(held)
                 held = SortedRows(buckets)
-        file.add(held)
+        file.add_chunk(held)
         file.close()
     return draws.applied
 
 
 def _write_parts(
-    work: _Work,
+    work: _FolderWork,
     groups: Mapping[str, Sequence[str]],
     sources: Mapping[str, Path],
     draft: FolderDraft,
@@ -409,15 +415,15 @@ def _write_parts(
         for bucket, name in enumerate(names[: _count_parts(names)]):
             (whole / name).parent.mkdir(parents=True, exist_ok=True)
             tasks[name] = (group, whole / name, name, bucket)
-    done = dict(_run(work.write_part, tasks, executor))
+    done = dict(_run_tasks(work.write_part, tasks, executor))
     shown = {name: one for name, one in sorted(done.items()) if one.rows} or dict(list(done.items())[:1])
     for name in done.keys() - shown.keys():
         (whole / name).unlink()
     return shown
 
 
-def _finish(
-    work: _Work, sources: Mapping[str, Path], draft: FolderDraft, executor: Executor | None
+def _finish_files(
+    work: _FolderWork, sources: Mapping[str, Path], draft: FolderDraft, executor: Executor | None
 ) -> Iterator[tuple[str, FinishedFile]]:
     """Work on the files that are not finished, and yield the result of each as it ends.
 
@@ -427,7 +433,7 @@ def _finish(
     left = {name: source for name, source in sources.items() if name not in draft.finished}
     tasks = {name: (source, draft.run / name, name) for name, source in left.items()}
     try:
-        yield from _run(work, tasks, executor)
+        yield from _run_tasks(work, tasks, executor)
     except WorkerLostError as cause:
         raise WorkerLostError(
             f"{cause}: {len(draft.finished)} of {len(sources)} files are finished, and the same call goes on "
@@ -435,7 +441,7 @@ def _finish(
         ) from cause
 
 
-def _run(
+def _run_tasks(
     work: Callable[..., FinishedFile], tasks: Mapping[str, tuple[Any, ...]], executor: Executor | None
 ) -> Iterator[tuple[str, FinishedFile]]:
     """Run the work with the arguments of each task, and yield the result of each as it ends."""

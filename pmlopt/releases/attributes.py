@@ -10,14 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, check_unmasked, counts_at, float_array
-from pmlopt.core.frames import opened
+from pmlopt.core.arrays import (
+    SUM_ATOL,
+    FloatArray,
+    Label,
+    build_count_array,
+    check_unmasked,
+    copy_float_array,
+)
+from pmlopt.core.frames import to_narwhals
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.secret import Secret
 from pmlopt.data.tables.labelled import table as labelled
 from pmlopt.errors import MechanismError, PriorError
-from pmlopt.measures.leakage import leakage_level, on_letters_of
-from pmlopt.releases.joint import LARGEST_PRODUCT, listed
+from pmlopt.measures.leakage import check_mechanism_letters, leakage_level
+from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES, check_mechanisms
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ def attribute_levels(
     Raises:
         PriorError: the joint law is not one, or a letter never occurs.
         MechanismError: a mechanism is on other letters, or there are too many outcomes to list
-            (`pmlopt.releases.joint.LARGEST_PRODUCT`).
+            (`pmlopt.releases.joint.MAX_PRODUCT_ENTRIES`).
 
     Examples:
         >>> response = [[0.75, 0.25], [0.25, 0.75]]
@@ -64,8 +71,8 @@ def attribute_levels(
         >>> [round(math.exp(level), 12) for level in (levels.together, *levels.each, *levels.alone)]
         [2.647058823529, 1.695652173913, 1.695652173913, 1.5, 1.5]
     """
-    parts = listed(mechanisms)
-    law = _joint_law(joint, parts)
+    parts = check_mechanisms(mechanisms)
+    law = _check_joint_law(joint, parts)
     shape = tuple(len(part.inputs) for part in parts)
     if law.shape != shape:
         raise MechanismError(
@@ -73,7 +80,7 @@ def attribute_levels(
             "for each mechanism, in their order"
         )
     outcomes = math.prod(len(part.outputs) for part in parts)
-    if outcomes * max(law.shape) > LARGEST_PRODUCT:
+    if outcomes * max(law.shape) > MAX_PRODUCT_ENTRIES:
         raise MechanismError(f"there are {outcomes} outcomes: give fewer attributes or outputs")
     # Pairs of tuples of letters that occur and of outcomes that are looked at: some ten seconds.
     if int((law > 0).sum()) * outcomes > 2_000_000_000:
@@ -82,10 +89,10 @@ def attribute_levels(
             "attributes or outputs"
         )
     matrices = [part.matrix for part in parts]
-    everything = through(law, matrices)
-    each = [_level_about(law, matrices, axis, everything) for axis in range(len(parts))]
-    alone = [leakage_level(marginal(law, axis), matrix) for axis, matrix in enumerate(matrices)]
-    level, outcome, witness = _about_tuple(law, matrices, everything)
+    everything = push_through(law, matrices)
+    each = [_compute_level_about(law, matrices, axis, everything) for axis in range(len(parts))]
+    alone = [leakage_level(compute_marginal(law, axis), matrix) for axis, matrix in enumerate(matrices)]
+    level, outcome, witness = _compute_level_about_tuple(law, matrices, everything)
     return AttributeLevels(
         level, tuple(each), tuple(alone),
         tuple(part.outputs[y] for part, y in zip(parts, outcome, strict=True)),
@@ -93,18 +100,18 @@ def attribute_levels(
     )  # fmt: skip
 
 
-def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
+def _check_joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
     """Return the joint law as an array that sums to one, with an axis for each mechanism in the order of
     inputs.
     """
     if isinstance(joint, Mapping):
         sides = [part.inputs for part in parts]
-        table: FloatArray = counts_at(joint.items(), sides, "the joint law", MechanismError, float)
-    elif opened(joint) is not None:
+        table: FloatArray = build_count_array(joint.items(), sides, "the joint law", MechanismError, float)
+    elif to_narwhals(joint) is not None:
         found = labelled(joint, "the joint law", MechanismError)
         for axis, part in enumerate(parts[:2]):
-            found = found.along(axis, part.inputs, MechanismError, absent=0)
-        table = float_array(found.values, 2, "the joint law", PriorError)
+            found = found.reorder_axis(axis, part.inputs, MechanismError, absent=0)
+        table = copy_float_array(found.values, 2, "the joint law", PriorError)
     else:
         check_unmasked(joint, "the joint law", PriorError)
         try:
@@ -114,21 +121,23 @@ def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
     if table.ndim == 0 or not np.isfinite(table).all() or (table < 0).any() or not table.sum() > 0:
         raise PriorError("the joint law must have finite entries of at least 0, and one above it")
     total = table.sum()
-    if abs(total - 1) > SUM_TOLERANCE and (table != np.floor(table)).any():
+    if abs(total - 1) > SUM_ATOL and (table != np.floor(table)).any():
         raise PriorError(f"the joint law sums to {total:.12g}, not to 1: divide it by that, or give counts")
     for axis in range(table.ndim):
-        empty = np.flatnonzero(marginal(table, axis) == 0)
+        empty = np.flatnonzero(compute_marginal(table, axis) == 0)
         if empty.size:
             raise PriorError(f"letter {int(empty[0])} of attribute {axis} never occurs: leave it out")
     return np.asarray(table / total)
 
 
-def marginal(law: NDArray[Any], axis: int) -> NDArray[Any]:
+def compute_marginal(law: NDArray[Any], axis: int) -> NDArray[Any]:
     """Sum a joint law, or counts, along all axes but one."""
     return np.asarray(law.sum(axis=tuple(other for other in range(law.ndim) if other != axis)))
 
 
-def through(law: FloatArray, matrices: Sequence[FloatArray], axes: Iterable[int] | None = None) -> FloatArray:
+def push_through(
+    law: FloatArray, matrices: Sequence[FloatArray], axes: Iterable[int] | None = None
+) -> FloatArray:
     """Return the law with the letters of some attributes replaced by their outputs; of all where none are
     named.
     """
@@ -137,11 +146,13 @@ def through(law: FloatArray, matrices: Sequence[FloatArray], axes: Iterable[int]
     return law
 
 
-def _level_about(law: FloatArray, matrices: list[FloatArray], axis: int, everything: FloatArray) -> float:
+def _compute_level_about(
+    law: FloatArray, matrices: list[FloatArray], axis: int, everything: FloatArray
+) -> float:
     """Compute the level of all releases about one attribute."""
     others = [other for other in range(law.ndim) if other != axis]
-    given = np.moveaxis(through(law, matrices, others), axis, 0)
-    given = given / marginal(law, axis).reshape(-1, *[1] * len(others))
+    given = np.moveaxis(push_through(law, matrices, others), axis, 0)
+    given = given / compute_marginal(law, axis).reshape(-1, *[1] * len(others))
     below = np.moveaxis(everything, axis, 0)
     best = 0.0
     for y in range(below.shape[0]):
@@ -152,7 +163,7 @@ def _level_about(law: FloatArray, matrices: list[FloatArray], axis: int, everyth
     return best
 
 
-def _about_tuple(
+def _compute_level_about_tuple(
     law: FloatArray, matrices: list[FloatArray], everything: FloatArray
 ) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
     """Compute the level about the tuple, with the outcome and the letters that it points at."""
@@ -169,7 +180,7 @@ def _about_tuple(
     return max(0.0, math.log(best)), tuple(where.tolist()), tuple(witness.tolist())
 
 
-def level_beside(joint: Secret | ArrayLike, mechanism: MechanismLike) -> float:
+def level_with_clear_column(joint: Secret | ArrayLike, mechanism: MechanismLike) -> float:
     """Compute the level about X of a release of X together with a column Z that stays in clear, in nats.
 
     `max log P(y, z | x) / P(y, z) = max log p(z, x) P[x,y] / (p(x) sum_x' p(z, x') P[x',y])`. It is at least
@@ -188,14 +199,14 @@ def level_beside(joint: Secret | ArrayLike, mechanism: MechanismLike) -> float:
         >>> import math
         >>> counts = [[30, 10], [10, 50]]  # a column that depends on the secret, in clear
         >>> response = [[0.75, 0.25], [0.25, 0.75]]
-        >>> round(math.exp(level_beside(counts, response)), 12)
+        >>> round(math.exp(level_with_clear_column(counts, response)), 12)
         2.25
         >>> nothing = [[1.0], [1.0]]
-        >>> round(math.exp(level_beside(counts, nothing)), 12), round(math.exp(level_in_clear(counts)), 12)
+        >>> round(math.exp(level_with_clear_column(counts, nothing)), 12), round(math.exp(level_in_clear(counts)), 12)
         (1.875, 1.875)
     """
-    secret = _secret(joint)
-    m = on_letters_of(secret, mechanism)
+    secret = _to_secret(joint)
+    m = check_mechanism_letters(secret, mechanism)
     columns = m.matrix[:, m.support]
     best = 0.0
     for law in secret.joint:
@@ -213,18 +224,18 @@ def level_in_clear(joint: Secret | ArrayLike) -> float:
     release.
 
     Args:
-        joint: as for `level_beside`.
+        joint: as for `level_with_clear_column`.
 
     Examples:
         >>> import math
         >>> round(math.exp(level_in_clear([[30, 10], [10, 50]])), 12)  # (30/40) / (40/100)
         1.875
     """
-    secret = _secret(joint)
-    return level_beside(secret, np.ones((secret.prior.size, 1)))
+    secret = _to_secret(joint)
+    return level_with_clear_column(secret, np.ones((secret.prior.size, 1)))
 
 
-def _secret(joint: Secret | ArrayLike) -> Secret:
+def _to_secret(joint: Secret | ArrayLike) -> Secret:
     if isinstance(joint, Secret):
         return joint
     check_unmasked(joint, "the joint law", PriorError)
@@ -232,4 +243,4 @@ def _secret(joint: Secret | ArrayLike) -> Secret:
         total = float(np.sum(np.asarray(joint, dtype=float)))
     except (TypeError, ValueError):
         total = 1.0  # whatever it is, the law says what is wrong with it
-    return Secret(joint) if abs(total - 1) <= SUM_TOLERANCE else Secret.from_counts(joint)
+    return Secret(joint) if abs(total - 1) <= SUM_ATOL else Secret.from_counts(joint)

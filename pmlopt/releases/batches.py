@@ -10,13 +10,13 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray, Label, few, label_key
+from pmlopt.core.arrays import BoolArray, IntArray, Label, abbreviate, make_label_key
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
-from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, new_key
-from pmlopt.data.tables.cells import gather, gather_all, plain_type
-from pmlopt.data.tables.counting import tuples_of, with_letter
-from pmlopt.data.tables.reading import Batch, column_place, to_arrow
-from pmlopt.data.tables.writing import Cells, OutputColumn, check_text, label_type
+from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, make_key
+from pmlopt.data.tables.cells import gather_all_cells, gather_cells, get_plain_type
+from pmlopt.data.tables.counting import find_tuples, replace_missing
+from pmlopt.data.tables.reading import TableBatch, find_column, integers_to_arrow
+from pmlopt.data.tables.writing import Cells, OutputColumn, check_readable_labels, get_label_type
 from pmlopt.errors import InputError, MechanismError
 
 
@@ -38,7 +38,7 @@ class ColumnRelease:
         object.__setattr__(self, "mechanism", self.mechanism.with_named_outputs())
 
     @property
-    def released(self) -> list[tuple[str, list[Label]]]:
+    def output_columns(self) -> list[tuple[str, list[Label]]]:
         """Return the names of the columns that are written, each with the labels of the outputs."""
         outputs = self.mechanism.outputs
         parts = [
@@ -49,7 +49,7 @@ class ColumnRelease:
         return [("+".join(self.columns), list(outputs))]
 
 
-class ColumnsAtWork:
+class ColumnReleaser:
     """Mechanisms that release columns of the batches of one table.
 
     Args:
@@ -77,42 +77,42 @@ class ColumnsAtWork:
         keep: Sequence[str] | None = None,
         drop_missing: bool = False,
     ) -> None:
-        self._steps = [_Step(release, names, where, typed, drop_missing) for release in releases]
+        self._steps = [_ColumnStep(release, names, where, typed, drop_missing) for release in releases]
         taken = [place for step in self._steps for place in step.places]
         if len(set(taken)) < len(taken):
             raise InputError("two mechanisms are for one column: a column is released once")
-        stay = {column_place(names, name, where) for name in (names if keep is None else keep)} - set(taken)
+        stay = {find_column(names, name, where) for name in (names if keep is None else keep)} - set(taken)
         self._plan = sorted(
             [
                 *((place, OutputColumn(names[place], place), -1) for place in stay),
                 *(
                     (place, OutputColumn(name, None, labels), number)
                     for number, step in enumerate(self._steps)
-                    for (name, labels), place in zip(step.release.released, step.places, strict=False)
+                    for (name, labels), place in zip(step.release.output_columns, step.places, strict=False)
                 ),
             ],
             key=lambda entry: entry[0],
         )
         self.columns = [column for _, column, _ in self._plan]
 
-    def codes(self, batch: Batch) -> list[IntArray]:
+    def encode_inputs(self, batch: TableBatch) -> list[IntArray]:
         """Return for each mechanism (size,) the row of its matrix for each row; -1 in all where it is left
         out.
 
         Raises:
             MechanismError: a cell is no input of its mechanism, in a row that stays.
         """
-        codes = [step.codes(batch) for step in self._steps]
+        codes = [step.encode_batch(batch) for step in self._steps]
         if all(code.min(initial=0) >= 0 for code in codes):
             return codes
         left_out = np.logical_or.reduce([code == _LEFT_OUT for code in codes])
         for step, code in zip(self._steps, codes, strict=True):
             code[left_out] = _LEFT_OUT
             if (code == _UNKNOWN).any():
-                step.refuse(batch, int((code == _UNKNOWN).argmax()))
+                step.refuse_row(batch, int((code == _UNKNOWN).argmax()))
         return codes
 
-    def drawn(
+    def draw_outputs(
         self, codes: Sequence[IntArray], bits: Sequence[RandomBits]
     ) -> tuple[BoolArray | None, list[IntArray]]:
         """Return the rows that are not left out, None for all; and for each mechanism its outputs, by
@@ -121,19 +121,19 @@ class ColumnsAtWork:
         known = np.logical_and.reduce([code >= 0 for code in codes])
         kept = None if known.all() else known
         return kept, [
-            step.sampler.draw(code if kept is None else code[kept], random)
+            step.sampler.draw_outputs(code if kept is None else code[kept], random)
             for step, code, random in zip(self._steps, codes, bits, strict=True)
         ]
 
-    def written(self, batch: Batch, kept: BoolArray | None, drawn: Sequence[IntArray]) -> list[Cells]:
+    def make_cells(self, batch: TableBatch, kept: BoolArray | None, drawn: Sequence[IntArray]) -> list[Cells]:
         """Return the cells of `columns` for a batch: the indices of their labels for new ones."""
-        rows = None if kept is None else to_arrow(np.flatnonzero(kept))
+        rows = None if kept is None else integers_to_arrow(np.flatnonzero(kept))
         return [
             drawn[number]
             if column.place is None
-            else batch.column(column.place)
+            else batch.get_column(column.place)
             if rows is None
-            else gather(batch.column(column.place), rows)
+            else gather_cells(batch.get_column(column.place), rows)
             for _, column, number in self._plan
         ]
 
@@ -157,7 +157,7 @@ class BatchRelease:
         releases: mechanisms with their columns.
         keep: the other columns that stay, in clear; None for all.
         drop_missing: leave out rows with a missing cell that is no input.
-        key: 32 bytes, as `new_key` makes them; None for the operating system.
+        key: 32 bytes, as `make_key` makes them; None for the operating system.
 
     Examples:
         >>> import pyarrow
@@ -200,7 +200,7 @@ class BatchRelease:
         first = made.inputs[0]
         width = len(first) if isinstance(first, tuple) else 1
         release = ColumnRelease(made, tuple(f"part {k + 1}" for k in range(width)))
-        if len(release.released) > 1:
+        if len(release.output_columns) > 1:
             raise MechanismError(
                 f"the outputs are tuples, such as {made.outputs[0]!r}, which are no column: release the table"
             )
@@ -217,11 +217,11 @@ class BatchRelease:
     @property
     def array_type(self) -> Any:
         """Return the type of what `release_array` returns."""
-        return label_type(self.releases[0].released[0][1])
+        return get_label_type(self.releases[0].output_columns[0][1])
 
     def keyed(self, seed: int | None = None) -> Self:
         """Return the same with a new key, from the operating system; from a seed in tests."""
-        return type(self)(self.releases, self.keep, self.drop_missing, new_key(seed))
+        return type(self)(self.releases, self.keep, self.drop_missing, make_key(seed))
 
     def __call__(self, batch: Any, *place: object) -> Any:
         """Return the record batch that is released of one; `place` distinguishes it from all others under its
@@ -233,9 +233,9 @@ class BatchRelease:
         """
         import pyarrow
 
-        table, schema = self._at_work(batch.schema)
-        rows = Batch(batch.columns, batch.num_rows, 0, text=False, names=batch.schema.names)
-        codes = table.codes(rows)
+        table, schema = self._start(batch.schema)
+        rows = TableBatch(batch.columns, batch.num_rows, 0, text=False, names=batch.schema.names)
+        codes = table.encode_inputs(rows)
         bits: list[RandomBits] = [SystemBits()] * len(codes)
         if self.key is not None:
             if not place:
@@ -243,45 +243,47 @@ class BatchRelease:
             letters = hashlib.sha256(b"".join(code.tobytes() for code in codes)).hexdigest()
             # of its own for each mechanism, so that two columns share none
             bits = [KeyedBits(self.key, *place, letters, number) for number in range(len(codes))]
-        kept, drawn = table.drawn(codes, bits)
+        kept, drawn = table.draw_outputs(codes, bits)
         arrays = [
-            gather_all(cells) if column.place is not None else column.values.take(to_arrow(cells))
-            for cells, column in zip(table.written(rows, kept, drawn), table.columns, strict=True)
+            gather_all_cells(cells)
+            if column.place is not None
+            else column.values.take(integers_to_arrow(cells))
+            for cells, column in zip(table.make_cells(rows, kept, drawn), table.columns, strict=True)
         ]
         return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
 
     def schema(self, schema: Any) -> Any:
         """Return the schema of what is released of batches with one."""
-        return self._at_work(schema)[1]
+        return self._start(schema)[1]
 
-    def _at_work(self, schema: Any) -> tuple[ColumnsAtWork, Any]:
+    def _start(self, schema: Any) -> tuple[ColumnReleaser, Any]:
         """Return the mechanisms for batches with a schema, and the schema of what they release."""
         import pyarrow
 
         schema = schema.remove_metadata()  # with those of pandas, pyarrow below 22 cannot hash it
-        if schema not in self._tables:
+        if schema not in self._sampler_tables:
             kept, dropped = self.keep, self.drop_missing
-            table = ColumnsAtWork(
+            table = ColumnReleaser(
                 self.releases, schema.names, "the batch", typed=True, keep=kept, drop_missing=dropped
             )
             for column in table.columns:
-                check_text(column, "a column of mixed kinds")
-            self._tables[schema] = (
+                check_readable_labels(column, "a column of mixed kinds")
+            self._sampler_tables[schema] = (
                 table,
                 pyarrow.schema(
                     pyarrow.field(
                         column.name,
                         column.values.type
                         if column.place is None
-                        else plain_type(schema.field(column.place).type, column.name),
+                        else get_plain_type(schema.field(column.place).type, column.name),
                     )
                     for column in table.columns
                 ),
             )
-        return self._tables[schema]
+        return self._sampler_tables[schema]
 
     @cached_property
-    def _tables(self) -> dict[Any, tuple[ColumnsAtWork, Any]]:
+    def _sampler_tables(self) -> dict[Any, tuple[ColumnReleaser, Any]]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -311,12 +313,12 @@ def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechani
     made = {history: as_mechanism(one) for history, one in mechanisms.items()}
     if not made:
         raise MechanismError("no history has a mechanism: give one for each")
-    outputs = {label_key(label): label for one in made.values() for label in one.outputs}
+    outputs = {make_label_key(label): label for one in made.values() for label in one.outputs}
     places = {key: place for place, key in enumerate(outputs)}
     matrix = np.zeros((sum(len(one.inputs) for one in made.values()), len(outputs)))
     first = 0
     for one in made.values():
-        columns = [places[label_key(label)] for label in one.outputs]
+        columns = [places[make_label_key(label)] for label in one.outputs]
         matrix[first : first + len(one.inputs), columns] = one.matrix
         first += len(one.inputs)
     inputs = [
@@ -325,15 +327,15 @@ def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechani
     return Mechanism(matrix, inputs, list(outputs.values()))
 
 
-class _Step:
+class _ColumnStep:
     """One mechanism at work on its columns."""
 
     def __init__(
         self, release: ColumnRelease, names: Sequence[str], where: object, typed: bool, drop_missing: bool
     ) -> None:
         self.release, self._where, self._drop_missing = release, where, drop_missing
-        self.places = [column_place(names, column, where) for column in release.columns]
-        self._known = _inputs(release, typed=typed)
+        self.places = [find_column(names, column, where) for column in release.columns]
+        self._known = _index_inputs(release, typed=typed)
         self._rows: dict[tuple[Any, ...], int] = {}
 
     @cached_property
@@ -341,34 +343,34 @@ class _Step:
         """Return the sampler of outputs: its tables take long to make, and counting letters needs none."""
         return RowSampler(self.release.mechanism.matrix)
 
-    def codes(self, batch: Batch) -> IntArray:
+    def encode_batch(self, batch: TableBatch) -> IntArray:
         """Return (size,) the row of the matrix for each row of a batch, or `_LEFT_OUT` or `_UNKNOWN`."""
-        values, codes = tuples_of(batch, self.places)
-        rows = np.array([self._row_of(value) for value in values], dtype=np.int64)
+        values, codes = find_tuples(batch, self.places)
+        rows = np.array([self._find_row(value) for value in values], dtype=np.int64)
         return np.asarray(rows[codes])
 
-    def _row_of(self, value: tuple[Any, ...]) -> int:
+    def _find_row(self, value: tuple[Any, ...]) -> int:
         """Return the row of a value, which is cached by value and type, for True is equal to 1."""
         key = (value, *map(type, value))
         if key in self._rows:
             return self._rows[key]
-        filled = with_letter(value)
-        row = self._known.get(label_key(filled))
+        filled = replace_missing(value)
+        row = self._known.get(make_label_key(filled))
         if row is None:
             row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
         if row >= 0:
             self._rows[key] = row
         return _LEFT_OUT if row == _UNKNOWN and self._drop_missing and None in value else row
 
-    def refuse(self, batch: Batch, row: int) -> NoReturn:
+    def refuse_row(self, batch: TableBatch, row: int) -> NoReturn:
         """Raise for a row whose value is no input."""
-        values, codes = tuples_of(batch, self.places)
+        values, codes = find_tuples(batch, self.places)
         value = values[int(codes[row])]
-        shown = with_letter(value)
+        shown = replace_missing(value)
         what = repr(shown[0] if len(shown) == 1 else shown)
         raise MechanismError(
             f"{self._where}: row {batch.first + row}: the value {what} is not an input of the mechanism, "
-            f"whose inputs are {few(self.release.mechanism.inputs)}"
+            f"whose inputs are {abbreviate(self.release.mechanism.inputs)}"
             + (": say --missing drop to leave such rows out" if None in value else "")
         )
 
@@ -376,7 +378,7 @@ class _Step:
 _LEFT_OUT, _UNKNOWN = -1, -2
 
 
-def _inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
+def _index_inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
     """Return the rows of the matrix by the tuple of values, and by texts where these are unambiguous.
 
     Cells of a CSV file are text, and all inputs must then read differently.
@@ -393,7 +395,7 @@ def _inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
     alike = len(set(texts)) < len(texts)
     if alike and not typed:
         raise MechanismError(
-            f"two of the inputs {few(inputs)} read alike, and the cells of a CSV file are text"
+            f"two of the inputs {abbreviate(inputs)} read alike, and the cells of a CSV file are text"
         )
     by_text: dict[Label, int] = {} if alike else {parts: row for row, parts in enumerate(texts)}
-    return {**by_text, **{label_key(parts): row for row, parts in enumerate(tuples)}}
+    return {**by_text, **{make_label_key(parts): row for row, parts in enumerate(tuples)}}

@@ -15,28 +15,28 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import PML, RatioBound, Requirement
 
-ROUNDING = 1e-14
+BELIEF_RTOL = 1e-14
 """The share of a sum that rounding may have taken for slack; what is slack may be left out."""
 
 
-RESERVE = 1e-12
+LEVEL_MARGIN_NATS = 1e-12
 """Nats of the level that steps leave free, each less than the one before, so that a constant has room."""
 
 
-RARE = 1e-280
+MIN_BELIEF_MASS = 1e-280
 """The probability below which a state is taken for one that cannot be."""
 
 
-def budgets(told: FloatArray, epsilon: float, cap: float, time: int) -> FloatArray:
+def compute_budgets(told: FloatArray, epsilon: float, cap: float, time: int) -> FloatArray:
     """Compute what the release at a time may reveal beyond what was revealed, in nats."""
-    rest = epsilon - RESERVE - told
-    room = RESERVE / (time * (time + 1))
+    rest = epsilon - LEVEL_MARGIN_NATS - told
+    room = LEVEL_MARGIN_NATS / (time * (time + 1))
     # Of what is left of epsilon beyond the cap, what each release may use: so that the past falls away.
-    return np.asarray(np.maximum(np.maximum(cap - RESERVE - told, 0.1 * rest), room))
+    return np.asarray(np.maximum(np.maximum(cap - LEVEL_MARGIN_NATS - told, 0.1 * rest), room))
 
 
 @dataclass(frozen=True)
-class Asked:
+class BeliefTarget:
     """The values about which a belief is computed.
 
     Attributes:
@@ -50,7 +50,7 @@ class Asked:
     letters: FloatArray
 
     @cached_property
-    def hidden(self) -> bool:
+    def hides_future(self) -> bool:
         """Return whether more may be revealed of a value to come than of the present one.
 
         Not where the kernels take states of one value to each value with the same chance: then the values
@@ -63,7 +63,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Values:
+class TargetValues:
     """The target values at one time, and how they depend on the present state.
 
     Attributes:
@@ -82,7 +82,7 @@ class Values:
         return np.asarray(self.joint.sum(axis=1) / self.prior)
 
     @property
-    def given(self) -> FloatArray:
+    def conditional_laws(self) -> FloatArray:
         """Return the (R, N) law of the present state given each value."""
         return np.asarray(self.joint / self.joint.sum(axis=1, keepdims=True))
 
@@ -101,41 +101,41 @@ class ExactBelief:
         level: the largest level of what counts no more.
     """
 
-    asked: Asked
+    asked: BeliefTarget
     time: int
     law: FloatArray
-    pasts: tuple[Values, ...]
+    pasts: tuple[TargetValues, ...]
     window: tuple[FloatArray, FloatArray]
     peaks: FloatArray
     level: float
 
     @classmethod
-    def begun(cls, asked: Asked) -> ExactBelief:
+    def initial(cls, asked: BeliefTarget) -> ExactBelief:
         """Return the belief before any release, about a target."""
         first = asked.chain.initial
         peaks, window = np.where(first > 0, 1.0, 0.0), (first, first)
-        return cls(asked, 1, first, (_present(1, asked, window),), window, peaks, -math.inf)
+        return cls(asked, 1, first, (_present_values(1, asked, window),), window, peaks, -math.inf)
 
     @property
-    def _possible(self) -> BoolArray:
-        return np.asarray(self.law > RARE)
+    def _possible_states(self) -> BoolArray:
+        return np.asarray(self.law > MIN_BELIEF_MASS)
 
-    def requirement(self, epsilon: float, cap: float) -> Requirement:
+    def build_requirement(self, epsilon: float, cap: float) -> Requirement:
         """Build the requirement on the present states, for a final level of epsilon and the present cap."""
-        possible = self._possible
+        possible = self._possible_states
         law = self.law[possible]
         if not self.asked.width:
             told = np.log(self.peaks[possible])
-            return PML(budgets(told, epsilon, cap, self.time).tolist())
+            return PML(compute_budgets(told, epsilon, cap, self.time).tolist())
         rows, each = [], []
         present, most = self.pasts[-1], np.full(len(self.law), math.inf)
         own = self.asked.width == 1 and len(self.asked.letters) == len(self.law)
-        for values in (present, *self.pasts[:-1], *self._ahead):
-            given, told = values.given[:, possible], np.log(values.lifts)
-            left = budgets(told, epsilon, cap, self.time)
+        for values in (present, *self.pasts[:-1], *self._future_values):
+            given, told = values.conditional_laws[:, possible], np.log(values.lifts)
+            left = compute_budgets(told, epsilon, cap, self.time)
             # other bounds hold whatever is released, now or ever, or as means of those on the present state
             odds = (given / law).max(axis=1)
-            binds = odds > np.exp(np.maximum(left, epsilon - RESERVE - told))
+            binds = odds > np.exp(np.maximum(left, epsilon - LEVEL_MARGIN_NATS - told))
             if values is present:
                 most[values.joint.argmax(axis=1)] = np.where(binds, np.exp(left), odds)
             elif own:
@@ -145,21 +145,21 @@ class ExactBelief:
         numerators, exponents = np.vstack(rows), np.concatenate(each)
         if not len(exponents):
             return PML(Prior(law).max_leakage)  # whatever is told is within the level
-        needed = _needed(numerators * np.exp(-exponents)[:, None] - law)
+        needed = _find_needed_rows(numerators * np.exp(-exponents)[:, None] - law)
         return RatioBound(numerators[needed], np.tile(law, (int(needed.sum()), 1)), exponents[needed])
 
     @cached_property
-    def _ahead(self) -> tuple[Values, ...]:
+    def _future_values(self) -> tuple[TargetValues, ...]:
         """Return values to come of which more may be revealed than of the present one, until the chain has
         forgotten.
         """
         # Steps within which the chain has to forget where what is asked about is not the state itself.
         most_ahead = 2000
-        found: list[Values] = []
-        if not self.asked.hidden:
+        found: list[TargetValues] = []
+        if not self.asked.hides_future:
             return ()
         chain, (before, _) = self.asked.chain, self.window
-        moves, possible = np.eye(chain.size), self._possible
+        moves, possible = np.eye(chain.size), self._possible_states
         for time in range(self.time, self.time + most_ahead):
             if chain.steps == time:
                 return tuple(found)
@@ -172,13 +172,13 @@ class ExactBelief:
             values = moves @ self.asked.letters.T
             prior, joint = before @ values, (values * self.law[:, None]).T
             occurs = joint.any(axis=1)
-            found.append(Values(time + 1, prior[occurs], joint[occurs]))
+            found.append(TargetValues(time + 1, prior[occurs], joint[occurs]))
         raise PrivacyError(
             f"the chain has not forgotten its state within {most_ahead} steps, so that what is told of "
             "states to come has no end: give a chain of so many states, or ask about the state"
         )
 
-    def after(self, emits: FloatArray) -> tuple[ExactBelief, float, dict[int, float]]:
+    def update(self, emits: FloatArray) -> tuple[ExactBelief, float, dict[int, float]]:
         """Return the belief after an output, by the (N,) chance of it in each state.
 
         Returns:
@@ -190,15 +190,15 @@ class ExactBelief:
         window = (self.window[0], self.window[1] * ratio)  # the last axis is the present state
         peaks = self.peaks * ratio
         if not self.asked.width:
-            level = log_of(peaks.max())
+            level = log_lift(peaks.max())
             worst = {self.time: level}
         else:
-            worst = {values.time: log_of(values.lifts.max()) for values in pasts}
-            ahead = [log_of((values.joint @ ratio / values.prior).max()) for values in self._ahead]
+            worst = {values.time: log_lift(values.lifts.max()) for values in pasts}
+            ahead = [log_lift((values.joint @ ratio / values.prior).max()) for values in self._future_values]
             level = max(self.level, *worst.values(), *ahead)
-        return replace(self, window=window, peaks=peaks)._moved(pasts), level, worst
+        return replace(self, window=window, peaks=peaks)._move(pasts), level, worst
 
-    def _moved(self, pasts: Sequence[Values]) -> ExactBelief:
+    def _move(self, pasts: Sequence[TargetValues]) -> ExactBelief:
         """Return the belief before the next release; past the end of the chain there is nothing to
         believe.
         """
@@ -218,18 +218,18 @@ class ExactBelief:
             left = values.joint.any(axis=1)
             moved = replace(values, prior=values.prior[left], joint=values.joint[left] @ kernel)
             # How far what is believed of the present may differ by a past value that counts no more.
-            if (np.abs(moved.given - law) <= 1e-15 * law).all():
-                level = max(level, log_of(moved.lifts.max()))
+            if (np.abs(moved.conditional_laws - law) <= 1e-15 * law).all():
+                level = max(level, log_lift(moved.lifts.max()))
             else:
                 kept.append(moved)
         longer = [table[..., None] * kernel for table in self.window]
         prior, posterior = (table.sum(axis=0) if table.ndim > width else table for table in longer)
         window = (prior, posterior)
-        kept.append(_present(self.time + 1, self.asked, window))
+        kept.append(_present_values(self.time + 1, self.asked, window))
         return ExactBelief(self.asked, self.time + 1, law, tuple(kept), window, peaks, level)
 
 
-def _needed(rows: FloatArray) -> BoolArray:
+def _find_needed_rows(rows: FloatArray) -> BoolArray:
     """Return (K,) which of the bounds `<rows_k, v> <= 0` on columns v >= 0 do not follow from another one.
 
     Row j follows from row i where `rows_j <= s rows_i` for some s >= 0. Of rows that follow from each other
@@ -247,7 +247,7 @@ def _needed(rows: FloatArray) -> BoolArray:
     return kept
 
 
-def _present(time: int, asked: Asked, window: tuple[FloatArray, FloatArray]) -> Values:
+def _present_values(time: int, asked: BeliefTarget, window: tuple[FloatArray, FloatArray]) -> TargetValues:
     """Return the values of the window of states that ends now, or of the function of the present state."""
     n = asked.chain.size
     if asked.width == 1:
@@ -257,10 +257,10 @@ def _present(time: int, asked: Asked, window: tuple[FloatArray, FloatArray]) -> 
         joint = np.zeros((len(prior), n))
         joint[np.arange(len(prior)), np.arange(len(prior)) % n] = window[1].reshape(-1)
     occurs = (prior > 0) & joint.any(axis=1)
-    return Values(time, prior[occurs], joint[occurs])
+    return TargetValues(time, prior[occurs], joint[occurs])
 
 
-def log_of(lift: float) -> float:
+def log_lift(lift: float) -> float:
     """Compute the logarithm of a lift, -inf of none."""
     return math.log(lift) if lift > 0 else -math.inf
 
@@ -309,13 +309,13 @@ class BoundedBelief:
     level: float
 
     @classmethod
-    def begun(cls, chain: Chain, epsilon: float) -> BoundedBelief:
+    def initial(cls, chain: Chain, epsilon: float) -> BoundedBelief:
         """Return the belief before any release: the law of the first state, and its values."""
         first, none = chain.initial, np.zeros(0, dtype=np.int64)
         prior = np.stack([first, first])
         empty = np.zeros((0, chain.size)), np.zeros(0)
         start = cls(chain, epsilon, 1, first, first, (1.0, 1.0), prior, none, none, *empty, -math.inf)
-        return start._with_present(1.0)
+        return start._add_present_values(1.0)
 
     @property
     def law(self) -> FloatArray:
@@ -324,27 +324,27 @@ class BoundedBelief:
         return np.asarray(middle / (middle.sum() or 1.0))
 
     @property
-    def _possible(self) -> BoolArray:
-        return np.asarray(self.law > RARE)
+    def _possible_states(self) -> BoolArray:
+        return np.asarray(self.law > MIN_BELIEF_MASS)
 
     @property
-    def _slack(self) -> FloatArray:
+    def _entry_slack(self) -> FloatArray:
         """Return (R,) what the bounds on entries allow beyond those on sums; rounding is no slack."""
-        slack = self.over[:, self._possible].sum(axis=1) - self.sums
-        return np.asarray(np.where(slack > ROUNDING * np.abs(self.over).sum(axis=1), slack, 0.0))
+        slack = self.over[:, self._possible_states].sum(axis=1) - self.sums
+        return np.asarray(np.where(slack > BELIEF_RTOL * np.abs(self.over).sum(axis=1), slack, 0.0))
 
-    def requirement(self, epsilon: float, cap: float) -> Requirement:
+    def build_requirement(self, epsilon: float, cap: float) -> Requirement:
         """Build the requirement on the present states, for a final level of epsilon and the present cap."""
-        possible = self._possible
-        told = np.log(np.maximum(_lifts(self.epsilon, self.sums, self.total), 1e-300))
-        more = math.exp(epsilon) - np.exp(told + budgets(told, epsilon, cap, self.time))
+        possible = self._possible_states
+        told = np.log(np.maximum(_bound_lifts(self.epsilon, self.sums, self.total), 1e-300))
+        more = math.exp(epsilon) - np.exp(told + compute_budgets(told, epsilon, cap, self.time))
         up = more >= 0
         rows = self.over + more[:, None] * np.where(up[:, None], self.high, self.low)
         ends = np.where(up, self.total[1], self.total[0])
-        slack = self._slack + more * (
+        slack = self._entry_slack + more * (
             np.where(up, self.high[possible].sum(), self.low[possible].sum()) - ends
         )
-        slack = np.where(slack > ROUNDING * np.abs(rows).sum(axis=1), slack, 0.0)
+        slack = np.where(slack > BELIEF_RTOL * np.abs(rows).sum(axis=1), slack, 0.0)
         rows = rows[:, possible]
         binds = (rows > 0).any(axis=1) & (self.over[:, possible] > 0).any(axis=1)
         above, below = np.maximum(rows[binds], 0.0), np.maximum(-rows[binds], 0.0)
@@ -362,12 +362,12 @@ class BoundedBelief:
             return PML(0.0)  # nothing can be told of which the bounds show that it is within the level
         return RatioBound(numerators / sides[0][:, None], denominators / sides[1][:, None], each)
 
-    def after(self, emits: FloatArray) -> tuple[BoundedBelief, float, dict[int, float]]:
+    def update(self, emits: FloatArray) -> tuple[BoundedBelief, float, dict[int, float]]:
         """Return the belief after an output, as `ExactBelief.update` does."""
-        possible = self._possible
+        possible = self._possible_states
         v = emits / float(self.law @ emits)
         least, most = float(v[possible].min()), float(v[possible].max())
-        sums = np.where(self._slack > 0, self.over @ v - self._slack * least, self.over @ v)
+        sums = np.where(self._entry_slack > 0, self.over @ v - self._entry_slack * least, self.over @ v)
         (fewest, largest), above, below = self.total, self.high.sum(), self.low.sum()
         ends = (
             max(
@@ -380,23 +380,23 @@ class BoundedBelief:
             ),
         )
         total = min(ends), max(ends)  # but for rounding they are in this order
-        lifts = _lifts(self.epsilon, sums, total)
-        level = max(self.level, log_of(lifts.max(initial=0.0)))
+        lifts = _bound_lifts(self.epsilon, sums, total)
+        level = max(self.level, log_lift(lifts.max(initial=0.0)))
         told = replace(self, low=self.low * v, high=self.high * v, total=total, over=self.over * v, sums=sums)
-        moved, ever = told._moved(lifts)
-        worst = {int(time): log_of(ever[self.times == time].max()) for time in np.unique(self.times)}
+        moved, ever = told._move(lifts)
+        worst = {int(time): log_lift(ever[self.times == time].max()) for time in np.unique(self.times)}
         return moved, level, worst
 
-    def _moved(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
+    def _move(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
         """Return the belief before the next release, and (R,) what is revealed of each pair if it is not
         kept.
         """
         n = self.chain.size
         if self.chain.steps == self.time:
             return replace(self, time=self.time + 1, low=np.zeros(n), high=np.zeros(n)), lifts
-        lower, upper = self.chain.ends(self.time)
-        low, high = _within_sums(self.low @ lower, self.high @ upper, self.total)
-        prior = np.stack(_within_sums(self.prior[0] @ lower, self.prior[1] @ upper, (1.0, 1.0)))
+        lower, upper = self.chain.kernel_bounds(self.time)
+        low, high = _tighten_bounds(self.low @ lower, self.high @ upper, self.total)
+        prior = np.stack(_tighten_bounds(self.prior[0] @ lower, self.prior[1] @ upper, (1.0, 1.0)))
         over = np.maximum(self.over, 0.0) @ upper - np.maximum(-self.over, 0.0) @ lower
         # what is told of a value, given the present state, at most: at later times means of it
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -404,15 +404,15 @@ class BoundedBelief:
         ends = np.where(high > 0, ends, -math.inf).max(axis=1) + math.exp(self.epsilon)
         # Steps after which a value is left out where epsilon bounds what will ever be told of it.
         done = ends <= np.where(self.times > self.time - 50, lifts * (1 + 1e-12), math.exp(self.epsilon))
-        kept, settled = ~done, max(self.level, log_of(ends[done].max(initial=0.0)))
+        kept, settled = ~done, max(self.level, log_lift(ends[done].max(initial=0.0)))
         moved = replace(
             self, time=self.time + 1, low=low, high=high, prior=prior, level=settled, times=self.times[kept],
             states=self.states[kept], over=over[kept], sums=self.sums[kept],
         )  # fmt: skip
         most = float(lifts[self.times == self.time].max(initial=0.0))
-        return moved._with_present(most), np.where(done, ends, lifts)
+        return moved._add_present_values(most), np.where(done, ends, lifts)
 
-    def _with_present(self, most: float) -> BoundedBelief:
+    def _add_present_values(self, most: float) -> BoundedBelief:
         """Add the values of the present state, none of which has a lift of more than `most`."""
         factor = math.exp(self.epsilon)
         states = np.flatnonzero((self.prior[1] > 0) & (self.high > 0))
@@ -432,12 +432,12 @@ class BoundedBelief:
         )
 
 
-def _lifts(epsilon: float, sums: FloatArray, total: tuple[float, float]) -> FloatArray:
+def _bound_lifts(epsilon: float, sums: FloatArray, total: tuple[float, float]) -> FloatArray:
     """Bound (R,) lifts by e^epsilon times the sum of w over that of B."""
     return np.asarray(math.exp(epsilon) + np.where(sums <= 0, sums / total[1], sums / total[0]))
 
 
-def _within_sums(
+def _tighten_bounds(
     low: FloatArray, high: FloatArray, total: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
     """Return the same bounds on entries, tightened by what bounds on their sum imply."""

@@ -13,36 +13,36 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.arrays import (
-    SUM_TOLERANCE,
+    SUM_ATOL,
+    DefaultLabels,
     FloatArray,
     IntArray,
     Label,
-    Positions,
-    label_array,
-    labels_of,
-    subset_of,
+    check_labels_of_size,
+    select_labels,
+    to_label_array,
 )
-from pmlopt.core.display import things
-from pmlopt.core.records import Context, plain, read
+from pmlopt.core.display import pluralize
+from pmlopt.core.records import Context, read_record, to_plain
 from pmlopt.data.chain import Chain
-from pmlopt.data.mechanism import Mechanism, letters_at
+from pmlopt.data.mechanism import Mechanism, find_rows
 from pmlopt.data.prior import Prior
-from pmlopt.data.sampling.categorical import RowSampler, Seed, generator, random_bits
+from pmlopt.data.sampling.categorical import RowSampler, Seed, make_generator, make_random_bits
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
-from pmlopt.releases.belief import BoundedBelief, budgets
-from pmlopt.releases.stored import held_alone, read_arrays, write_arrays
-from pmlopt.releases.stream import Declared, Stream
+from pmlopt.releases.array_files import open_exclusively, read_arrays, write_arrays
+from pmlopt.releases.belief import BoundedBelief, compute_budgets
+from pmlopt.releases.stream import Stream, StreamDeclaration
 
 FORMAT = "pmlopt-crowd"
-VERSION = 1
+CROWD_FILE_VERSION = 1
 
 
-MARGIN = 2.0
+GROUP_MARGIN = 2.0
 """Standard deviations among the histories of a group by which a design is stricter than for their mean."""
 
 
 @dataclass(frozen=True)
-class _Histories:
+class _HistoryBeliefs:
     """The beliefs after each of H histories; see `BoundedBelief`, whose bounds are exact here.
 
     Attributes:
@@ -90,12 +90,12 @@ class _Histories:
                 raise ValueError(f"its {name} have an entry that is not in 0, ..., {end - 1}")
         for name in ("prior", "law"):
             law = getattr(self, name)
-            if (law < 0).any() or (np.abs(law.sum(axis=-1) - 1) > SUM_TOLERANCE).any():
+            if (law < 0).any() or (np.abs(law.sum(axis=-1) - 1) > SUM_ATOL).any():
                 raise ValueError(f"its {name} is no distribution")
-        if (self.level < 1 - SUM_TOLERANCE).any():
+        if (self.level < 1 - SUM_ATOL).any():
             raise ValueError("the level of a history is negative")
 
-    def with_present(self, epsilon: float) -> _Histories:
+    def add_present_values(self, epsilon: float) -> _HistoryBeliefs:
         """Add the values of the present state."""
         states = np.flatnonzero(self.prior > 0)
         own = np.repeat(-math.exp(epsilon) * self.law[:, None, :], len(states), axis=1)
@@ -109,7 +109,7 @@ class _Histories:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _ReleasePlan:
     """The designs of the next release, and how much of them each history takes.
 
     Attributes:
@@ -124,7 +124,7 @@ class _Plan:
     laws: FloatArray
     shares: FloatArray
 
-    def emits(self, histories: IntArray, columns: IntArray) -> FloatArray:
+    def output_chances(self, histories: IntArray, columns: IntArray) -> FloatArray:
         """Return the (K, N) chance in each state of some outputs, each after a history."""
         group, share = self.group[histories], self.shares[histories, None]
         return share * self.matrices[group, :, columns] + (1 - share) * self.laws[group, columns][:, None]
@@ -169,7 +169,7 @@ class Crowd:
                 "without bounds on its kernels"
             )
         number, names = (people, None) if isinstance(people, int) else (None, people)
-        self.names = labels_of(names, number, "the people", PrivacyError)
+        self.names = check_labels_of_size(names, number, "the people", PrivacyError)
         if not self.names or designs < 1:
             raise PrivacyError(
                 f"there are {len(self.names)} people and {designs} designs: give one or more of each"
@@ -177,12 +177,12 @@ class Crowd:
         self._first, self._designs = first.copy(), designs
         n = first.chain.size
         none = np.zeros(0, dtype=np.int64)
-        self._histories = _Histories(
+        self._histories = _HistoryBeliefs(
             1, first.chain.initial, first.chain.initial[None], none, none, np.zeros((1, 0, n)),
             np.zeros(1), np.ones(1), np.zeros(len(self.names), dtype=np.int64),
-        ).with_present(first.privacy.epsilon)  # fmt: skip
+        ).add_present_values(first.privacy.epsilon)  # fmt: skip
         self._told: list[IntArray] = []
-        self._plan: _Plan | None = None
+        self._plan: _ReleasePlan | None = None
 
     @property
     def chain(self) -> Chain:
@@ -251,10 +251,10 @@ class Crowd:
                 raise MechanismError(f"{wrong[0]}: give the state of each of the people of the crowd")
             told = self.release([states[who] for who in self.names], seed)
             return dict(zip(self.names, told.tolist(), strict=True))
-        rows = np.asarray(letters_at(self.chain.labels, states))
+        rows = np.asarray(find_rows(self.chain.labels, states))
         if len(rows) != self.people:
             raise MechanismError(
-                f"{things(len(rows), 'state')} for {things(self.people, 'person', 'people')}: give each one"
+                f"{pluralize(len(rows), 'state')} for {pluralize(self.people, 'person', 'people')}: give each one"
             )
         strange = np.flatnonzero(now.law[now.place, rows] <= 0)
         if len(strange):
@@ -263,30 +263,32 @@ class Crowd:
                 f"person {person} cannot be in the state {self.chain.labels[rows[person]]!r} after these "
                 "outputs"
             )
-        plan = self._planned()
-        own, (designs, n, _), bits = plan.group[now.place], plan.matrices.shape, random_bits(seed)
+        plan = self._plan_release()
+        own, (designs, n, _), bits = plan.group[now.place], plan.matrices.shape, make_random_bits(seed)
         # from the design with the history's chance, else from the law of its outputs
-        coins = (bits.words(self.people) >> np.uint64(11)).astype(float) * 2.0**-53 < plan.shares[now.place]
+        coins = (bits.draw_words(self.people) >> np.uint64(11)).astype(float) * 2.0**-53 < plan.shares[
+            now.place
+        ]
         every = RowSampler(np.vstack([*plan.matrices, plan.laws]))
-        columns = every.draw(np.where(coins, own * n + rows, designs * n + own), bits)
+        columns = every.draw_outputs(np.where(coins, own * n + rows, designs * n + own), bits)
         width = len(self._first.outputs)
         keys, place = np.unique(now.place * width + columns, return_inverse=True)
         before, told = np.divmod(keys, width)
-        self._histories = self._moved(before, plan.emits(before, told), place.reshape(-1))
+        self._histories = self._move_histories(before, plan.output_chances(before, told), place.reshape(-1))
         self._told.append(columns.astype(np.int32))
         self._plan = None
-        return label_array(self._first.outputs)[columns]
+        return to_label_array(self._first.outputs)[columns]
 
     def mechanism(self, person: int) -> Mechanism:
         """Return the mechanism of the next release of a person, on the states that are possible."""
-        plan, history = self._planned(), self._histories.place[person : person + 1]
+        plan, history = self._plan_release(), self._histories.place[person : person + 1]
         every = np.arange(len(self._first.outputs))
-        matrix = plan.emits(np.repeat(history, len(every)), every).T
+        matrix = plan.output_chances(np.repeat(history, len(every)), every).T
         possible = np.flatnonzero(self._histories.law[history[0]] > 0)
         emitted = matrix[possible].any(axis=0)
-        outputs = subset_of(self._first.outputs, np.flatnonzero(emitted).tolist())
+        outputs = select_labels(self._first.outputs, np.flatnonzero(emitted).tolist())
         return Mechanism(
-            matrix[np.ix_(possible, emitted)], subset_of(self.chain.labels, possible.tolist()), outputs
+            matrix[np.ix_(possible, emitted)], select_labels(self.chain.labels, possible.tolist()), outputs
         )
 
     # ------------------------------------------------------------ files
@@ -297,14 +299,14 @@ class Crowd:
         Raises:
             FileFormatError: the file cannot be written, or its ending is not .npz.
         """
-        files.ending_of(path, (".npz",))
-        held = {name: getattr(self._histories, name) for name in _Histories.__annotations__}
+        files.file_format(path, (".npz",))
+        held = {name: getattr(self._histories, name) for name in _HistoryBeliefs.__annotations__}
         time = held.pop("time")
         told = np.array(self._told, dtype=np.int32).reshape(-1, self.people)
         about = {
-            "format": FORMAT, "version": VERSION, "first": plain(Declared.of(self._first)),
+            "format": FORMAT, "version": CROWD_FILE_VERSION, "first": to_plain(StreamDeclaration.from_stream(self._first)),
             "designs": self._designs, "time": time,
-            "people": None if isinstance(self.names, Positions) else self.names,
+            "people": None if isinstance(self.names, DefaultLabels) else self.names,
         }  # fmt: skip
         write_arrays(path, about, {**held, "told": told})
 
@@ -315,19 +317,19 @@ class Crowd:
         Raises:
             FileFormatError: the file is not there, holds no crowd, or was cut short or changed.
         """
-        about, arrays, _, size = read_arrays(path, "crowd", FORMAT, VERSION)
+        about, arrays, _, size = read_arrays(path, "crowd", FORMAT, CROWD_FILE_VERSION)
         try:
-            first = read(Declared, about["first"], "first", Context(room=size))
+            first = read_record(StreamDeclaration, about["first"], "first", Context(room=size))
             told = arrays.pop("told")
             names = about.get("people")  # files of earlier versions have numbers
-            people = told.shape[1] if names is None else read(tuple[Label, ...], names, "people")
-            crowd = cls(first.stream(), people, int(about["designs"]))
+            people = told.shape[1] if names is None else read_record(tuple[Label, ...], names, "people")
+            crowd = cls(first.make_stream(), people, int(about["designs"]))
             begun = crowd._histories
             for name, array in arrays.items():
                 kind = getattr(begun, name)
                 if (array.dtype, array.ndim) != (kind.dtype, kind.ndim):
                     raise ValueError(f"its {name} are {array.dtype} in {array.ndim} dimensions")
-            crowd._histories = _Histories(int(about["time"]), **arrays)
+            crowd._histories = _HistoryBeliefs(int(about["time"]), **arrays)
             crowd._histories.check(first.chain.size, crowd.people)
             outputs = len(crowd._first.outputs)
             if told.dtype != np.int32 or told.shape != (len(told), crowd.people):
@@ -358,23 +360,23 @@ class Crowd:
             >>> Crowd.load(path).history(0) == (outputs[0],)
             True
         """
-        with held_alone(path, cls, lambda crowd: crowd.time) as crowd:
+        with open_exclusively(path, cls, lambda crowd: crowd.time) as crowd:
             yield crowd
 
     # ------------------------------------------------------------ the next release
 
-    def _planned(self) -> _Plan:
+    def _plan_release(self) -> _ReleasePlan:
         """Return the designs of the next release, the same until it is made."""
         if self._plan is None:
             if not self._histories.law.any():
                 raise PrivacyError(f"the chain has {self.chain.steps} states, and all of them are released")
-            group = self._grouped()
-            designs = [self._design(group == k) for k in range(int(group.max()) + 1)]
+            group = self._group_histories()
+            designs = [self._design_group(group == k) for k in range(int(group.max()) + 1)]
             matrices, laws = (np.stack(parts) for parts in zip(*designs, strict=True))
-            self._plan = _Plan(group, matrices, laws, self._shares(group, matrices, laws))
+            self._plan = _ReleasePlan(group, matrices, laws, self._max_weights(group, matrices, laws))
         return self._plan
 
-    def _grouped(self) -> IntArray:
+    def _group_histories(self) -> IntArray:
         """Return the (H,) design of each history: groups are split where beliefs differ most."""
         now = self._histories
         if len(now.law) <= self._designs:
@@ -383,11 +385,11 @@ class Crowd:
         size = now.over.shape[1] * now.over.shape[2]
         # Numbers by which histories are compared: projections of what is believed.
         seen = np.concatenate(
-            [now.law, now.over.reshape(-1, size) @ generator(0).normal(size=(size, 16)) / size**0.5],
+            [now.law, now.over.reshape(-1, size) @ make_generator(0).normal(size=(size, 16)) / size**0.5],
             axis=1,
         )
         group = np.zeros(len(now.law), dtype=np.int64)
-        spread = {0: _spread(seen, weights)}
+        spread = {0: _principal_spread(seen, weights)}
         for new in range(1, self._designs):
             old = max(spread, key=lambda k: spread[k][0])
             if spread[old][0] <= 0:
@@ -397,10 +399,10 @@ class Crowd:
             group[members[(seen[members] - middle) @ direction > 0]] = new
             for k in (old, new):
                 own = group == k
-                spread[k] = _spread(seen[own], weights[own])
+                spread[k] = _principal_spread(seen[own], weights[own])
         return np.unique(group, return_inverse=True)[1].reshape(-1)
 
-    def _design(self, own: Any) -> tuple[FloatArray, FloatArray]:
+    def _design_group(self, own: Any) -> tuple[FloatArray, FloatArray]:
         """Return the (N, M) design for some histories, by the mean of their beliefs, and its (M,) output
         law.
         """
@@ -414,34 +416,34 @@ class Crowd:
         over = np.tensordot(weights, now.over[own], 1)
         apart = np.tensordot(weights, (now.over[own] - over) ** 2, 1) ** 0.5
         # Of what a bound leaves to a constant, how much a design is stricter at most.
-        more, room = MARGIN * apart, -0.8 * over.sum(axis=1)
+        more, room = GROUP_MARGIN * apart, -0.8 * over.sum(axis=1)
         over += more * np.minimum(1.0, room / np.maximum(more.sum(axis=1), 1e-300))[:, None]
         belief = BoundedBelief(
             first.chain, first.privacy.epsilon, now.time, law, law, (1.0, 1.0), np.stack([now.prior] * 2),
             now.times, now.states, over, over.sum(axis=1), -math.inf,
         )  # fmt: skip
         possible = np.flatnonzero(law > 0)
-        utility = first.utility_of(law > 0)
-        asked = belief.requirement(first.privacy.epsilon, first.cap_at(now.time))
+        utility = first.restrict_utility(law > 0)
+        asked = belief.build_requirement(first.privacy.epsilon, first.cap_at(now.time))
         found = solve(design(Prior(law[possible]), asked, utility, first.outputs)).mechanism
         matrix = np.zeros((len(law), len(first.outputs)))
-        matrix[np.ix_(possible, letters_at(first.outputs, found.outputs))] = found.matrix
+        matrix[np.ix_(possible, find_rows(first.outputs, found.outputs))] = found.matrix
         output_law = law @ matrix
         matrix[law <= 0] = output_law
         return matrix, output_law / output_law.sum()
 
-    def _shares(self, group: IntArray, matrices: FloatArray, laws: FloatArray) -> FloatArray:
+    def _max_weights(self, group: IntArray, matrices: FloatArray, laws: FloatArray) -> FloatArray:
         """Compute the (H,) largest weight of the design that keeps all bounds after each history."""
         now, epsilon = self._histories, self._first.privacy.epsilon
         cap, shares = self._first.cap_at(now.time), np.ones(len(now.law))
         for k, (matrix, output_law) in enumerate(zip(matrices, laws, strict=True)):
-            for rows in _chunks(np.flatnonzero(group == k)):
+            for rows in _split_chunks(np.flatnonzero(group == k)):
                 over, law = now.over[rows], now.law[rows]
                 ends = over.sum(axis=2)
                 lifts = math.exp(epsilon) + ends
                 with np.errstate(divide="ignore"):
                     told = np.log(np.maximum(lifts, 1e-300))
-                more = math.exp(epsilon) - np.exp(told + budgets(told, epsilon, cap, now.time))
+                more = math.exp(epsilon) - np.exp(told + compute_budgets(told, epsilon, cap, now.time))
                 more[over.max(axis=2) <= 0] = 0.0  # whatever is told is within epsilon
                 above = over @ matrix + more[:, :, None] * (law @ matrix)[:, None, :]
                 room = -(ends + more)[:, :, None] * output_law
@@ -452,7 +454,7 @@ class Crowd:
                 shares[rows] = np.where(most < 1, np.maximum(most, 0.0) * (1 - 1e-9), 1.0)
         return np.floor(shares * 2.0**53) / 2.0**53
 
-    def _moved(self, before: IntArray, emits: FloatArray, place: IntArray) -> _Histories:
+    def _move_histories(self, before: IntArray, emits: FloatArray, place: IntArray) -> _HistoryBeliefs:
         """Return the histories after these chances of the outputs in each state, before the next release."""
         now, chain, factor = self._histories, self.chain, math.exp(self._first.privacy.epsilon)
         ended = chain.steps == now.time
@@ -463,7 +465,7 @@ class Crowd:
         law = law if ended else law / sums
         over = np.empty((len(before), *now.over.shape[1:]))
         most, ends = np.empty(len(before)), np.empty(over.shape[:2])
-        for rows in _chunks(np.arange(len(before))):
+        for rows in _split_chunks(np.arange(len(before))):
             own = now.over[before[rows]] * ratios[rows, None, :]
             most[rows] = factor + own.sum(axis=2).max(axis=1)
             over[rows] = own @ kernel
@@ -479,17 +481,17 @@ class Crowd:
             states=now.states[~done], over=over[:, ~done] if done.any() else over, settled=settled,
             level=np.maximum(most, np.minimum(settled, factor)), place=place,
         )  # fmt: skip
-        return moved if ended else moved.with_present(self._first.privacy.epsilon)
+        return moved if ended else moved.add_present_values(self._first.privacy.epsilon)
 
 
-def _chunks(places: IntArray) -> Iterator[IntArray]:
+def _split_chunks(places: IntArray) -> Iterator[IntArray]:
     # Histories that are looked at at once.
     chunk = 4096
     for start in range(0, len(places), chunk):
         yield places[start : start + chunk]
 
 
-def _spread(seen: FloatArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+def _principal_spread(seen: FloatArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     """Compute how far points differ in the direction in which they differ most, their mean, and that
     direction.
     """

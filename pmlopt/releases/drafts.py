@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pmlopt.core.drafts import DRAFT_PREFIX, NO_OWNER, Draft, discard, remove_leftover_drafts
-from pmlopt.core.files import reason_of
+from pmlopt.core.drafts import DRAFT_PREFIX, EMPTY_OWNER_KEY, Draft, remove_leftover_drafts, remove_path
+from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError
 
 
@@ -18,13 +18,13 @@ def resolve_folder_of(target: str | os.PathLike[str]) -> Path:
     return path.parent.resolve() / path.name
 
 
-def resumable_draft(target: Path) -> Path:
+def make_resumable_draft_path(target: Path) -> Path:
     """Return the path of the draft in which a folder is made file by file, by one process after the other."""
     return target.with_name(f"{DRAFT_PREFIX}{target.name}")
 
 
 @contextmanager
-def begin_draft(target: Path, owner: str = NO_OWNER) -> Iterator[Draft]:
+def begin_draft(target: Path, owner: str = EMPTY_OWNER_KEY) -> Iterator[Draft]:
     """Make a draft of a target; an exception removes it, and it stays when the block ends without one.
 
     The caller holds the lock on the target, and that on the ledger where one records the release, in this
@@ -39,19 +39,19 @@ def begin_draft(target: Path, owner: str = NO_OWNER) -> Iterator[Draft]:
     """
     check_vacant(target, owner)
     try:
-        draft = Draft.begin(target, owner)
+        draft = Draft.create(target, owner)
     except OSError as cause:
-        raise FileFormatError(f"{target}: cannot be made: {reason_of(cause)}") from None
+        raise FileFormatError(f"{target}: cannot be made: {describe_os_error(cause)}") from None
     try:
         yield draft
     except BaseException as cause:
-        discard(draft.folder)
+        remove_path(draft.folder)
         if isinstance(cause, OSError):
-            raise FileFormatError(f"{target}: cannot be made: {reason_of(cause)}") from None
+            raise FileFormatError(f"{target}: cannot be made: {describe_os_error(cause)}") from None
         raise
 
 
-def check_vacant(target: Path, owner: str = NO_OWNER) -> None:
+def check_vacant(target: Path, owner: str = EMPTY_OWNER_KEY) -> None:
     """Remove what dead processes left of a target, and raise unless a release can be made there.
 
     The caller holds the lock on the target.
@@ -63,9 +63,9 @@ def check_vacant(target: Path, owner: str = NO_OWNER) -> None:
     try:
         others = remove_leftover_drafts(target, owner)
         if os.path.lexists(target):
-            discard(resumable_draft(target))
+            remove_path(make_resumable_draft_path(target))
     except OSError as cause:
-        raise FileFormatError(f"{target}: cannot be made: {reason_of(cause)}") from None
+        raise FileFormatError(f"{target}: cannot be made: {describe_os_error(cause)}") from None
     check_new(target)
     if others:
         raise FileFormatError(

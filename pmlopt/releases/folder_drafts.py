@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pmlopt.core import files
-from pmlopt.core.drafts import WHOLE, digest_of, discard, is_real_file, is_real_folder, walk
-from pmlopt.core.records import Range, parse_json, read
+from pmlopt.core.drafts import WHOLE, digest_file, is_real_file, is_real_folder, iterate_entries, remove_path
+from pmlopt.core.records import Range, parse_json, read_record
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.releases.drafts import check_vacant, resolve_folder_of, resumable_draft
+from pmlopt.releases.drafts import check_vacant, make_resumable_draft_path, resolve_folder_of
 
 MAX_ROWS = 2**53
 """Rows of a file: whole numbers up to here are floats, too."""
@@ -41,7 +41,7 @@ class FinishedFile:
     sha256: str
     source: str
 
-    def published(self) -> dict[str, Any]:
+    def to_published(self) -> dict[str, Any]:
         """Return what others may read of it; a digest of the data would confirm a guess of them."""
         return {"rows": self.rows, "dropped": self.dropped, "sha256": self.sha256}
 
@@ -51,7 +51,7 @@ Accepts: TypeAlias = Callable[[Path, Path, FinishedFile], bool]
 
 
 @dataclass(frozen=True)
-class _Line:
+class _JournalLine:
     """A line of the journal: the file, its result, and a digest of both keyed by the release."""
 
     file: str
@@ -93,32 +93,32 @@ class FolderDraft:
         self.finished = self._resume() if is_real_file(place / _JOURNAL) else {}
         for path in place.iterdir() if is_real_folder(place) else ():
             if not self.finished or path.name not in (WHOLE, _JOURNAL):
-                discard(path)
+                remove_path(path)
         if not is_real_folder(place):
-            discard(place)
+            remove_path(place)
             place.mkdir(mode=0o700)
         place.chmod(0o700)
         self.whole.mkdir(exist_ok=True)
         for name in sources:
             for folder in (self.whole, self.run):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        lines = [self._head, *(self._line(name, one) for name, one in self.finished.items())]
-        files.write_whole(place / _JOURNAL, b"".join(line + b"\n" for line in lines), private=True)
+        lines = [self._head, *(self._make_line(name, one) for name, one in self.finished.items())]
+        files.atomic_write(place / _JOURNAL, b"".join(line + b"\n" for line in lines), private=True)
 
-    def keep(self, name: str, done: FinishedFile) -> None:
+    def keep_file(self, name: str, done: FinishedFile) -> None:
         """Move a file to the finished ones, on the disk before this returns."""
-        files.rename(self.run / name, self.whole / name)
+        files.rename_durably(self.run / name, self.whole / name)
         self.finished[name] = done
         with (self.place / _JOURNAL).open("ab") as stream:
-            stream.write(self._line(name, done) + b"\n")
+            stream.write(self._make_line(name, done) + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
 
-    def _line(self, name: str, done: FinishedFile) -> bytes:
+    def _make_line(self, name: str, done: FinishedFile) -> bytes:
         told = {"file": name, **asdict(done)}
-        return json.dumps({**told, "digest": self._digest(told)}).encode()
+        return json.dumps({**told, "digest": self._sign(told)}).encode()
 
-    def _digest(self, told: Mapping[str, Any]) -> str:
+    def _sign(self, told: Mapping[str, Any]) -> str:
         """Return the digest of a line (HMAC-SHA256 keyed by the first line)."""
         return hmac.digest(self._head, json.dumps(dict(told)).encode(), "sha256").hex()
 
@@ -133,28 +133,28 @@ class FolderDraft:
                 f"{self.place}: is left by an interrupted call with other data, mechanisms or options: "
                 "repeat that call, or delete this folder"
             )
-        listed = dict(entry for line in lines.split(b"\n") if (entry := self._entry(line)) is not None)
+        listed = dict(entry for line in lines.split(b"\n") if (entry := self._parse_line(line)) is not None)
         if not is_real_folder(self.whole):
             return {}
         for name in self._sources:  # which files are to have
             if is_real_folder(self.whole / name):
-                discard(self.whole / name)
-        for path in walk(self.whole):
+                remove_path(self.whole / name)
+        for path in iterate_entries(self.whole):
             name = path.relative_to(self.whole).as_posix()
             if not (name in listed and self._is_finished(path, name, listed[name])):
                 listed.pop(name, None)
-                discard(path)
+                remove_path(path)
         return {name: done for name, done in listed.items() if is_real_file(self.whole / name)}
 
-    def _entry(self, line: bytes) -> tuple[str, FinishedFile] | None:
+    def _parse_line(self, line: bytes) -> tuple[str, FinishedFile] | None:
         """Read a line of the journal; None where it is none of this release."""
         try:
-            told = read(_Line, parse_json(line, "the journal"), "the journal")
+            told = read_record(_JournalLine, parse_json(line, "the journal"), "the journal")
         except InputError:
             return None
         entry = {name: value for name, value in asdict(told).items() if name != "digest"}
         if told.file not in self._sources or not hmac.compare_digest(
-            self._digest(entry).encode(), told.digest.encode("utf-8", "surrogatepass")
+            self._sign(entry).encode(), told.digest.encode("utf-8", "surrogatepass")
         ):
             return None
         return told.file, FinishedFile(told.rows, told.dropped, told.sha256, told.source)
@@ -167,8 +167,8 @@ class FolderDraft:
         source = self._sources[name]
         return (
             is_real_file(path)
-            and digest_of(path) == done.sha256
-            and digest_of(source) == done.source
+            and digest_file(path) == done.sha256
+            and digest_file(source) == done.source
             and self._accepts(path, source, done)
         )
 
@@ -197,20 +197,20 @@ def open_folder_draft(
         FileFormatError: the target is there, or the draft is of another release.
     """
     named = resolve_folder_of(target if beside is None else beside)
-    place = resumable_draft(named)
-    with files.alone(named) if beside is None else nullcontext():
+    place = make_resumable_draft_path(named)
+    with files.exclusive_lock(named) if beside is None else nullcontext():
         if beside is None:
             check_vacant(named)
         try:
             draft = FolderDraft(place, identity, sources, accepts)
         except OSError as cause:
-            raise FileFormatError(f"{target}: cannot be made: {files.reason_of(cause)}") from None
+            raise FileFormatError(f"{target}: cannot be made: {files.describe_os_error(cause)}") from None
         try:
             yield draft
         except BaseException:
-            discard(draft.run if draft.finished else place)
+            remove_path(draft.run if draft.finished else place)
             raise
-        discard(place)
+        remove_path(place)
 
 
 def _check_owner(place: Path) -> None:

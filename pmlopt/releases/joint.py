@@ -10,15 +10,15 @@ from typing import cast
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, places_of
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
+from pmlopt.core.arrays import FloatArray, Label, indices_of
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, check_labels_match, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import MechanismError
 from pmlopt.measures import information_density, leakage_level, pointwise_leakage
-from pmlopt.measures.leakage import log_sum
-from pmlopt.releases.ledger_file import levels_after, levels_of
+from pmlopt.measures.leakage import log_sum_exp
+from pmlopt.releases.ledger_file import compute_levels, compute_levels_after
 
-LARGEST_PRODUCT = 10_000_000
+MAX_PRODUCT_ENTRIES = 10_000_000
 """Entries of the largest product mechanism that is listed: 80 MB of floats."""
 
 
@@ -34,7 +34,7 @@ def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
         (N, M_1 ... M_k), whose outputs are the tuples of the outputs; the last one changes fastest.
 
     Raises:
-        MechanismError: there is none, their letters differ, or the product has more than `LARGEST_PRODUCT`
+        MechanismError: there is none, their letters differ, or the product has more than `MAX_PRODUCT_ENTRIES`
             entries.
 
     Examples:
@@ -42,21 +42,21 @@ def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
         >>> twice.outputs, twice.matrix[0]
         (((0, 0), (0, 1), (1, 0), (1, 1)), array([0.5625, 0.1875, 0.1875, 0.0625]))
     """
-    parts = same_secret(mechanisms)
-    matrix = product_of_rows([part.matrix for part in parts])
-    return Mechanism(matrix, common_inputs(parts), list(product(*(part.outputs for part in parts))))
+    parts = check_same_secret(mechanisms)
+    matrix = multiply_rows([part.matrix for part in parts])
+    return Mechanism(matrix, choose_common_inputs(parts), list(product(*(part.outputs for part in parts))))
 
 
-def product_of_rows(matrices: Sequence[FloatArray]) -> FloatArray:
+def multiply_rows(matrices: Sequence[FloatArray]) -> FloatArray:
     """Compute (n, M_1 ... M_k) products of the entries of each row of matrices (n, M_i); the last is fastest.
 
     M_k) the products of the entries of each row of matrices (n, M_i); the last is fastest.
 
     Raises:
-        MechanismError: there are more than `LARGEST_PRODUCT`.
+        MechanismError: there are more than `MAX_PRODUCT_ENTRIES`.
     """
     found = np.ones((len(matrices[0]), 1))
-    check_size(len(found) * math.prod(matrix.shape[1] for matrix in matrices))
+    check_product_size(len(found) * math.prod(matrix.shape[1] for matrix in matrices))
     for matrix in matrices:
         found = (found[:, :, None] * matrix[:, None, :]).reshape(len(found), -1)
     return found
@@ -79,7 +79,7 @@ def compose_attributes(
 
     Raises:
         MechanismError: there is none, a letter is no tuple of inputs, or the product has more than
-            `LARGEST_PRODUCT` entries.
+            `MAX_PRODUCT_ENTRIES` entries.
 
     Examples:
         >>> both = compose_attributes([[[0.75, 0.25], [0.25, 0.75]], [[1, 0], [0, 1]]])
@@ -88,18 +88,18 @@ def compose_attributes(
         >>> compose_attributes([[[0.75, 0.25], [0.25, 0.75]]] * 2, [(0, 1)]).matrix
         array([[0.1875, 0.5625, 0.0625, 0.1875]])
     """
-    parts = listed(mechanisms)
-    check_size(math.prod(len(part.inputs) for part in parts))
+    parts = check_mechanisms(mechanisms)
+    check_product_size(math.prod(len(part.inputs) for part in parts))
     tuples = list(product(*(part.inputs for part in parts))) if letters is None else list(letters)
     odd = [one for one in tuples if not isinstance(one, tuple) or len(one) != len(parts)]
     if odd or not tuples:
         shown = f"{odd[0]!r} is no tuple" if odd else "there is none"
         raise MechanismError(f"the letters are tuples of {len(parts)} inputs: {shown}")
     own = [
-        places_of([one[k] for one in tuples], part.inputs, f"attribute {k + 1}", MechanismError)  # type: ignore[index]
+        indices_of([one[k] for one in tuples], part.inputs, f"attribute {k + 1}", MechanismError)  # type: ignore[index]
         for k, part in enumerate(parts)
     ]
-    matrix = product_of_rows([part.matrix[rows] for part, rows in zip(parts, own, strict=True)])
+    matrix = multiply_rows([part.matrix[rows] for part, rows in zip(parts, own, strict=True)])
     return Mechanism(matrix, tuples, list(product(*(part.outputs for part in parts))))
 
 
@@ -129,14 +129,14 @@ def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> lis
         The outcomes that occur, those that leak most first.
 
     Raises:
-        MechanismError: letters differ, or the product has more than `LARGEST_PRODUCT` entries.
+        MechanismError: letters differ, or the product has more than `MAX_PRODUCT_ENTRIES` entries.
 
     Examples:
         >>> worst = joint_outcomes([0.5, 0.5], [[[0.75, 0.25], [0.25, 0.75]]] * 2)[0]
         >>> worst.outputs, worst.witness, round(math.exp(worst.leakage), 12)
         ((0, 0), 0, 1.8)
     """
-    p, whole = paired(prior, compose(mechanisms))
+    p, whole = pair_with_prior(prior, compose(mechanisms))
     leakages = pointwise_leakage(p, whole)
     letters = information_density(p, whole).argmax(axis=0)
     return [
@@ -181,16 +181,16 @@ def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> Join
 
     Raises:
         MechanismError: letters differ, or the search for the worst outcome keeps more than
-            `pmlopt.releases.joint.MOST_CANDIDATES` choices.
+            `pmlopt.releases.joint.MAX_CANDIDATES` choices.
 
     Examples:
         >>> worst_outcome([0.5, 0.5], [[[0.75, 0.25], [0.25, 0.75]]] * 40).outputs[:3]
         (0, 0, 0)
     """
-    parts = same_secret(mechanisms)
-    p = paired(prior, parts[0])[0]
+    parts = check_same_secret(mechanisms)
+    p = pair_with_prior(prior, parts[0])[0]
     for part in parts[1:]:
-        paired(p, part)
+        pair_with_prior(p, part)
     # outputs with proportional columns tell the same: one of each group is enough; those that differ by more
     # than rounding do not, for what they differ by adds up over many releases
     # By how much proportional columns may differ relatively, by the rounding of quotients.
@@ -211,15 +211,15 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
 
     Raises:
         MechanismError: letters differ, or the product of all but the last one has more than
-            `LARGEST_PRODUCT` entries.
+            `MAX_PRODUCT_ENTRIES` entries.
 
     Examples:
         >>> response = [[0.75, 0.25], [0.25, 0.75]]
         >>> round(math.exp(chained_level([0.5, 0.5], [response, response])), 12)  # 1.5, then 2
         3.0
     """
-    parts = same_secret(mechanisms)
-    p = paired(prior, parts[0])[0]
+    parts = check_same_secret(mechanisms)
+    p = pair_with_prior(prior, parts[0])[0]
     levels = [leakage_level(p, parts[0])]
     for count, part in enumerate(parts[1:], start=1):
         before, found = compose(parts[:count]), []
@@ -227,12 +227,12 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
             left = column > 0
             weights = p.pmf[left] * (column[left] / column.max())
             posterior, nothing = weights / weights.sum(), np.zeros((1, len(weights)))
-            found.append(float(levels_after(posterior, nothing, part.matrix[left])[0]))
+            found.append(float(compute_levels_after(posterior, nothing, part.matrix[left])[0]))
         levels.append(max(found))
     return math.fsum(levels)
 
 
-def listed(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
+def check_mechanisms(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
     """Return mechanisms as a list, at least one."""
     if isinstance(mechanisms, Mechanism) or not isinstance(mechanisms, Iterable):
         raise MechanismError("give a list of mechanisms, of one where there is one")
@@ -242,36 +242,36 @@ def listed(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
     return parts
 
 
-def same_secret(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
+def check_same_secret(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
     """Return mechanisms as a list, all on the same letters."""
-    parts = listed(mechanisms)
-    named = common_inputs(parts)
+    parts = check_mechanisms(mechanisms)
+    named = choose_common_inputs(parts)
     for place, part in enumerate(parts):
         if len(part.inputs) != len(named):
             raise MechanismError(
                 f"mechanism {place} has {len(part.inputs)} inputs, and mechanism 0 has {len(named)}: for "
                 "attributes with letters of their own use compose_attributes and attribute_levels"
             )
-        match_labels(part.inputs, named, f"the inputs of mechanism {place}", "those of the others")
+        check_labels_match(part.inputs, named, f"the inputs of mechanism {place}", "those of the others")
     return parts
 
 
-def common_inputs(parts: Sequence[Mechanism]) -> tuple[Label, ...]:
+def choose_common_inputs(parts: Sequence[Mechanism]) -> tuple[Label, ...]:
     """Return the inputs of the first mechanism that has labels for them, or default labels where none has."""
     from_person = [part.inputs for part in parts if type(part.inputs) is tuple]
     return from_person[0] if from_person else parts[0].inputs
 
 
-def check_size(entries: int) -> None:
+def check_product_size(entries: int) -> None:
     """Raise where a product would fill the memory."""
-    if entries > LARGEST_PRODUCT:
+    if entries > MAX_PRODUCT_ENTRIES:
         raise MechanismError(
-            f"the product has {entries} entries, more than {LARGEST_PRODUCT}: compose fewer mechanisms, or "
+            f"the product has {entries} entries, more than {MAX_PRODUCT_ENTRIES}: compose fewer mechanisms, or "
             "ask for `joint_level`, which lists no products"
         )
 
 
-MOST_CANDIDATES = 100_000
+MAX_CANDIDATES = 100_000
 """Choices of the first outputs that are kept at once: with 16 letters 13 MB."""
 
 
@@ -304,7 +304,7 @@ class OutcomeSearch:
 
     def run(self) -> tuple[float, int, tuple[int, ...]]:
         """Return the largest leakage, its letter, and the index of the output of each mechanism."""
-        best = max((self._climbed(letter) for letter in range(len(self.law))), key=lambda found: found[0])
+        best = max((self._climb(letter) for letter in range(len(self.law))), key=lambda found: found[0])
         columns = np.zeros((1, len(self.law)))
         choices = np.zeros((1, 0), dtype=int)
         for place, logs in enumerate(self.logs):
@@ -317,22 +317,22 @@ class OutcomeSearch:
             possible = peaks[:, 0] > -np.inf
             columns = grown[possible] - peaks[possible]
             choices = np.column_stack([choices[rows], outputs])[possible]
-            keep = self._bounds(columns, self.ahead[place + 1]) > best[0]
+            keep = self._bound_completions(columns, self.ahead[place + 1]) > best[0]
             columns, choices = columns[keep], choices[keep]
-            if len(choices) > MOST_CANDIDATES:
+            if len(choices) > MAX_CANDIDATES:
                 raise MechanismError(
                     f"the search for the worst outcome keeps {len(choices)} choices after {place + 1} of "
-                    f"{len(self.logs)} mechanisms, more than {MOST_CANDIDATES}: ask for fewer mechanisms, or "
+                    f"{len(self.logs)} mechanisms, more than {MAX_CANDIDATES}: ask for fewer mechanisms, or "
                     "for `chained_level` of blocks of them"
                 )
         if len(choices):
-            leakages = levels_of(self.law, columns)
+            leakages = compute_levels(self.law, columns)
             top = int(leakages.argmax())
             if leakages[top] > best[0]:
                 best = (float(leakages[top]), int(columns[top].argmax()), tuple(choices[top].tolist()))
         return best
 
-    def _bounds(self, columns: FloatArray, ahead: FloatArray) -> FloatArray:
+    def _bound_completions(self, columns: FloatArray, ahead: FloatArray) -> FloatArray:
         """Bound what outcomes with these first outputs can reach."""
         bounds = np.empty(len(columns))
         log_law = np.log(self.law)
@@ -344,34 +344,39 @@ class OutcomeSearch:
             with np.errstate(invalid="ignore"):
                 terms = block[:, None, :] - block[:, :, None] + (ahead + log_law)  # (block, x, x')
             terms[~possible] = 0.0
-            sums = np.where(possible, log_sum(terms, axis=2)[:, :, 0], np.inf)
+            sums = np.where(possible, log_sum_exp(terms, axis=2)[:, :, 0], np.inf)
             bounds[start : start + size] = -sums.min(axis=1)
         return bounds
 
-    def _climbed(self, letter: int) -> tuple[float, int, tuple[int, ...]]:
+    def _climb(self, letter: int) -> tuple[float, int, tuple[int, ...]]:
         """Find an outcome that leaks much about a letter by changing one output at a time, while that
         helps.
         """
         chosen = [int(part[letter].argmax()) for part in self.logs]
-        before, value = -np.inf, float(self._value(self._product(chosen)[:, None], letter)[0])
+        before, value = (
+            -np.inf,
+            float(self._information_density(self._log_product(chosen)[:, None], letter)[0]),
+        )
         while value > before:
             before = value
             for place, part in enumerate(self.logs):
-                values = self._value(self._product(chosen, but=place)[:, None] + part, letter)
+                values = self._information_density(
+                    self._log_product(chosen, but=place)[:, None] + part, letter
+                )
                 if values.max() > value:
                     value, chosen[place] = float(values.max()), int(values.argmax())
-        column = self._product(chosen)
-        leakage = float(levels_of(self.law, (column - column.max())[None])[0])
+        column = self._log_product(chosen)
+        leakage = float(compute_levels(self.law, (column - column.max())[None])[0])
         return leakage, int(column.argmax()), tuple(chosen)
 
-    def _product(self, chosen: Sequence[int], but: int | None = None) -> FloatArray:
+    def _log_product(self, chosen: Sequence[int], but: int | None = None) -> FloatArray:
         """Return the column of an outcome in logarithms, without that of one mechanism where one is named."""
         columns = [part[:, y] for part, y in zip(self.logs, chosen, strict=True)]
         if but is not None:
             del columns[but]
         return np.asarray(np.sum([np.zeros(len(self.law)), *columns], axis=0))
 
-    def _value(self, columns: FloatArray, letter: int) -> FloatArray:
+    def _information_density(self, columns: FloatArray, letter: int) -> FloatArray:
         """Compute the information density of a letter under (N, K) logarithms of columns; -inf where
         excluded.
         """
@@ -379,7 +384,7 @@ class OutcomeSearch:
             terms = columns - columns[letter] + np.log(self.law)[:, None]
         possible = np.isfinite(columns[letter])
         found = np.full(columns.shape[1], -np.inf)
-        found[possible] = -log_sum(terms[:, possible], axis=0)[0]
+        found[possible] = -log_sum_exp(terms[:, possible], axis=0)[0]
         return found
 
 

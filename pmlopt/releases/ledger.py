@@ -18,35 +18,35 @@ from pmlopt.core.arrays import (
     FloatArray,
     IntArray,
     Label,
+    abbreviate,
+    check_integer,
+    check_nonnegative,
     check_unmasked,
-    few,
-    nonnegative,
-    places_of,
-    subset_of,
-    whole,
+    indices_of,
+    select_labels,
 )
-from pmlopt.core.display import things
+from pmlopt.core.display import pluralize
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.measures.orders import order_levels
 from pmlopt.model.privacy import PML, RenyiPML
 from pmlopt.model.privacy.renyi_pml import RemainingRenyiPML
-from pmlopt.programs.exact.arithmetic import holds_exactly
+from pmlopt.programs.exact.arithmetic import is_met_exactly
 from pmlopt.releases import ledger_file
+from pmlopt.releases.array_files import read_digest
 from pmlopt.releases.drafts import check_new
 from pmlopt.releases.ledger_file import (
-    SMALLEST_MASS,
-    Histories,
+    MIN_MASS,
+    HistoryTable,
     LedgerState,
-    identity_of,
-    levels_after,
-    levels_of,
-    log_lifts,
+    compute_levels,
+    compute_levels_after,
+    compute_log_lifts,
+    digest_release,
 )
-from pmlopt.releases.publications import PREFIX, Publication, finish_all
+from pmlopt.releases.publications import PREFIX, PendingPublication, finish_all
 from pmlopt.releases.remaining import align_matrix, build_joint_requirement, find_columns
-from pmlopt.releases.stored import written_digest
 
 
 class Ledger:
@@ -95,9 +95,9 @@ class Ledger:
 
     def __init__(self, prior: PriorLike, people: int = 1, total: float | None = None) -> None:
         first = as_prior(prior)
-        count = whole(people, "the number of people", PrivacyError)
-        most = None if total is None else nonnegative(total, "the total", PrivacyError)
-        self._state = LedgerState(first, most, Histories.begun(first.size, count))
+        count = check_integer(people, "the number of people", PrivacyError)
+        most = None if total is None else check_nonnegative(total, "the total", PrivacyError)
+        self._state = LedgerState(first, most, HistoryTable.initial(first.size, count))
         self._seen: dict[Path, str | None] = {}
         self._folders: list[Path] = []
 
@@ -117,7 +117,7 @@ class Ledger:
         return len(self._histories.place)
 
     @property
-    def _histories(self) -> Histories:
+    def _histories(self) -> HistoryTable:
         return self._state.histories
 
     @property
@@ -128,12 +128,14 @@ class Ledger:
     @property
     def levels(self) -> FloatArray:
         """Return the (people,) leakage on each person, in nats."""
-        return np.asarray(levels_of(self.initial.pmf, self._histories.likelihoods)[self._histories.place])
+        return np.asarray(
+            compute_levels(self.initial.pmf, self._histories.likelihoods)[self._histories.place]
+        )
 
     @property
     def level(self) -> float:
         """Return the largest leakage on a person, in nats."""
-        return float(levels_of(self.initial.pmf, self._histories.likelihoods).max())
+        return float(compute_levels(self.initial.pmf, self._histories.likelihoods).max())
 
     def levels_of_order(self, alpha: float) -> FloatArray:
         """Compute the (people,) PML of order alpha of all that was released on each person, in nats.
@@ -170,14 +172,14 @@ class Ledger:
             >>> [group.tolist() for group in ledger.groups()]
             [[0, 2], [1]]
         """
-        return self._histories.groups()
+        return self._histories.group_people()
 
     def density(self, person: int = 0) -> FloatArray:
         """Compute the (N,) information density of each letter and all that was released; -inf where
         excluded.
         """
-        row = self._histories.place[self._place(person)]
-        return np.asarray(log_lifts(self.initial.pmf, self._histories.likelihoods[row : row + 1])[0])
+        row = self._histories.place[self._find_person(person)]
+        return np.asarray(compute_log_lifts(self.initial.pmf, self._histories.likelihoods[row : row + 1])[0])
 
     def prior(self, person: int = 0) -> Prior:
         """Return the posterior of a person, which is the prior of the next design; letters that are left.
@@ -191,8 +193,8 @@ class Ledger:
             >>> ledger.prior().labels, ledger.prior().probabilities.round(12).tolist()
             ((0, 2), [0.666666666667, 0.333333333333])
         """
-        masses, left = self._posterior(person)
-        return Prior(masses, subset_of(self.initial.labels, left.tolist()))
+        masses, left = self._compute_posterior(person)
+        return Prior(masses, select_labels(self.initial.labels, left.tolist()))
 
     def remaining(self, epsilon: float | None = None, person: int = 0) -> FloatArray:
         """Compute (N,) what is left for each letter, in nats: epsilon less its density; inf where excluded.
@@ -204,9 +206,9 @@ class Ledger:
         Raises:
             PrivacyError: there is no total, or the leakage is above it already.
         """
-        most = self._total(epsilon)
+        most = self._check_total(epsilon)
         left = most - self.density(person)
-        if left.min() < -self._histories.off(person, most):
+        if left.min() < -self._histories.rounding_error(person, most):
             raise PrivacyError(
                 f"the leakage on person {person} is {most - left.min():g} nats, over the total of {most:g}"
             )
@@ -232,11 +234,11 @@ class Ledger:
             >>> np.exp(ledger.requirement().epsilon).round(12)
             array([1.2, 3.6])
         """
-        most = self._total(epsilon)
+        most = self._check_total(epsilon)
         self.remaining(most, person)  # raises where nothing is left
-        masses, letters = self._posterior(person)
+        masses, letters = self._compute_posterior(person)
         left = most - np.log(masses / self.initial.pmf[letters])
-        lowered = left - 4 * self._histories.off(person, left)
+        lowered = left - 4 * self._histories.rounding_error(person, left)
         return PML(np.maximum(lowered, 0.0).tolist())
 
     def joint_requirement(
@@ -266,16 +268,16 @@ class Ledger:
             >>> [both.holds([0.5, 0.5], [[a, 1 - a], [1 - a, a]]) for a in (0.74, 0.76)]
             [True, False]
         """
-        rows = self._histories.of(self._members(people))
+        rows = self._histories.select_people(self._check_people(people))
         own = self.initial.labels
-        places = places_of(own if letters is None else list(letters), own, "the letters", MechanismError)
+        places = indices_of(own if letters is None else list(letters), own, "the letters", MechanismError)
         if len(places) < len(own):
-            lacking = few([label for place, label in enumerate(own) if place not in places])
+            lacking = abbreviate([label for place, label in enumerate(own) if place not in places])
             raise MechanismError(
                 f"the letters {lacking} of the ledger are none of the design, and may be somebody's"
             )
         return build_joint_requirement(
-            self.initial.pmf, self._histories, rows, self._total(epsilon), np.array(places)
+            self.initial.pmf, self._histories, rows, self._check_total(epsilon), np.array(places)
         )
 
     def requirement_of_order(self, alpha: float, epsilon: float, person: int = 0) -> Any:
@@ -299,19 +301,19 @@ class Ledger:
             0.4
         """
         own = RemainingRenyiPML(alpha, epsilon, [1.0])
-        masses, letters = self._posterior(person)
+        masses, letters = self._compute_posterior(person)
         lifts = masses / self.initial.pmf[letters]
-        off = 4 * float(self._histories.off(person, np.log(lifts)).max()) * own.beta
+        off = 4 * float(self._histories.rounding_error(person, np.log(lifts)).max()) * own.beta
         if (level := float(self.levels_of_order(alpha)[person])) > epsilon - off:
             raise PrivacyError(f"of order {alpha:g} person {person} is at {level:g} nats, over {epsilon:g}")
         return RemainingRenyiPML(alpha, epsilon - off, lifts)
 
-    def _posterior(self, person: int) -> tuple[FloatArray, IntArray]:
+    def _compute_posterior(self, person: int) -> tuple[FloatArray, IntArray]:
         """Compute the posterior masses of the letters that are left, and their indices."""
         density = self.density(person)
         left = np.flatnonzero(density > -np.inf)
         masses = self.initial.pmf[left] * np.exp(density[left])
-        return np.maximum(masses / masses.sum(), SMALLEST_MASS), left
+        return np.maximum(masses / masses.sum(), MIN_MASS), left
 
     def level_after(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> float:
         """Compute the largest leakage on a person after a release, over all outcomes that may come, in nats.
@@ -323,9 +325,9 @@ class Ledger:
         Raises:
             MechanismError: the mechanism is on other letters.
         """
-        rows = self._histories.of(self._members(people))
-        matrix = self._matrix(as_mechanism(mechanism), rows)
-        return float(levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix).max())
+        rows = self._histories.select_people(self._check_people(people))
+        matrix = self._align_matrix(as_mechanism(mechanism), rows)
+        return float(compute_levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix).max())
 
     def allows(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> bool:
         """Return whether a release keeps the total for everybody in it, whatever the outcomes; `record`
@@ -344,9 +346,9 @@ class Ledger:
             >>> ledger.allows([[0.75, 0.25], [0.25, 0.75]]), ledger.allows(np.eye(2))
             (True, False)
         """
-        rows = self._histories.of(self._members(people))
-        matrix = self._matrix(as_mechanism(mechanism), rows)
-        return self._over(self._total(None), rows, matrix) is None
+        rows = self._histories.select_people(self._check_people(people))
+        matrix = self._align_matrix(as_mechanism(mechanism), rows)
+        return self._find_excess(self._check_total(None), rows, matrix) is None
 
     def record(
         self,
@@ -377,23 +379,23 @@ class Ledger:
                 release is recorded already.
         """
         m = as_mechanism(mechanism)
-        members = self._members(people)
+        members = self._check_people(people)
         columns = find_columns(m, outcomes)
         if len(columns) != len(members):
             raise MechanismError(
-                f"{things(len(columns), 'outcome')} cannot be recorded for "
-                f"{things(len(members), 'person', 'people')}: give one for each person in the release"
+                f"{pluralize(len(columns), 'outcome')} cannot be recorded for "
+                f"{pluralize(len(members), 'person', 'people')}: give one for each person in the release"
             )
-        rows = self._histories.of(members)
-        matrix = self._matrix(m, rows)
-        identity = identity_of(matrix, columns, members)
+        rows = self._histories.select_people(members)
+        matrix = self._align_matrix(m, rows)
+        identity = digest_release(matrix, columns, members)
         if identity in self._state.identities and not again:
             number = self._state.identities.index(identity) + 1
             raise PrivacyError(
                 f"this release is recorded already, as number {number}: the mechanism, the people and their "
                 "outcomes are the same; if it was made once more, say so (again=True, or --again)"
             )
-        over = None if self.total is None else self._over(self.total, rows, matrix)
+        over = None if self.total is None else self._find_excess(self.total, rows, matrix)
         if over is not None:
             worst = int(members[np.flatnonzero(self._histories.place[members] == over[0])[0]])
             raise PrivacyError(
@@ -401,7 +403,7 @@ class Ledger:
                 f"total of {self.total:.6g}: design it for `requirement(person={worst})` under "
                 f"`prior({worst})`, or one for all people for `joint_requirement()`"
             )
-        after = self._histories.extended(matrix, columns, members)
+        after = self._histories.extend(matrix, columns, members)
         impossible = np.isinf(after.rounding)
         if impossible.any():
             at = int(np.flatnonzero(impossible[after.place[members]])[0])
@@ -415,21 +417,21 @@ class Ledger:
     def __repr__(self) -> str:
         """In words: people, releases, level."""
         total = "" if self.total is None else f" of {self.total:g}"
-        counts = f"{things(self.people, 'person', 'people')}, {things(self.releases, 'release')}"
+        counts = f"{pluralize(self.people, 'person', 'people')}, {pluralize(self.releases, 'release')}"
         return f"Ledger(<{counts}, level {self.level:.6g}{total}>)"
 
-    def _total(self, epsilon: float | None) -> float:
+    def _check_total(self, epsilon: float | None) -> float:
         if epsilon is None and self.total is None:
             raise PrivacyError("the ledger has no total: give one, epsilon, in nats")
-        return nonnegative(self.total if epsilon is None else epsilon, "the total", PrivacyError)  # type: ignore[arg-type]
+        return check_nonnegative(self.total if epsilon is None else epsilon, "the total", PrivacyError)  # type: ignore[arg-type]
 
-    def _place(self, person: int) -> int:
+    def _find_person(self, person: int) -> int:
         place = int(person)
         if place != person or not 0 <= place < self.people:
             raise PrivacyError(f"there is no person {person}: they are 0 to {self.people - 1}")
         return place
 
-    def _members(self, people: ArrayLike | None) -> IntArray:
+    def _check_people(self, people: ArrayLike | None) -> IntArray:
         if people is None:
             return np.arange(self.people)
         check_unmasked(people, "the people in a release", PrivacyError)
@@ -437,26 +439,26 @@ class Ledger:
         if members.ndim != 1 or members.dtype.kind not in "iu" or not members.size:
             raise PrivacyError("the people in a release are their numbers: give a list of whole numbers")
         for place in (members.min(), members.max()):
-            self._place(place)
+            self._find_person(place)
         if len(np.unique(members)) < len(members):
             raise PrivacyError("a person stands twice in one release: record it as two")
         return members.astype(np.int64)
 
-    def _matrix(self, mechanism: Mechanism, rows: IntArray) -> FloatArray:
+    def _align_matrix(self, mechanism: Mechanism, rows: IntArray) -> FloatArray:
         return align_matrix(self.initial.labels, self._histories, mechanism, rows)
 
-    def _over(self, total: float, rows: IntArray, matrix: FloatArray) -> tuple[int, float] | None:
+    def _find_excess(self, total: float, rows: IntArray, matrix: FloatArray) -> tuple[int, float] | None:
         """Find the history that a release may raise most, and to which level, where that is over the total.
 
         What the likelihoods may be off is counted in; no level is above that of the least likely letter.
         """
-        after = levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix)
-        units = self._histories.off_rows(rows, after)
+        after = compute_levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix)
+        units = self._histories.rounding_errors(rows, after)
         bounds = np.minimum(after + units, self.initial.max_leakage)
         # of people of whom nothing was released yet, exact arithmetic decides what rounding leaves open
         unused = (self._histories.likelihoods[rows] == 0).all(axis=1)
         undecided = unused & (bounds > total) & (after - units <= total)
-        if undecided.any() and holds_exactly(self.initial, PML(total), matrix):
+        if undecided.any() and is_met_exactly(self.initial, PML(total), matrix):
             bounds[undecided] = total
         worst = int(bounds.argmax())
         if bounds[worst] <= total:
@@ -495,7 +497,7 @@ class Ledger:
             raise FileFormatError(f"{draft}: is not there: nothing can be published")
         check_new(name)
         try:
-            publication = Publication.of(source, name)
+            publication = PendingPublication.describe(source, name)
         except (ValueError, OSError) as cause:
             raise FileFormatError(
                 f"{draft}: cannot be published: {cause}; its name must begin with {PREFIX}"
@@ -515,8 +517,8 @@ class Ledger:
             FileFormatError: the file cannot be written, its ending is not .npz, it is not the one that was
                 read, or what was to be published is not there.
         """
-        files.ending_of(path, (".npz",))
-        with files.alone(path):
+        files.file_format(path, (".npz",))
+        with files.exclusive_lock(path):
             self._write(path)
 
     @classmethod
@@ -547,12 +549,12 @@ class Ledger:
             >>> Ledger.load(path).releases
             1
         """
-        files.ending_of(path, (".npz",))
-        with files.alone(path):
+        files.file_format(path, (".npz",))
+        with files.exclusive_lock(path):
             ledger = cls.load(path)
             ledger._folders += [Path(folder).resolve()] if folder is not None else []
             if ledger._state.publishing:
-                ledger.finished = ledger._publish(path)
+                ledger.finished = ledger._publish_recorded(path)
             before = ledger._state
             yield ledger
             if ledger._state is not before:
@@ -568,7 +570,7 @@ class Ledger:
         Raises:
             FileFormatError: the file is not there, no ledger, cut short or changed.
         """
-        state, digest = ledger_file.read(path)
+        state, digest = ledger_file.read_ledger(path)
         ledger = cls.__new__(cls)
         ledger._state, ledger._seen = state, {Path(path).resolve(): digest}
         ledger._folders = []
@@ -577,20 +579,20 @@ class Ledger:
     def _write(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger, and then publish what is to be: its names are in the file until that is done."""
         place = Path(path).resolve()
-        if written_digest(place) != self._seen.get(place):
+        if read_digest(place) != self._seen.get(place):
             raise FileFormatError(
                 f"{path}: is not what this ledger was read from: another release may be recorded in it; read "
                 "it again and record in that (`Ledger.open` does both), or give another name"
             )
-        self._seen[place] = ledger_file.write(place, self._state)
+        self._seen[place] = ledger_file.write_ledger(place, self._state)
         if self._state.publishing:
-            self._publish(path)
+            self._publish_recorded(path)
 
-    def _publish(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
+    def _publish_recorded(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
         """Publish what is recorded and found, write the ledger without it, and return the paths."""
         place = Path(path).resolve()
         published, left = finish_all(self._state.publishing, [*self._folders, place.parent])
         if published:
             self._state = replace(self._state, publishing=left)
-            self._seen[place] = ledger_file.write(place, self._state)
+            self._seen[place] = ledger_file.write_ledger(place, self._state)
         return tuple(map(str, published))

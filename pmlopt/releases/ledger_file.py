@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core import records
-from pmlopt.core.arrays import FloatArray, IntArray, check_json_labels, nonnegative
+from pmlopt.core.arrays import FloatArray, IntArray, check_json_labels, check_nonnegative
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
-from pmlopt.measures.leakage import log_quotient, log_sum
-from pmlopt.releases.publications import Publication
-from pmlopt.releases.stored import digest, read_arrays, write_arrays
+from pmlopt.measures.leakage import log_quotient, log_sum_exp
+from pmlopt.releases.array_files import compute_digest, read_arrays, write_arrays
+from pmlopt.releases.publications import PendingPublication
 
-CHUNK = 1000
+CHUNK_ROWS = 1000
 """Histories that are looked at at once: the numbers of 16 letters stay in the cache of a core."""
 EPS = float(np.finfo(float).eps)
-SMALLEST_MASS = 1e-280
+MIN_MASS = 1e-280
 """Below, the mass of an outcome or a letter may have lost digits to underflow."""
 
 
 @dataclass(frozen=True)
-class Histories:
+class HistoryTable:
     """The histories of people: those with the same history share a row of numbers.
 
     Attributes:
@@ -38,43 +38,43 @@ class Histories:
     place: IntArray
 
     @classmethod
-    def begun(cls, letters: int, people: int) -> Histories:
+    def initial(cls, letters: int, people: int) -> HistoryTable:
         """Return the one history of people of whom nothing was released."""
         return cls(np.zeros((1, letters)), np.zeros(1), np.zeros(people, dtype=np.int64))
 
-    def groups(self) -> list[IntArray]:
+    def group_people(self) -> list[IntArray]:
         """Return the people by history."""
         # stable: the people of a group stay in ascending order
         order = np.argsort(self.place, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(self.place[order])) + 1)
 
-    def of(self, members: IntArray) -> IntArray:
+    def select_people(self, members: IntArray) -> IntArray:
         """Return the histories of some people, each once."""
-        return _distinct(self.place[members], len(self.likelihoods))[0]
+        return _find_distinct_keys(self.place[members], len(self.likelihoods))[0]
 
-    def off(self, person: int, levels: Any) -> Any:
+    def rounding_error(self, person: int, levels: Any) -> Any:
         """Bound the rounding error of these levels, or budgets, of a person."""
-        return self.off_rows(self.place[person : person + 1], levels)
+        return self.rounding_errors(self.place[person : person + 1], levels)
 
-    def off_rows(self, rows: IntArray, levels: Any) -> Any:
+    def rounding_errors(self, rows: IntArray, levels: Any) -> Any:
         """Bound the rounding errors of these levels, or budgets, after some histories."""
         # a sum over N letters and a few operations; below 1 the error is absolute
         units = (self.likelihoods.shape[1] + 8) * EPS * np.maximum(1.0, np.abs(levels))
         return units + 2 * self.rounding[rows]
 
-    def extended(self, matrix: FloatArray, columns: IntArray, members: IntArray) -> Histories:
+    def extend(self, matrix: FloatArray, columns: IntArray, members: IntArray) -> HistoryTable:
         """Return the histories with one more outcome for some people; the error is infinite where it is
         impossible.
         """
         outputs, held = matrix.shape[1], self.place[members]
         # a key for each pair of history and outcome: people with equal pairs share the new row
-        pairs, own = _distinct(held * outputs + columns, len(self.likelihoods) * outputs)
+        pairs, own = _find_distinct_keys(held * outputs + columns, len(self.likelihoods) * outputs)
         rows, taken = np.divmod(pairs, outputs)
-        logs, off = log_steps(matrix)
+        logs, off = compute_log_steps(matrix)
         grown = np.empty((len(pairs), matrix.shape[0]))
         rounding = self.rounding[rows] + off[taken]
-        for start in range(0, len(pairs), CHUNK):
-            part = slice(start, start + CHUNK)
+        for start in range(0, len(pairs), CHUNK_ROWS):
+            part = slice(start, start + CHUNK_ROWS)
             sums = self.likelihoods[rows[part]]
             sums += logs[taken[part]]
             # the largest becomes 0: the level is unchanged, and long histories do not underflow
@@ -90,36 +90,36 @@ class Histories:
         outside[members] = False
         place[members] = own
         if outside.any():
-            kept, at = _distinct(self.place[outside], len(self.likelihoods))
+            kept, at = _find_distinct_keys(self.place[outside], len(self.likelihoods))
             place[outside] = len(grown) + at
             grown = np.concatenate([grown, self.likelihoods[kept]])
             rounding = np.concatenate([rounding, self.rounding[kept]])
-        return Histories(grown, rounding, place)
+        return HistoryTable(grown, rounding, place)
 
 
-def log_lifts(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
+def compute_log_lifts(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
     """Compute the (K, N) logarithms of the lifts; -inf for letters that are excluded."""
-    return likelihoods + levels_of(law, likelihoods)[:, None]
+    return likelihoods + compute_levels(law, likelihoods)[:, None]
 
 
-def levels_of(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
+def compute_levels(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
     """Compute the (K,) leakages of histories, in nats; law is the prior, and likelihoods (K, N)."""
     return log_quotient(np.exp(likelihoods) @ law, -np.expm1(likelihoods) @ law)
 
 
-def levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -> FloatArray:
+def compute_levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -> FloatArray:
     """Compute the (K,) largest leakage of each history after one more release, whatever its outcome, in nats.
 
     Examples:
         >>> response = np.array([[0.75, 0.25], [0.25, 0.75]])
-        >>> np.exp(levels_after(np.array([0.5, 0.5]), np.log([[1.0, 1.0], [1.0, 1 / 3]]), response)).round(12)
+        >>> np.exp(compute_levels_after(np.array([0.5, 0.5]), np.log([[1.0, 1.0], [1.0, 1 / 3]]), response)).round(12)
         array([1.5, 1.8])
     """
     found = np.empty(len(likelihoods))
     with np.errstate(divide="ignore"):
         log_matrix = np.log(matrix)
-    for start in range(0, len(likelihoods), CHUNK):
-        block = likelihoods[start : start + CHUNK]
+    for start in range(0, len(likelihoods), CHUNK_ROWS):
+        block = likelihoods[start : start + CHUNK_ROWS]
         shares = np.exp(block)
         masses = (shares * law) @ matrix  # (K, M)
         by_letter = np.ascontiguousarray(shares.T)
@@ -130,18 +130,18 @@ def levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -
                 np.maximum(peaks, np.multiply(by_letter[x], matrix[x, y], out=scratch), out=peaks)
             mass = masses[:, y]
             # a quotient of masses that lost digits to underflow could understate the level
-            rare = mass < SMALLEST_MASS
+            rare = mass < MIN_MASS
             np.maximum(best, np.divide(peaks, mass, out=scratch, where=~rare), out=best, where=~rare)
             if rare.any():  # in logarithms up to the end
                 terms = block[rare] + log_matrix[:, y]
                 with np.errstate(invalid="ignore"):
-                    lifts = np.exp(terms.max(axis=1) - log_sum(terms + np.log(law), axis=1)[:, 0])
+                    lifts = np.exp(terms.max(axis=1) - log_sum_exp(terms + np.log(law), axis=1)[:, 0])
                 best[rare] = np.fmax(best[rare], lifts)  # NaN where the outcome cannot come
-        found[start : start + CHUNK] = np.log(best)
+        found[start : start + CHUNK_ROWS] = np.log(best)
     return found
 
 
-def log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+def compute_log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute what each outcome adds to the likelihoods, with the largest entry of a column 0, and its error.
 
     (M, N) logarithms, -inf where the outcome is impossible, and (M,) bounds on their rounding: none
@@ -160,7 +160,7 @@ def log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     return logs, np.where(varied, -3 * EPS * lowest, 0.0)
 
 
-def _distinct(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
+def _find_distinct_keys(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
     """Return the distinct keys below a size in ascending order, and the index of each key among them."""
     if size > 32 * len(keys):  # a table would be too large
         return np.unique(keys, return_inverse=True)
@@ -170,7 +170,7 @@ def _distinct(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
 
 
 FORMAT = "pmlopt-ledger"
-VERSION = 2
+LEDGER_FILE_VERSION = 2
 IDENTITY_BYTES = 32
 """Of the digest of a release, SHA-256."""
 
@@ -189,25 +189,27 @@ class LedgerState:
 
     prior: Prior
     total: float | None
-    histories: Histories
+    histories: HistoryTable
     identities: tuple[bytes, ...] = ()
-    publishing: tuple[Publication, ...] = ()
+    publishing: tuple[PendingPublication, ...] = ()
 
 
-def identity_of(matrix: FloatArray, columns: IntArray, members: IntArray) -> bytes:
+def digest_release(matrix: FloatArray, columns: IntArray, members: IntArray) -> bytes:
     """Return a digest of a release: the mechanism on all letters, and the index of each person's outcome."""
     # the identity must not depend on the order in which the people are given
     order = np.argsort(members, kind="stable")
-    return digest({}, matrix.astype("<f8"), columns[order].astype("<i8"), members[order].astype("<i8"))
+    return compute_digest(
+        {}, matrix.astype("<f8"), columns[order].astype("<i8"), members[order].astype("<i8")
+    )
 
 
-def write(path: str | os.PathLike[str], state: LedgerState) -> str:
+def write_ledger(path: str | os.PathLike[str], state: LedgerState) -> str:
     """Write a ledger, completely or not at all, and return its digest."""
     check_json_labels(state.prior.labels)
     about: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
-        "prior": records.plain(state.prior),
+        "version": LEDGER_FILE_VERSION,
+        "prior": records.to_plain(state.prior),
         "total": state.total,
         "publishing": [asdict(one) for one in state.publishing],
     }
@@ -220,24 +222,24 @@ def write(path: str | os.PathLike[str], state: LedgerState) -> str:
     return write_arrays(path, about, arrays)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[LedgerState, str]:
+def read_ledger(path: str | os.PathLike[str]) -> tuple[LedgerState, str]:
     """Read a ledger and its digest, and refuse what is none, or cut short, or changed.
 
     Raises:
         FileFormatError: see there.
     """
-    about, arrays, found, size = read_arrays(path, "ledger", FORMAT, VERSION)
+    about, arrays, found, size = read_arrays(path, "ledger", FORMAT, LEDGER_FILE_VERSION)
     try:
-        return _state(size, about, **arrays), found
+        return _check_state(size, about, **arrays), found
     except (InputError, KeyError, TypeError, ValueError) as cause:
         raise FileFormatError(f"{path}: is not a ledger: {cause}") from None
 
 
-def _state(
+def _check_state(
     room: int, about: dict[str, Any], likelihoods: Any, rounding: Any, history: Any, identities: Any
 ) -> LedgerState:
     """Return the parts of a file of so many bytes, of which every number is checked."""
-    prior = records.read(Prior, about["prior"], "prior", records.Context(room=room))
+    prior = records.read_record(Prior, about["prior"], "prior", records.Context(room=room))
     count = len(likelihoods)
     kinds = {
         "likelihoods": (likelihoods, "<f8", (count, prior.size)),
@@ -258,11 +260,11 @@ def _state(
         raise ValueError("a bound on rounding is negative, or no number")
     if not history.size or not ((history >= 0) & (history < count)).all():
         raise ValueError(f"the history of a person is none of the {count}")
-    total, publishing = about["total"], tuple(map(Publication.read, about["publishing"]))
+    total, publishing = about["total"], tuple(map(PendingPublication.from_entry, about["publishing"]))
     return LedgerState(
         prior,
-        None if total is None else nonnegative(total, "the total", PrivacyError),
-        Histories(likelihoods, rounding, history),
+        None if total is None else check_nonnegative(total, "the total", PrivacyError),
+        HistoryTable(likelihoods, rounding, history),
         tuple(row.tobytes() for row in identities),
         publishing,
     )

@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, whole
-from pmlopt.core.loaded_later import optimize
+from pmlopt.core.arrays import FloatArray, IntArray, Label, check_integer
+from pmlopt.core.lazy_imports import optimize
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
 from pmlopt.programs.linear.certificate import AffineConstraint
@@ -23,7 +23,7 @@ KEYS = ("pcv", "ckey", "pvalue")
 """The columns of a table by whole cell keys: count, cell key, noise."""
 
 
-def ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, int, float, float]]:
+def list_ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, int, float, float]]:
     """List the changes of each count with their intervals of cell keys in [0, 1], as R's ptable has them.
 
     Args:
@@ -39,14 +39,14 @@ def ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, int, fl
     Source: [giessing2016computational], and the package ptable of [enderle2023ptable].
 
     Examples:
-        >>> for row in ptable_rows(Mechanism([[0.25, 0.5, 0.25]], [1], [0, 1, 2])):
+        >>> for row in list_ptable_rows(Mechanism([[0.25, 0.5, 0.25]], [1], [0, 1, 2])):
         ...     print(row)
         (1, 0, 0.25, -1, 0.0, 0.25)
         (1, 1, 0.5, 0, 0.25, 0.75)
         (1, 2, 0.25, 1, 0.75, 1.0)
     """
     m = as_mechanism(mechanism)
-    counts, released = _counts(m.inputs, "inputs"), _counts(m.outputs, "outputs")
+    counts, released = _read_counts(m.inputs, "inputs"), _read_counts(m.outputs, "outputs")
     order, rows = np.argsort(released), []
     for place in np.argsort(counts).tolist():
         chances = m.matrix[place, order]
@@ -63,11 +63,11 @@ MAX_KEY_ROWS = 4_000_000
 """Rows of a table by whole keys: a few hundred megabytes, and far more than the 256 keys that are usual."""
 
 
-KEPT_RTOL = 1e-9
+CONSTRAINT_RTOL = 1e-9
 """By which share of its size a constraint may be broken by what floats hold of rounded numbers."""
 
 
-def rounded_to_keys(
+def round_to_keys(
     mechanism: MechanismLike, keys: int = 256, constraints: Iterable[AffineConstraint] = ()
 ) -> Mechanism:
     """Round the probabilities of a mechanism to whole numbers of keys; measure the result anew.
@@ -75,51 +75,53 @@ def rounded_to_keys(
     Each row is rounded down, and the keys that are left go to the largest remainders: entries move by less
     than 1 / keys. Where that breaks a constraint on the row, such as that noise has no bias or a variance of
     at most a limit, the nearest whole numbers that keep it take their place (an integer program). Zeros stay
-    zeros. Constraints that tie several rows together are not looked at: `broken_constraints` has them.
+    zeros. Constraints that tie several rows together are not looked at: `find_violated_constraints` has them.
 
     Args:
         mechanism: (N, M).
         keys: how many cell keys there are.
-        constraints: those that a design kept, `result.certificate.rows_added`.
+        constraints: those that a design kept, `result.certificate.added_rows`.
 
     Raises:
         MechanismError: there are fewer keys than a row has outputs, so that one would get none, or so many
             that the table would have more than `MAX_KEY_ROWS` rows.
 
     Examples:
-        >>> rounded_to_keys([[0.7, 0.3], [0.31, 0.69]], 4).matrix.tolist()
+        >>> round_to_keys([[0.7, 0.3], [0.31, 0.69]], 4).matrix.tolist()
         [[0.75, 0.25], [0.25, 0.75]]
     """
-    from pmlopt.programs.exact.arithmetic import snap
+    from pmlopt.programs.exact.arithmetic import round_rows_to_grid
 
     m = as_mechanism(mechanism)
-    count = _checked_keys(keys, len(m.inputs))
+    count = _check_keys(keys, len(m.inputs))
     if count < int((m.matrix > 0).sum(axis=1).max()):
         raise MechanismError(f"{count} keys are fewer than the outputs of a row: give more keys")
-    rounded = snap(m.matrix, count)
-    by_letter = _rows_by_letter(constraints, rounded.shape)
+    rounded = round_rows_to_grid(m.matrix, count)
+    by_letter = _group_rows_by_letter(constraints, rounded.shape)
     for x, rows in enumerate(by_letter):
-        if all(row.keeps(rounded[x]) for row in rows):
+        if all(row.is_met_by(rounded[x]) for row in rows):
             continue
-        found = _whole_row(m.matrix[x], count, rows)
+        found = _find_integer_row(m.matrix[x], count, rows)
         if found is not None:
             rounded[x] = found
     return Mechanism(rounded, m.inputs, m.outputs)
 
 
-def broken_constraints(mechanism: MechanismLike, constraints: Iterable[AffineConstraint]) -> dict[str, float]:
+def find_violated_constraints(
+    mechanism: MechanismLike, constraints: Iterable[AffineConstraint]
+) -> dict[str, float]:
     """Return by how much of their size a mechanism violates constraints, of those that it does not keep.
 
     Args:
         mechanism: (N, M).
-        constraints: those that a design kept, `result.certificate.rows_added`.
+        constraints: those that a design kept, `result.certificate.added_rows`.
     """
     matrix = as_mechanism(mechanism).matrix
-    found = {one.name: one.violation(matrix) for one in constraints}
-    return {name: violation for name, violation in found.items() if violation > KEPT_RTOL}
+    found = {one.name: one.max_relative_violation(matrix) for one in constraints}
+    return {name: violation for name, violation in found.items() if violation > CONSTRAINT_RTOL}
 
 
-def keys_that_keep(
+def find_sufficient_keys(
     mechanism: MechanismLike, keys: int, constraints: Iterable[AffineConstraint]
 ) -> int | None:
     """Return the least number of keys, of the next few, with which rounding keeps constraints; None if none.
@@ -130,39 +132,41 @@ def keys_that_keep(
     # Numbers of keys that are tried one after another where constraints cannot be kept with those asked for.
     most = min(keys + 16, MAX_KEY_ROWS // len(as_mechanism(mechanism).inputs))
     tried = range(keys + 1, most + 1)
-    kept = (more for more in tried if not broken_constraints(rounded_to_keys(mechanism, more, rows), rows))
+    kept = (
+        more for more in tried if not find_violated_constraints(round_to_keys(mechanism, more, rows), rows)
+    )
     return next(kept, None)
 
 
-def noise_moments(mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
+def compute_noise_moments(mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
     """Return the (N,) means and the (N,) variances of the noise of a mechanism on counts.
 
     Raises:
         MechanismError: a label is no whole number.
 
     Examples:
-        >>> bias, variance = noise_moments(Mechanism([[0.25, 0.5, 0.25]], [1], [0, 1, 2]))
+        >>> bias, variance = compute_noise_moments(Mechanism([[0.25, 0.5, 0.25]], [1], [0, 1, 2]))
         >>> bias.tolist(), variance.tolist()
         ([0.0], [0.5])
     """
     m = as_mechanism(mechanism)
-    counts, released = _counts(m.inputs, "inputs"), _counts(m.outputs, "outputs")
+    counts, released = _read_counts(m.inputs, "inputs"), _read_counts(m.outputs, "outputs")
     noise = (released[None, :] - counts[:, None]).astype(float)
     bias = (m.matrix * noise).sum(axis=1)
     return bias, np.asarray((m.matrix * (noise - bias[:, None]) ** 2).sum(axis=1))
 
 
-def with_zero(mechanism: MechanismLike) -> Mechanism:
+def add_zero_row(mechanism: MechanismLike) -> Mechanism:
     """Return a mechanism on counts that releases a count of 0 as it is, where it has no row for 0.
 
     Cell key software looks each count up, and empty cells get no noise.
 
     Examples:
-        >>> with_zero(Mechanism([[0.25, 0.75]], [1], [1, 2])).matrix.tolist()
+        >>> add_zero_row(Mechanism([[0.25, 0.75]], [1], [1, 2])).matrix.tolist()
         [[0.0, 0.25, 0.75], [1.0, 0.0, 0.0]]
     """
     m = as_mechanism(mechanism)
-    _counts(m.inputs, "inputs")
+    _read_counts(m.inputs, "inputs")
     if 0 in m.inputs:
         return m
     matrix, outputs = m.matrix, m.outputs
@@ -173,41 +177,43 @@ def with_zero(mechanism: MechanismLike) -> Mechanism:
 
 
 @dataclass(frozen=True, eq=False)
-class _Row:
+class _RowConstraint:
     """The constraint on one row of a mechanism: `<coefficients, row> = limit`, or at most that."""
 
     coefficients: FloatArray
     limit: float
     equal: bool
 
-    def keeps(self, row: FloatArray) -> bool:
+    def is_met_by(self, row: FloatArray) -> bool:
         """Return whether a row meets it, up to rounding."""
         over = float(self.coefficients @ row) - self.limit
-        room = KEPT_RTOL * (float(np.abs(self.coefficients) @ row) + abs(self.limit))
+        room = CONSTRAINT_RTOL * (float(np.abs(self.coefficients) @ row) + abs(self.limit))
         return abs(over) <= room if self.equal else over <= room
 
-    def bounds(self, keys: int) -> tuple[float, float]:
-        """Return between which numbers `<coefficients, whole numbers of keys>` must be."""
+    def integer_bounds(self, keys: int) -> tuple[float, float]:
+        """Return between which numbers `<coefficients, check_integer numbers of keys>` must be."""
         most = Fraction(self.limit) * keys
         if not self.equal and (self.coefficients == np.rint(self.coefficients)).all():
             most = Fraction(math.floor(most))  # the sum is a whole number, too
         return float(most) if self.equal else -math.inf, float(most)
 
 
-def _rows_by_letter(constraints: Iterable[AffineConstraint], shape: tuple[int, ...]) -> list[list[_Row]]:
+def _group_rows_by_letter(
+    constraints: Iterable[AffineConstraint], shape: tuple[int, ...]
+) -> list[list[_RowConstraint]]:
     """Return the rows of constraints that are on one row of a mechanism, by that row."""
-    found: list[list[_Row]] = [[] for _ in range(shape[0])]
+    found: list[list[_RowConstraint]] = [[] for _ in range(shape[0])]
     for one in constraints:
         if one.coefficients.shape[1:] != shape:
             raise MechanismError(f"the constraint {one.name!r} is on another mechanism")
         for coefficients, offset in zip(one.coefficients, one.offset.tolist(), strict=True):
             letters = np.flatnonzero(coefficients.any(axis=1))
             if len(letters) == 1:
-                found[letters[0]].append(_Row(coefficients[letters[0]], -offset, one.equal))
+                found[letters[0]].append(_RowConstraint(coefficients[letters[0]], -offset, one.equal))
     return found
 
 
-def _whole_row(target: FloatArray, keys: int, rows: list[_Row]) -> FloatArray | None:
+def _find_integer_row(target: FloatArray, keys: int, rows: list[_RowConstraint]) -> FloatArray | None:
     """Find the nearest row of whole numbers of keys that meets the constraints; None where none is found."""
     support = np.flatnonzero(target)
     size, wanted = len(support), target[support] * keys
@@ -215,7 +221,7 @@ def _whole_row(target: FloatArray, keys: int, rows: list[_Row]) -> FloatArray | 
     bounded = [optimize.LinearConstraint(np.append(np.ones(size), np.zeros(size)), keys, keys)]
     for row in rows:
         scale = float(np.abs(row.coefficients[support]).max()) or 1.0
-        low, high = row.bounds(keys)
+        low, high = row.integer_bounds(keys)
         whole = np.append(row.coefficients[support] / scale, np.zeros(size))
         bounded.append(optimize.LinearConstraint(whole, low / scale, high / scale))
     bounded.append(optimize.LinearConstraint(np.hstack([unit, -unit]), -np.inf, wanted))
@@ -232,16 +238,16 @@ def _whole_row(target: FloatArray, keys: int, rows: list[_Row]) -> FloatArray | 
         return None
     found = np.zeros(len(target))
     found[support] = np.rint(solved.x[:size])
-    if found.sum() != keys or not all(row.keeps(found / keys) for row in rows):
+    if found.sum() != keys or not all(row.is_met_by(found / keys) for row in rows):
         return None
     return np.asarray(found / keys)
 
 
-def key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, int]]:
+def list_key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, int]]:
     """List the noise of each count at each cell key 0, 1, ..., keys - 1, of a mechanism rounded to keys.
 
     Args:
-        mechanism: as that of `ptable_rows`, with probabilities of whole numbers of keys.
+        mechanism: as that of `list_ptable_rows`, with probabilities of whole numbers of keys.
         keys: how many cell keys there are.
 
     Returns:
@@ -252,11 +258,11 @@ def key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, 
             than `MAX_KEY_ROWS` rows.
 
     Examples:
-        >>> key_rows(Mechanism([[0.25, 0.5, 0.25]], [1], [0, 1, 2]), 4)
+        >>> list_key_rows(Mechanism([[0.25, 0.5, 0.25]], [1], [0, 1, 2]), 4)
         [(1, 0, -1), (1, 1, 0), (1, 2, 0), (1, 3, 1)]
     """
     m = as_mechanism(mechanism)
-    count = _checked_keys(keys, len(m.inputs))
+    count = _check_keys(keys, len(m.inputs))
     shares = m.matrix * count
     if np.abs(shares - np.rint(shares)).max() > 1e-9 * count:
         raise MechanismError(
@@ -265,16 +271,16 @@ def key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, 
         )
     rows: list[tuple[int, int, int]] = []
     taken: Counter[int] = Counter()
-    for count_now, _, chance, noise, _, _ in ptable_rows(m):
+    for count_now, _, chance, noise, _, _ in list_ptable_rows(m):
         more = range(taken[count_now], taken[count_now] + round(chance * count))
         rows.extend((count_now, key, noise) for key in more)
         taken[count_now] = more.stop
     return rows
 
 
-def _checked_keys(keys: int, counts: int) -> int:
+def _check_keys(keys: int, counts: int) -> int:
     """Return the number of keys, or raise a MechanismError where the table would be too long."""
-    number = whole(keys, "the number of keys", MechanismError)
+    number = check_integer(keys, "the number of keys", MechanismError)
     if number * counts > MAX_KEY_ROWS:
         raise MechanismError(
             f"{number} keys for {counts} counts make {number * counts:,} rows, and a table has "
@@ -283,7 +289,7 @@ def _checked_keys(keys: int, counts: int) -> int:
     return number
 
 
-def _counts(labels: tuple[Label, ...], what: str) -> IntArray:
+def _read_counts(labels: tuple[Label, ...], what: str) -> IntArray:
     for label in labels:
         if not isinstance(label, int | np.integer) or isinstance(label, bool):
             raise MechanismError(f"the {what} are labels such as {label!r}: a table of noise is on counts")

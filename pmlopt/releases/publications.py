@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from pmlopt.core import drafts
-from pmlopt.core.files import reason_of
+from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError
 
 PREFIX = ".pmlopt-"
@@ -21,7 +21,7 @@ PREFIX = ".pmlopt-"
 
 
 @dataclass(frozen=True)
-class Publication:
+class PendingPublication:
     """A recorded release that is to be given its name.
 
     Attributes:
@@ -48,19 +48,19 @@ class Publication:
                 raise ValueError(f"it is to publish {name!r:.80}, which is no name within a folder")
 
     @classmethod
-    def of(cls, source: Path, target: Path) -> Publication:
+    def describe(cls, source: Path, target: Path) -> PendingPublication:
         """Describe a draft and a target that are there, in one folder.
 
         Raises:
             ValueError: the draft is none of pmlopt's.
         """
         return cls(
-            source.relative_to(target.parent).as_posix(), target.name, key_of_folder(target.parent),
+            source.relative_to(target.parent).as_posix(), target.name, compute_folder_key(target.parent),
             drafts.digest_content(source),
         )  # fmt: skip
 
     @classmethod
-    def read(cls, entry: Any) -> Publication:
+    def from_entry(cls, entry: Any) -> PendingPublication:
         """Read one of a ledger's file: a table, or of older versions two paths, of which the names count.
 
         Raises:
@@ -72,7 +72,7 @@ class Publication:
         elif isinstance(entry, list) and len(entry) == 2 and all(isinstance(one, str) for one in entry):
             draft, target = map(Path, entry)
             if draft.parent == target.parent:
-                return cls(draft.name, target.name, key_of_folder(target.parent), None)
+                return cls(draft.name, target.name, compute_folder_key(target.parent), None)
         raise ValueError(f"what is to be published is {entry!r:.80}, which names no draft beside its target")
 
     def finish(self, folder: Path) -> bool:
@@ -86,11 +86,11 @@ class Publication:
         outer = folder / PurePosixPath(self.draft).parts[0]
         try:
             if self._is_published(source, target):  # it was interrupted after that
-                drafts.discard(outer)
+                drafts.remove_path(outer)
                 return True
             if self._is_content(source) and not outer.is_symlink():
                 drafts.publish_new(source, target)
-                drafts.discard(outer)
+                drafts.remove_path(outer)
                 return True
         except FileExistsError:
             raise FileFormatError(
@@ -98,8 +98,8 @@ class Publication:
                 f"{source}: move that file away, and repeat this"
             ) from None
         except OSError as cause:
-            raise FileFormatError(f"{target}: cannot be written: {reason_of(cause)}") from None
-        if self.folder != key_of_folder(folder):
+            raise FileFormatError(f"{target}: cannot be written: {describe_os_error(cause)}") from None
+        if self.folder != compute_folder_key(folder):
             return False
         raise FileFormatError(
             f"the last release is recorded, and was to be published as {target}, but neither that file is "
@@ -118,12 +118,12 @@ class Publication:
 
 
 def finish_all(
-    publications: Iterable[Publication], folders: Iterable[Path]
-) -> tuple[list[Path], tuple[Publication, ...]]:
+    publications: Iterable[PendingPublication], folders: Iterable[Path]
+) -> tuple[list[Path], tuple[PendingPublication, ...]]:
     """Publish what can be found in some folders; return the published targets, and what is in none of them.
 
     Raises:
-        FileFormatError: see `Publication.finish`.
+        FileFormatError: see `PendingPublication.finish`.
     """
     published, left, places = [], [], list(dict.fromkeys(folders))
     for one in publications:
@@ -135,12 +135,12 @@ def finish_all(
     return published, tuple(left)
 
 
-def key_of_folder(folder: str | os.PathLike[str]) -> str:
+def compute_folder_key(folder: str | os.PathLike[str]) -> str:
     """Return a key of a folder, by which it is recognized and not found."""
     return drafts.compute_key(Path(folder).resolve())
 
 
-def key_of_file(path: str | os.PathLike[str]) -> str:
+def compute_file_key(path: str | os.PathLike[str]) -> str:
     """Return a key of a ledger's file, which the drafts of its releases have in their names."""
     return drafts.compute_key(Path(path).resolve())
 

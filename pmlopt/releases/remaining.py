@@ -6,16 +6,24 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, label_key, places_of
+from pmlopt.core.arrays import (
+    DefaultLabels,
+    FloatArray,
+    IntArray,
+    Label,
+    abbreviate,
+    indices_of,
+    make_label_key,
+)
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.tables.labelled import column
+from pmlopt.data.tables.labelled import read_column
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.privacy import RatioBound
-from pmlopt.releases.ledger_file import Histories, levels_of
+from pmlopt.releases.ledger_file import HistoryTable, compute_levels
 
 
 def build_joint_requirement(
-    law: FloatArray, histories: Histories, rows: IntArray, total: float, order: IntArray
+    law: FloatArray, histories: HistoryTable, rows: IntArray, total: float, order: IntArray
 ) -> RatioBound:
     """Build the requirement that a release keeps the total after each of several histories.
 
@@ -33,8 +41,8 @@ def build_joint_requirement(
     Raises:
         PrivacyError: the leakage on somebody is above the total already.
     """
-    lowered = total - 4 * float(histories.off_rows(rows, total).max())
-    above = float(levels_of(law, histories.likelihoods[rows]).max())
+    lowered = total - 4 * float(histories.rounding_errors(rows, total).max())
+    above = float(compute_levels(law, histories.likelihoods[rows]).max())
     if above > lowered:
         raise PrivacyError(
             f"the leakage on somebody is {above:.6g} nats by the ledger, and the total is {total:.6g}: "
@@ -47,13 +55,13 @@ def build_joint_requirement(
         possible = weights[:, letter] > 0
         if not np.logical_or.reduce(possible):
             continue
-        least = _minimal_rows(masses[possible] / weights[possible, letter, None])
+        least = _find_minimal_rows(masses[possible] / weights[possible, letter, None])
         numerators.append(np.repeat(np.eye(len(order))[letter : letter + 1], len(least), axis=0))
         denominators.append(least)
     return RatioBound(np.concatenate(numerators), np.concatenate(denominators), lowered)
 
 
-def _minimal_rows(rows: FloatArray) -> FloatArray:
+def _find_minimal_rows(rows: FloatArray) -> FloatArray:
     """Return the rows that no other row is below in all entries, each once."""
     distinct = np.unique(rows, axis=0)
     below = np.logical_and.reduce(distinct[:, None, :] >= distinct[None, :, :], axis=2)
@@ -62,7 +70,7 @@ def _minimal_rows(rows: FloatArray) -> FloatArray:
 
 
 def align_matrix(
-    labels: Sequence[Label], histories: Histories, mechanism: Mechanism, rows: IntArray
+    labels: Sequence[Label], histories: HistoryTable, mechanism: Mechanism, rows: IntArray
 ) -> FloatArray:
     """Align a matrix with all letters by their labels, with rows of zeros for those that no history leaves.
 
@@ -70,19 +78,21 @@ def align_matrix(
         MechanismError: the mechanism is on other letters.
     """
     inputs = mechanism.inputs
-    if isinstance(inputs, Positions) or (isinstance(labels, Positions) and len(inputs) == len(labels)):
+    if isinstance(inputs, DefaultLabels) or (
+        isinstance(labels, DefaultLabels) and len(inputs) == len(labels)
+    ):
         if len(inputs) != len(labels):
             raise MechanismError(
                 f"the mechanism has {len(inputs)} inputs, without labels, and the ledger has "
                 f"{len(labels)} letters"
             )
         return mechanism.matrix
-    rows_of = {label_key(label): row for row, label in enumerate(inputs)}
-    found = np.array([rows_of.get(label_key(label), -1) for label in labels])
+    rows_of = {make_label_key(label): row for row, label in enumerate(inputs)}
+    found = np.array([rows_of.get(make_label_key(label), -1) for label in labels])
     places, missing = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
     if not len(places):
         raise MechanismError(
-            f"the mechanism's inputs {few(inputs)} are none of the letters of the ledger {few(labels)}"
+            f"the mechanism's inputs {abbreviate(inputs)} are none of the letters of the ledger {abbreviate(labels)}"
         )
     needed = missing[(histories.likelihoods[np.ix_(rows, missing)] > -np.inf).any(axis=0)]
     if needed.size:
@@ -99,9 +109,9 @@ def find_columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:
     """Find the place of each outcome among the outputs; numbers of unnamed outputs are read at once."""
     if (
         type(outcomes) is np.ndarray and outcomes.dtype.kind in "iu" and outcomes.ndim == 1
-        and isinstance(mechanism.outputs, Positions)
+        and isinstance(mechanism.outputs, DefaultLabels)
         and ((outcomes >= 0) & (outcomes < len(mechanism.outputs))).all()
     ):  # fmt: skip
         return outcomes.astype(np.int64)
-    given = column(outcomes, "the outcomes", MechanismError, missing=True)
-    return np.array(places_of(given, mechanism.outputs, "the outcomes", MechanismError), dtype=np.int64)
+    given = read_column(outcomes, "the outcomes", MechanismError, missing=True)
+    return np.array(indices_of(given, mechanism.outputs, "the outcomes", MechanismError), dtype=np.int64)

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, probability, whole
-from pmlopt.core.roots import halved
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
+from pmlopt.core.arrays import FloatArray, check_integer, check_nonnegative, check_probability
+from pmlopt.core.roots import bisect
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
 
-LENGTH = 2**18
+GRID_LENGTH = 2**18
 """Points of the transform: 30 ms, and a step of 1/10,000 of the sum's standard deviation."""
-DEVIATIONS = 12.0
+WINDOW_DEVIATIONS = 12.0
 """Standard deviations of the tilted sum on each side of the window; a normal law has 1e-33 outside."""
-NEAR = 1e-9
+TILT_RTOL = 1e-9
 """Steps by which a value on the grid may be off it, and by which all are raised: rounding is 1e-10."""
-UNIT = 2.0**-53
+UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class MeanOfLifts:
     moved: float
     people: int
 
-    def level(self, delta: float) -> float:
+    def min_level(self, delta: float) -> float:
         """Compute the least t of the window with `E max(0, mean - t) <= delta`, or more."""
         held = np.flatnonzero(self.excesses <= delta)
         if not held.size:
@@ -59,7 +59,7 @@ class MeanOfLifts:
             place -= (delta - after) / (before - after) * (1 - 1e-9) if before < math.inf else 0.0
         return min(self.first + place * self.step, self.largest)
 
-    def excess(self, t: float) -> float:
+    def bound_excess(self, t: float) -> float:
         """Bound `E max(0, mean - t)` from above: outside of the window by what the largest value allows."""
         low, part = divmod((t - self.first) / self.step, 1.0)
         if not 0 <= low < len(self.excesses) - 1:
@@ -67,7 +67,7 @@ class MeanOfLifts:
         before, after = self.excesses[int(low) : int(low) + 2].tolist()
         return float((1 - part) * before + part * after)
 
-    def tail(self, t: float) -> float:
+    def bound_tail(self, t: float) -> float:
         """Bound `P(mean > t)` from above: `P(mean' > t - d) + e^(-2 n d^2 / h^2)` for the mean on the
         grid.
         """
@@ -80,58 +80,60 @@ class MeanOfLifts:
         return best
 
 
-def mean_near(values: FloatArray, law: FloatArray, people: int, t: float) -> MeanOfLifts:
+def compute_mean_near(values: FloatArray, law: FloatArray, people: int, t: float) -> MeanOfLifts:
     """Compute the law of the mean around t, which is above the mean of one term."""
-    return _mean(values, law, people, _tilt(values, lambda s: _slope(values, law, s) >= t))
+    return _compute_mean(values, law, people, _find_tilt(values, lambda s: _tilted_mean(values, law, s) >= t))
 
 
-def mean_rarer(values: FloatArray, law: FloatArray, people: int, delta: float) -> MeanOfLifts:
+def compute_mean_near_tail(values: FloatArray, law: FloatArray, people: int, delta: float) -> MeanOfLifts:
     """Compute the law of the mean around where its tail is near delta."""
     rare = -math.log(min(0.5, delta * math.sqrt(people)))
 
-    def rarer(s: float) -> bool:
-        return people * (s * _slope(values, law, s) - _log_moment(values, law, s)) >= rare
+    def is_rarer(s: float) -> bool:
+        return people * (s * _tilted_mean(values, law, s) - _log_moment(values, law, s)) >= rare
 
-    return _mean(values, law, people, _tilt(values, rarer))
+    return _compute_mean(values, law, people, _find_tilt(values, is_rarer))
 
 
-def chernoff_tail(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
+def bound_chernoff_tail(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
     """Bound `P(mean > t)` without a convolution: `e^(n (log E e^(s V) - s t))` by tilts s."""
     if t >= values.max():
         return 0.0
-    return min(1.0, *(math.exp(exponent) for _, exponent in _chernoff_exponents(values, law, people, t)))
+    return min(
+        1.0, *(math.exp(exponent) for _, exponent in _compute_chernoff_exponents(values, law, people, t))
+    )
 
 
-def chernoff_excess(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
+def bound_chernoff_excess(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
     """Bound `E max(0, mean - t)` without a convolution, `e^(n (log E e^(s V) - s t) - 1) / (n s)`.
 
     For `max(0, x) <= e^(u x - 1) / u` with u = n s.
     """
     if t >= values.max():
         return 0.0
-    exponents = _chernoff_exponents(values, law, people, t)
+    exponents = _compute_chernoff_exponents(values, law, people, t)
     return min(math.exp(exponent - 1) / (people * s) for s, exponent in exponents)
 
 
-def _chernoff_exponents(
+def _compute_chernoff_exponents(
     values: FloatArray, law: FloatArray, people: int, t: float
 ) -> list[tuple[float, float]]:
     """Return tilts s around that of t, each with `n (log E e^(s V) - s t)`, raised by the rounding error."""
-    best = _tilt(values, lambda s: _slope(values, law, s) >= t)
+    best = _find_tilt(values, lambda s: _tilted_mean(values, law, s) >= t)
     found = []
     for s in (0.9 * best, best, 1.1 * best):
-        rounding = _exponent_rounding(people, s, float(values.max()))
+        rounding = _bound_exponent_rounding(people, s, float(values.max()))
         found.append((s, min(700.0, people * (_log_moment(values, law, s) - s * t) + rounding)))
     return found
 
 
-def _tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
+def _find_tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
     """Find a tilt at which a condition begins to hold; any tilt gives a bound, this one a tight one."""
     spread = float(values.max() - values.min()) or 1.0
     low, high = 1e-9 / spread, 40.0 / spread
     if not enough(high):
         return high
-    return math.exp(halved(lambda log: enough(math.exp(log)), math.log(low), math.log(high), 1e-15))
+    return math.exp(bisect(lambda log: enough(math.exp(log)), math.log(low), math.log(high), 1e-15))
 
 
 def _log_moment(values: FloatArray, law: FloatArray, s: float) -> float:
@@ -139,56 +141,58 @@ def _log_moment(values: FloatArray, law: FloatArray, s: float) -> float:
     return s * peak + math.log(float(law @ np.exp(s * (values - peak))))
 
 
-def _slope(values: FloatArray, law: FloatArray, s: float) -> float:
+def _tilted_mean(values: FloatArray, law: FloatArray, s: float) -> float:
     weights = law * np.exp(s * (values - values.max()))
     return float(weights @ values / weights.sum())
 
 
-def _mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfLifts:
+def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfLifts:
     low, high = float(values.min()), float(values.max())
     if high == low:
         return MeanOfLifts(low, 1.0, np.ones(1), np.zeros(1), 0.0, high, 0.0, people)
-    center = _slope(values, law, s)
+    center = _tilted_mean(values, law, s)
     weights = law * np.exp(s * (values - high))
     deviation = math.sqrt(people * float(weights @ (values - center) ** 2 / weights.sum()))
-    width = 2 * (DEVIATIONS * deviation + 40 * (high - low))
-    steps = max(1, math.floor((high - low) * LENGTH / width), (LENGTH - 1) // people)
-    steps = min(steps, LENGTH - 1)
+    width = 2 * (WINDOW_DEVIATIONS * deviation + 40 * (high - low))
+    steps = max(1, math.floor((high - low) * GRID_LENGTH / width), (GRID_LENGTH - 1) // people)
+    steps = min(steps, GRID_LENGTH - 1)
     step = (high - low) / steps
-    places, masses, moves = _on_grid((values - low) / step, law, steps)
+    places, masses, moves = _project_to_grid((values - low) / step, law, steps)
     points = low + places * step
     log_moment = _log_moment(points, masses, s)
     tilted = masses * np.exp(s * points - log_moment)
-    sums, rounding = _convolved(places, tilted, people)
+    sums, rounding = _convolve(places, tilted, people)
     # the places of the window: all of them, or those around the center
-    whole = people * steps < LENGTH
+    whole = people * steps < GRID_LENGTH
     start = 0 if whole else min(
-        max(0, round(people * (center - low) / step) - LENGTH // 2), people * steps - LENGTH + 1
+        max(0, round(people * (center - low) / step) - GRID_LENGTH // 2), people * steps - GRID_LENGTH + 1
     )  # fmt: skip
-    count = people * steps + 1 if whole else LENGTH
+    count = people * steps + 1 if whole else GRID_LENGTH
     window = start + np.arange(count)
-    mass = np.maximum(sums[window % LENGTH], 0.0) + rounding
+    mass = np.maximum(sums[window % GRID_LENGTH], 0.0) + rounding
     total = people * low + window * step
     # an exponent is off by units for each person
-    slack = _exponent_rounding(people, s, high)
+    slack = _bound_exponent_rounding(people, s, high)
     with np.errstate(over="ignore"):
         mass *= np.exp(people * log_moment - s * total + slack)
         tails = np.cumsum(mass[::-1])[::-1]
         after = np.append(np.cumsum(tails[:0:-1])[::-1], 0.0) * (step / people)
     last = float(total[-1])
-    above = 0.0 if start + count > people * steps else chernoff_tail(points, masses, people, last / people)
-    grown = 1 + 4 * UNIT * count  # the sums' own rounding
-    first, moved = low + start * step / people + NEAR * step, step if moves else 0.0
+    above = (
+        0.0 if start + count > people * steps else bound_chernoff_tail(points, masses, people, last / people)
+    )
+    grown = 1 + 4 * UNIT_ROUNDOFF * count  # the sums' own rounding
+    first, moved = low + start * step / people + TILT_RTOL * step, step if moves else 0.0
     excesses = after * grown + above * high
     return MeanOfLifts(first, step / people, tails * grown, excesses, above, high, moved, people)
 
 
-def _on_grid(places: FloatArray, law: FloatArray, steps: int) -> tuple[FloatArray, FloatArray, bool]:
+def _project_to_grid(places: FloatArray, law: FloatArray, steps: int) -> tuple[FloatArray, FloatArray, bool]:
     """Return the law on integers, each value's mass on its two neighbours with the same mean; if any
     moved.
     """
     near = np.rint(places)
-    on = np.abs(places - near) < NEAR / 2
+    on = np.abs(places - near) < TILT_RTOL / 2
     floor = np.where(on, near, np.floor(places))
     part = np.where(on, 0.0, places - floor)
     at = np.concatenate([floor, floor + 1]).astype(np.int64)
@@ -198,33 +202,33 @@ def _on_grid(places: FloatArray, law: FloatArray, steps: int) -> tuple[FloatArra
     return np.minimum(found, steps).astype(float), weights, not bool(on.all())
 
 
-def _convolved(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, float]:
+def _convolve(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, float]:
     """Compute the (LENGTH,) law of the sum of places modulo LENGTH, and a bound on its rounding error.
 
     A transform is off by some units times log2(LENGTH) in the Euclidean norm, and a power multiplies that
     by the number of people.
     """
-    line = np.bincount(places.astype(np.int64), law, LENGTH)
+    line = np.bincount(places.astype(np.int64), law, GRID_LENGTH)
     transform = np.fft.rfft(line)
     size = np.abs(transform)
     power = np.exp(people * np.log(np.maximum(size, 1e-300))) * np.exp(1j * people * np.angle(transform))
-    units = 8 * UNIT * math.log2(LENGTH)
-    off = units * math.sqrt(LENGTH) * float(np.linalg.norm(law))
+    units = 8 * UNIT_ROUNDOFF * math.log2(GRID_LENGTH)
+    off = units * math.sqrt(GRID_LENGTH) * float(np.linalg.norm(law))
     spread = float(np.mean(np.minimum(size + off, 1.0) ** (people - 1)))
     first = off * people * spread
-    turned = 8 * UNIT * people * spread  # of the angle, times the number of people
-    sums = np.fft.irfft(power, LENGTH)
+    turned = 8 * UNIT_ROUNDOFF * people * spread  # of the angle, times the number of people
+    sums = np.fft.irfft(power, GRID_LENGTH)
     return sums, 2 * (first + turned + units * float(np.linalg.norm(sums)))
 
 
-def _exponent_rounding(people: int, s: float, high: float) -> float:
+def _bound_exponent_rounding(people: int, s: float, high: float) -> float:
     """Bound the rounding error of `n log E e^(s V) - s n t`: some ulp of the largest term for each person."""
-    return 64 * UNIT * people * (1 + 2 * s * high)
+    return 64 * UNIT_ROUNDOFF * people * (1 + 2 * s * high)
 
 
-MOST_HISTOGRAMS = 20_000
+MAX_HISTOGRAMS = 20_000
 """Histograms that are listed; with more of them the law of a mean of lifts is convolved on a grid."""
-SAME = 1e-12
+LIFT_RTOL = 1e-12
 """By how much lifts that are made one may differ, relatively; the larger one is kept."""
 
 
@@ -255,21 +259,21 @@ def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delt
         >>> round(shuffled_level([0.5, 0.5], response, 10_000, 1e-6), 4)
         0.0158
     """
-    count, share = whole(people, "the number of people", PrivacyError), probability(delta)
-    p, m = paired(prior, mechanism)
+    count, share = check_integer(people, "the number of people", PrivacyError), check_probability(delta)
+    p, m = pair_with_prior(prior, mechanism)
     most = leakage_level(p, m)
     found = 0.0  # e^level - 1
-    for values, law in _lifts(p, m):
-        if _listed(values, count):
-            found = max(found, _level_listed(*_means(values, law, count), share))
-        elif chernoff_excess(values, law, count, 1 + found) > share:
-            t = mean_rarer(values, law, count, share).level(share)
+    for values, law in _find_lift_laws(p, m):
+        if _is_listable(values, count):
+            found = max(found, _compute_listed_level(*_list_means(values, law, count), share))
+        elif bound_chernoff_excess(values, law, count, 1 + found) > share:
+            t = compute_mean_near_tail(values, law, count, share).min_level(share)
             # Below, the first tilt may be far off, for the tail of the mean is not yet normal: a second one
             # is tried.
             if count < 1000:
-                t = min(t, mean_near(values, law, count, max(t, 1.0)).level(share))
-            found = max(found, raised(t) - 1)
-    return min(raised(most), raised(math.log1p(found)))
+                t = min(t, compute_mean_near(values, law, count, max(t, 1.0)).min_level(share))
+            found = max(found, round_up(t) - 1)
+    return min(round_up(most), round_up(math.log1p(found)))
 
 
 def shuffled_slack(prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float) -> float:
@@ -284,20 +288,20 @@ def shuffled_slack(prior: PriorLike, mechanism: MechanismLike, people: int, epsi
         >>> round(shuffled_slack([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 1, 0.0), 12)
         0.25
     """
-    count = whole(people, "the number of people", PrivacyError)
-    level = min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0)
-    t, over = lowered(math.exp(level)), lowered(math.expm1(level))
+    count = check_integer(people, "the number of people", PrivacyError)
+    level = min(check_nonnegative(epsilon, "epsilon", PrivacyError), 700.0)
+    t, over = round_down(math.exp(level)), round_down(math.expm1(level))
     found = 0.0
-    for values, law in _lifts(*paired(prior, mechanism)):
-        if _listed(values, count):
-            means, masses = _means(values, law, count)
-            excess = raised(float(np.maximum(means - 1 - over, 0.0) @ masses), len(means))
-        elif chernoff_excess(values, law, count, t) > found:
-            excess = mean_near(values, law, count, t).excess(t)
+    for values, law in _find_lift_laws(*pair_with_prior(prior, mechanism)):
+        if _is_listable(values, count):
+            means, masses = _list_means(values, law, count)
+            excess = round_up(float(np.maximum(means - 1 - over, 0.0) @ masses), len(means))
+        elif bound_chernoff_excess(values, law, count, t) > found:
+            excess = compute_mean_near(values, law, count, t).bound_excess(t)
         else:
             continue
         # the mean of n has no more excess than one of them, by Jensen's inequality
-        alone = raised(float(np.maximum(values - 1 - over, 0.0) @ law), len(values))
+        alone = round_up(float(np.maximum(values - 1 - over, 0.0) @ law), len(values))
         found = max(found, min(excess, alone))
     return found
 
@@ -319,17 +323,17 @@ def shuffled_failure(prior: PriorLike, mechanism: MechanismLike, people: int, ep
         >>> round(shuffled_failure([0.5, 0.5], response, 2, math.log(1.25)), 12)  # all alike
         0.5
     """
-    count = whole(people, "the number of people", PrivacyError)
-    t = math.exp(min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0))
+    count = check_integer(people, "the number of people", PrivacyError)
+    t = math.exp(min(check_nonnegative(epsilon, "epsilon", PrivacyError), 700.0))
     found = []
-    for values, law in _lifts(*paired(prior, mechanism)):
-        if _listed(values, count):
-            means, masses = _means(values, law, count)
-            found.append(float(masses[means > t * (1 + SAME)].sum()))
+    for values, law in _find_lift_laws(*pair_with_prior(prior, mechanism)):
+        if _is_listable(values, count):
+            means, masses = _list_means(values, law, count)
+            found.append(float(masses[means > t * (1 + LIFT_RTOL)].sum()))
         else:  # a bound by formula where a letter adds next to nothing
-            bound = chernoff_tail(values, law, count, t)
+            bound = bound_chernoff_tail(values, law, count, t)
             small = bound <= 1e-3 * math.fsum(found)
-            found.append(bound if small else mean_near(values, law, count, t).tail(t))
+            found.append(bound if small else compute_mean_near(values, law, count, t).bound_tail(t))
     return min(1.0, math.fsum(found))
 
 
@@ -371,30 +375,30 @@ def calibrate_shuffled(
     """
     # The share of a local level to which it is found, and of the largest one below which none is tried.
     least_share = 1e-3
-    p, target = as_prior(prior), nonnegative(epsilon, "epsilon", PrivacyError)
-    high = p.max_leakage if most is None else nonnegative(most, "the largest local level", PrivacyError)
+    p, target = as_prior(prior), check_nonnegative(epsilon, "epsilon", PrivacyError)
+    high = p.max_leakage if most is None else check_nonnegative(most, "the largest local level", PrivacyError)
 
     made: dict[float, Mechanism] = {}
 
-    def within(level: float) -> bool:
+    def is_within(level: float) -> bool:
         made[level] = as_mechanism(build(level))
         return shuffled_level(p, made[level], people, delta) <= target
 
-    if within(high):
+    if is_within(high):
         return high, made[high]
     low = least_share * high
-    if not within(low):
+    if not is_within(low):
         raise PrivacyError(
             f"a local level of {low:.3g} nats still leaves the histogram above ({target:g}, {delta:g}): ask "
             "for more people, a larger epsilon or delta, or a smaller `most`"
         )
     while high - low > least_share * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if within(middle) else (low, middle)
+        low, high = (middle, high) if is_within(middle) else (low, middle)
     return low, made[low]
 
 
-def _lifts(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _find_lift_laws(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Return for each letter the distinct lifts `P[a,y] / q[y]` and their law; those that vary most first.
 
     Letters whose lifts differ by rounding alone have the same events, and come once, with the larger lifts.
@@ -403,7 +407,7 @@ def _lifts(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:
     """
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
-    share = 1 + raising(sum(columns.shape))
+    share = 1 + relative_rounding(sum(columns.shape))
     lifts, law = np.where(np.ptp(columns, axis=0) == 0, 1.0, columns / law * share), law / law.sum() * share
     groups: dict[bytes, FloatArray] = {}
     for row in lifts:
@@ -412,17 +416,17 @@ def _lifts(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:
     for row in sorted(groups.values(), key=lambda row: -float((row - 1) ** 2 @ law)):
         order = np.argsort(row)
         ascending = row[order]
-        starts = np.flatnonzero(np.append(True, np.diff(ascending) > SAME * ascending[1:]))
+        starts = np.flatnonzero(np.append(True, np.diff(ascending) > LIFT_RTOL * ascending[1:]))
         ends = np.append(starts[1:], len(row)) - 1
         yield ascending[ends], np.add.reduceat(law[order], starts)
 
 
-def _listed(values: FloatArray, people: int) -> bool:
+def _is_listable(values: FloatArray, people: int) -> bool:
     """Return whether there are few histograms of so many people on these lifts."""
-    return math.comb(people + len(values) - 1, len(values) - 1) <= MOST_HISTOGRAMS
+    return math.comb(people + len(values) - 1, len(values) - 1) <= MAX_HISTOGRAMS
 
 
-def _means(values: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, FloatArray]:
+def _list_means(values: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, FloatArray]:
     """Return the mean of the lifts of each histogram, and its probability."""
     counts, sums, logs = np.array([people]), np.zeros(1), np.array([math.lgamma(people + 1)])
     factorials = np.array([math.lgamma(k + 1) for k in range(people + 1)])
@@ -438,7 +442,7 @@ def _means(values: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray
     return sums[masses > 0] / people, masses[masses > 0]
 
 
-def _level_listed(means: FloatArray, masses: FloatArray, delta: float) -> float:
+def _compute_listed_level(means: FloatArray, masses: FloatArray, delta: float) -> float:
     """Compute the least u >= 0 with `sum masses max(0, means - 1 - u) <= delta`, rounded up."""
     order = np.argsort(-means, kind="stable")
     # with the k largest means above 1 + u the sum is `worth_k - u above_k`, and at most that for other u
@@ -446,19 +450,19 @@ def _level_listed(means: FloatArray, masses: FloatArray, delta: float) -> float:
     terms = weights * (means[order] - 1)
     worth, above = np.cumsum(terms), np.cumsum(weights)
     rounding = (len(means) + 4) * np.finfo(np.longdouble).eps * (np.cumsum(np.abs(terms)) + delta)
-    return raised(float(((worth - delta + rounding) / above).max(initial=0.0)))
+    return round_up(float(((worth - delta + rounding) / above).max(initial=0.0)))
 
 
-def raising(terms: int) -> float:
+def relative_rounding(terms: int) -> float:
     """Return the fraction by which a result of so many float operations may be too small."""
-    return (terms + 8) * 2 * UNIT
+    return (terms + 8) * 2 * UNIT_ROUNDOFF
 
 
-def raised(number: float, terms: int = 0) -> float:
+def round_up(number: float, terms: int = 0) -> float:
     """Round a number of at least 0 up at its own size by the error of so many float operations."""
-    return number * (1 + raising(terms))
+    return number * (1 + relative_rounding(terms))
 
 
-def lowered(number: float) -> float:
+def round_down(number: float) -> float:
     """Round a number of at least 0 down at its own size."""
-    return number * (1 - raising(0))
+    return number * (1 - relative_rounding(0))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, positive
+from pmlopt.core.arrays import FloatArray, check_positive
 from pmlopt.errors import InputError, PrivacyError, ProgramError
 
 
@@ -83,24 +83,24 @@ def best_split(
         >>> sorted(best_split([gain, gain], 2.0, maximised=True).levels)
         [0.0, 2.0]
     """
-    most, shares = positive(total, "the total", PrivacyError), _weights(weights, len(solve_at))
+    most, shares = check_positive(total, "the total", PrivacyError), _check_weights(weights, len(solve_at))
     unit, sign = math.ulp(most), -1.0 if maximised else 1.0
-    known: dict[tuple[int, float], _Curve] = {}  # one for all releases that are solved and weighed alike
+    known: dict[tuple[int, float], _LossCurve] = {}  # one for all releases that are solved and weighed alike
     curves = [
-        known.setdefault((id(solve), weight), _Curve(solve, sign * weight, unit))
+        known.setdefault((id(solve), weight), _LossCurve(solve, sign * weight, unit))
         for solve, weight in zip(solve_at, shares.tolist(), strict=True)
     ]
     for curve in curves:
         for level in (0.0, int(most / unit) // len(curves) * unit, most):
-            curve.solved(level)
+            curve.solve_level(level)
     while True:
-        value, chosen = _cheapest([(c.levels, c.values) for c in curves], most)
-        bound, cells = _cheapest([(c.levels[:-1], c.bounds[1:]) for c in curves], most)
+        value, chosen = _choose_cheapest([(c.levels, c.values) for c in curves], most)
+        bound, cells = _choose_cheapest([(c.levels[:-1], c.bounds[1:]) for c in curves], most)
         solves = sum(len(curve.answers) for curve in set(curves))
         proved = math.isfinite(value) and value - bound <= tolerance * abs(value)
         if proved or solves >= most_solves:
             break
-        if not _spent(curves, chosen, most) and not _halved(curves, cells):
+        if not _spend_rest(curves, chosen, most) and not _halve_interval(curves, cells):
             break
     levels = tuple(float(curve.levels[place]) for curve, place in zip(curves, chosen, strict=True))
     answers = tuple(curve.answers[level] for curve, level in zip(curves, levels, strict=True))
@@ -108,7 +108,7 @@ def best_split(
 
 
 @dataclass(eq=False)
-class _Curve:
+class _LossCurve:
     """The loss of one release at the levels that were solved, ascending.
 
     Levels are multiples of a unit, the distance of the total to the next float. Floats hold every such
@@ -123,7 +123,7 @@ class _Curve:
     values: FloatArray = field(default_factory=lambda: np.zeros(0))
     bounds: FloatArray = field(default_factory=lambda: np.zeros(0))
 
-    def solved(self, level: float) -> bool:
+    def solve_level(self, level: float) -> bool:
         """Solve at a level, and return False where that was done before."""
         if level in self.answers:
             return False
@@ -144,17 +144,19 @@ class _Curve:
         return True
 
 
-def _weights(weights: Sequence[float] | None, count: int) -> FloatArray:
+def _check_weights(weights: Sequence[float] | None, count: int) -> FloatArray:
     if not count:
         raise InputError("there is no release to split the total over: give at least one")
     if weights is None:
         return np.ones(count)
     if len(weights) != count:
         raise InputError(f"give a positive weight for each of the {count} releases, not {list(weights)!r}")
-    return np.array([positive(weight, f"weight {k}", InputError) for k, weight in enumerate(weights)])
+    return np.array([check_positive(weight, f"weight {k}", InputError) for k, weight in enumerate(weights)])
 
 
-def _cheapest(choices: Sequence[tuple[FloatArray, FloatArray]], most: float) -> tuple[float, tuple[int, ...]]:
+def _choose_cheapest(
+    choices: Sequence[tuple[FloatArray, FloatArray]], most: float
+) -> tuple[float, tuple[int, ...]]:
     """Find the least sum of costs, one choice for each release, whose uses are at most a total.
 
     By dynamic programming: of the choices for the first releases those are kept than which none uses and
@@ -175,7 +177,7 @@ def _cheapest(choices: Sequence[tuple[FloatArray, FloatArray]], most: float) -> 
     return float(costs[last]), tuple(taken[last].tolist())
 
 
-def _spent(curves: Sequence[_Curve], chosen: Sequence[int], total: float) -> bool:
+def _spend_rest(curves: Sequence[_LossCurve], chosen: Sequence[int], total: float) -> bool:
     """Solve where what is left of the total goes to one release; return False where that adds nothing."""
     left = total - math.fsum(curve.levels[place] for curve, place in zip(curves, chosen, strict=True))
     if left <= 1e-9 * total:
@@ -184,20 +186,20 @@ def _spent(curves: Sequence[_Curve], chosen: Sequence[int], total: float) -> boo
     for curve, place in zip(curves, chosen, strict=True):
         after = min(place + 1, len(curve.levels) - 1)
         width = curve.levels[after] - curve.levels[place]
-        drop = _fall(curve.values, place, after)
+        drop = _loss_decrease(curve.values, place, after)
         slopes.append(drop / width if width > 0 and math.isfinite(drop) else 0.0)
     k = int(np.argmax(slopes))
-    return curves[k].solved(float(curves[k].levels[chosen[k]] + left))
+    return curves[k].solve_level(float(curves[k].levels[chosen[k]] + left))
 
 
-def _fall(losses: FloatArray, low: int, high: int) -> float:
+def _loss_decrease(losses: FloatArray, low: int, high: int) -> float:
     """Return by how much losses fall between two levels; 0 where both are infinite."""
     return float(losses[low] - losses[high]) if math.isfinite(losses[high]) else 0.0
 
 
-def _halved(curves: Sequence[_Curve], cells: Sequence[int]) -> bool:
+def _halve_interval(curves: Sequence[_LossCurve], cells: Sequence[int]) -> bool:
     """Halve the interval in which the bound falls most; return False where none can be."""
-    falls = [_fall(curve.bounds, cell, cell + 1) for curve, cell in zip(curves, cells, strict=True)]
+    falls = [_loss_decrease(curve.bounds, cell, cell + 1) for curve, cell in zip(curves, cells, strict=True)]
     for k in np.argsort(-np.array(falls), kind="stable"):
         low, high = curves[k].levels[cells[k]], curves[k].levels[cells[k] + 1]
         middle = math.floor((low + high) / 2 / curves[k].unit) * curves[k].unit

@@ -9,16 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, few, nonnegative, places_of, subset_of
+from pmlopt.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Label,
+    abbreviate,
+    check_nonnegative,
+    indices_of,
+    select_labels,
+)
 from pmlopt.core.records import Record, Shape
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.sampling.categorical import Seed, generator
+from pmlopt.data.sampling.categorical import Seed, make_generator
 from pmlopt.errors import MechanismError, PrivacyError, UtilityError
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, UtilityLike, as_utility
-from pmlopt.releases.belief import RARE, Asked, BoundedBelief, ExactBelief
+from pmlopt.releases.belief import MIN_BELIEF_MASS, BeliefTarget, BoundedBelief, ExactBelief
 
 if TYPE_CHECKING:
     from pmlopt.programs.design_program import Outputs
@@ -27,7 +36,7 @@ if TYPE_CHECKING:
 
 About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[Label, ...]
 
-CAP_SHARE = 0.9
+DEFAULT_CAP_FRACTION = 0.9
 """Of epsilon, the cap where nobody says."""
 
 
@@ -90,7 +99,7 @@ class Stream:
         caps: Iterable[float] | None = None,
         outputs: Outputs = None,
     ) -> None:
-        from pmlopt.programs.design_program import outputs_of
+        from pmlopt.programs.design_program import resolve_outputs
 
         if not isinstance(privacy, PML) or privacy.over is not None:
             raise PrivacyError(
@@ -99,15 +108,17 @@ class Stream:
         loss = as_utility(utility)
         if not isinstance(loss, LinearUtility):
             raise UtilityError(f"the utility is {utility!r}: give a gain or loss of a state and an output")
-        self.about, asked = _asked(chain, about)
+        self.about, asked = _parse_target(chain, about)
         self.chain, self.privacy, self.utility = chain, privacy, loss
-        self.outputs = outputs_of(chain.labels, loss.columns, outputs)
-        self.caps = None if caps is None else tuple(nonnegative(cap, "a cap", PrivacyError) for cap in caps)
+        self.outputs = resolve_outputs(chain.labels, loss.fixed_outputs, outputs)
+        self.caps = (
+            None if caps is None else tuple(check_nonnegative(cap, "a cap", PrivacyError) for cap in caps)
+        )
         if self.caps == ():
             raise PrivacyError(
                 "there are no caps: give one for each of the first releases, or leave them out"
             )
-        self.table = loss.table(chain.labels, self.outputs)
+        self.table = loss.evaluate_table(chain.labels, self.outputs)
         """(N, M) the gain or loss of a state and an output."""
         self._released: tuple[tuple[Label, FloatArray], ...] = ()
         self._levels: tuple[float, ...] = ()
@@ -119,7 +130,9 @@ class Stream:
                 "'state'"
             )
         self._belief: ExactBelief | BoundedBelief = (
-            ExactBelief.begun(asked) if chain.over is None else BoundedBelief.begun(chain, privacy.epsilon)
+            ExactBelief.initial(asked)
+            if chain.over is None
+            else BoundedBelief.initial(chain, privacy.epsilon)
         )
 
     def copy(self) -> Stream:
@@ -151,12 +164,12 @@ class Stream:
         """
         if chain.labels != self.chain.labels:
             raise MechanismError(
-                f"the other chain has the states {few(chain.labels)}: give one on the same states"
+                f"the other chain has the states {abbreviate(chain.labels)}: give one on the same states"
             )
         fresh = (self.privacy, self.utility, self.about, self.caps, self.outputs)
         own, other = Stream(self.chain, *fresh), Stream(chain, *fresh)
         for output, emits in self._released:
-            strange = np.flatnonzero(other._possible & ~own._possible)
+            strange = np.flatnonzero(other._possible_states & ~own._possible_states)
             if len(strange):
                 label = chain.labels[int(strange[0])]
                 raise MechanismError(
@@ -206,15 +219,18 @@ class Stream:
     @property
     def law(self) -> Prior:
         """Return the law of the next state after the releases so far, on the states that it can be."""
-        return Prior(self._belief.law[self._possible], subset_of(self.chain.labels, self._places.tolist()))
+        return Prior(
+            self._belief.law[self._possible_states],
+            select_labels(self.chain.labels, self._possible_indices.tolist()),
+        )
 
     @property
-    def _possible(self) -> BoolArray:
-        return np.asarray(self._belief.law > RARE)
+    def _possible_states(self) -> BoolArray:
+        return np.asarray(self._belief.law > MIN_BELIEF_MASS)
 
     @property
-    def _places(self) -> IntArray:
-        return np.flatnonzero(self._possible)
+    def _possible_indices(self) -> IntArray:
+        return np.flatnonzero(self._possible_states)
 
     @property
     def cap(self) -> float:
@@ -224,7 +240,7 @@ class Stream:
     def cap_at(self, time: int) -> float:
         """Return the level up to which the release at a time may go, in nats."""
         if self.caps is None:
-            return CAP_SHARE * self.privacy.epsilon
+            return DEFAULT_CAP_FRACTION * self.privacy.epsilon
         return min(self.caps[min(time, len(self.caps)) - 1], self.privacy.epsilon)
 
     # ------------------------------------------------------------ the next release
@@ -232,7 +248,7 @@ class Stream:
     @property
     def requirement(self) -> Requirement:
         """Return what the next release must meet under `law`, so that the level stays within the cap."""
-        return self._belief.requirement(self.privacy.epsilon, self.cap)
+        return self._belief.build_requirement(self.privacy.epsilon, self.cap)
 
     def program(self) -> LinearDesign:
         """Return the design of the next release: the utility under the belief, within what the level
@@ -240,11 +256,11 @@ class Stream:
         """
         from pmlopt.programs.designs import design
 
-        if not self._possible.any():
+        if not self._possible_states.any():
             raise PrivacyError(f"the chain has {self.chain.steps} states, and all of them are released")
-        return design(self.law, self.requirement, self.utility_of(self._possible), self.outputs)
+        return design(self.law, self.requirement, self.restrict_utility(self._possible_states), self.outputs)
 
-    def utility_of(self, states: BoolArray) -> LinearUtility:
+    def restrict_utility(self, states: BoolArray) -> LinearUtility:
         """Return the gain or loss of some states."""
         return (ExpectedGain if self.utility.maximised else ExpectedLoss)(self.table[states])
 
@@ -270,14 +286,14 @@ class Stream:
         known = self.mechanism.inputs
         if state not in known:
             raise MechanismError(
-                f"the state {state!r} cannot be after these outputs: it is one of {few(known)}"
+                f"the state {state!r} cannot be after these outputs: it is one of {abbreviate(known)}"
             )
         self.record(self.mechanism.sample([state], seed=seed)[0])
         return self.last[0]
 
     def skip(self) -> None:
         """Record that nothing is released of the present state: time goes on, and the output is ""."""
-        self.take("", np.where(self._possible, 1.0, 0.0))
+        self.take("", np.where(self._possible_states, 1.0, 0.0))
 
     def record(self, output: Label, mechanism: MechanismLike | None = None) -> None:
         """Record an output that was released.
@@ -291,14 +307,14 @@ class Stream:
             MechanismError: the mechanism has other states, or never emits the output.
         """
         used = self.mechanism if mechanism is None else as_mechanism(mechanism)
-        if used.shape[0] != len(self._places):
+        if used.shape[0] != len(self._possible_indices):
             raise MechanismError(
-                f"the mechanism has {used.shape[0]} rows, and the state is one of {few(self.law.labels)}"
+                f"the mechanism has {used.shape[0]} rows, and the state is one of {abbreviate(self.law.labels)}"
             )
-        rows = places_of(self.law.labels, used.inputs, "the states", MechanismError)
-        column = places_of([output], used.outputs, "the output", MechanismError)[0]
+        rows = indices_of(self.law.labels, used.inputs, "the states", MechanismError)
+        column = indices_of([output], used.outputs, "the output", MechanismError)[0]
         emits = np.zeros(self.chain.size)
-        emits[self._places] = used.matrix[rows, column]
+        emits[self._possible_indices] = used.matrix[rows, column]
         self.take(used.outputs[column], emits)
 
     def take(self, output: Label, emits: FloatArray) -> None:
@@ -310,7 +326,7 @@ class Stream:
         chance = float(self._belief.law @ emits)
         if chance <= 0:
             raise MechanismError(f"the output {output!r} cannot be: no state that is possible now emits it")
-        self._belief, level, worst = self._belief.after(emits)
+        self._belief, level, worst = self._belief.update(emits)
         self._released += ((output, emits),)
         self._levels += (level,)
         self._worst.update(worst)
@@ -350,7 +366,7 @@ def next_release(
 
 
 @dataclass(frozen=True, eq=False)
-class Declared(Record):
+class StreamDeclaration(Record):
     """The declaration of a stream, as files have it.
 
     Attributes:
@@ -366,36 +382,38 @@ class Declared(Record):
     outputs: tuple[Label, ...]
 
     @classmethod
-    def of(cls, stream: Stream) -> Declared:
+    def from_stream(cls, stream: Stream) -> StreamDeclaration:
         """Return the declaration of a stream."""
         return cls(
             stream.chain, stream.privacy.epsilon, stream.utility.maximised, stream.table, stream.about,
             stream.caps, stream.outputs,
         )  # fmt: skip
 
-    def stream(self) -> Stream:
+    def make_stream(self) -> Stream:
         """Return the stream, of which nothing is released yet."""
         utility = (ExpectedGain if self.maximised else ExpectedLoss)(self.table)
         return Stream(self.chain, PML(self.epsilon), utility, self.about, self.caps, self.outputs)
 
 
-def _asked(chain: Chain, about: About) -> tuple[Literal["state", "path"] | int | tuple[Label, ...], Asked]:
+def _parse_target(
+    chain: Chain, about: About
+) -> tuple[Literal["state", "path"] | int | tuple[Label, ...], BeliefTarget]:
     """Return the target as it is kept, and as the belief takes it."""
     n = chain.size
     if about in ("state", "path"):
-        return about, Asked(chain, int(about == "state"), np.eye(n))
+        return about, BeliefTarget(chain, int(about == "state"), np.eye(n))
     if isinstance(about, int):
         if about < 1:
             raise PrivacyError(f"about is {about}: give 'state', 'path' or a number of states in a row")
         # The largest number of values that a window of states may have.
         if n**about > 100_000:
             raise PrivacyError(f"{about} states in a row have {n**about:,} values: that is too many")
-        return about, Asked(chain, about, np.eye(n))
+        return about, BeliefTarget(chain, about, np.eye(n))
     if isinstance(about, Mapping):
         lacking = [label for label in chain.labels if label not in about]
         if lacking or len(about) > n:
             raise PrivacyError(
-                f"about has values for {few(list(about))}, and the states are {few(chain.labels)}: give one "
+                f"about has values for {abbreviate(list(about))}, and the states are {abbreviate(chain.labels)}: give one "
                 "for each"
             )
         values = tuple(about[label] for label in chain.labels)
@@ -407,7 +425,9 @@ def _asked(chain: Chain, about: About) -> tuple[Literal["state", "path"] | int |
             "each state"
         )
     distinct = list(dict.fromkeys(values))
-    return values, Asked(chain, 1, np.array([[value == one for value in values] for one in distinct], float))
+    return values, BeliefTarget(
+        chain, 1, np.array([[value == one for value in values] for one in distinct], float)
+    )
 
 
 def linear_caps(epsilon: float, steps: int, share: float = 0.0) -> tuple[float, ...]:
@@ -466,14 +486,14 @@ def sweep_caps(
         True
     """
     found: dict[float, float] = {}
-    begun = int(generator(seed).integers(2**62))
+    begun = int(make_generator(seed).integers(2**62))
     for share in shares:
-        caps = linear_caps(CAP_SHARE * privacy.epsilon, steps, share)
+        caps = linear_caps(DEFAULT_CAP_FRACTION * privacy.epsilon, steps, share)
         first = Stream(chain, privacy, utility, about, caps)
         known: dict[tuple[Label, ...], Stream] = {(): first}
         values = []
         for run in range(runs):
-            rng, now = generator([begun, run]), first
+            rng, now = make_generator([begun, run]), first
             state = int(rng.choice(chain.size, p=chain.initial))
             for step in range(1, steps + 1):
                 values.append(now.solve().value)
@@ -512,7 +532,7 @@ def stream_bounds(
     bounds, law = [], chain.initial
     first = Stream(chain, privacy, utility, outputs=outputs)
     for time in range(1, steps + 1):
-        occurs = law > RARE
-        bounds.append(solve(design(Prior(law[occurs]), privacy, first.utility_of(occurs))).bound)
+        occurs = law > MIN_BELIEF_MASS
+        bounds.append(solve(design(Prior(law[occurs]), privacy, first.restrict_utility(occurs))).bound)
         law = law @ chain.kernel(time) if time < steps else law
     return tuple(bounds)

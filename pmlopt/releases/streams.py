@@ -12,12 +12,12 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, IntArray, Label, few
-from pmlopt.core.records import Record, Shape, parse_json, plain, read
-from pmlopt.data.sampling.categorical import Seed, random_bits
+from pmlopt.core.arrays import FloatArray, IntArray, Label, abbreviate
+from pmlopt.core.records import Record, Shape, parse_json, read_record, to_plain
+from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
-from pmlopt.releases.stored import held_alone
-from pmlopt.releases.stream import Declared, Stream
+from pmlopt.releases.array_files import open_exclusively
+from pmlopt.releases.stream import Stream, StreamDeclaration
 
 FORMAT = "pmlopt-streams-2"
 
@@ -34,7 +34,7 @@ class StreamsFile(Record):
         people: their names, and their last release.
     """
 
-    first: Declared
+    first: StreamDeclaration
     before: Annotated[IntArray, Shape("K")]
     told: tuple[Label, ...]
     emitted: Annotated[FloatArray, Shape("K", "states")]
@@ -48,7 +48,7 @@ class StreamsFile(Record):
             raise FileFormatError(f"a person has a release that is none of the {count}")
 
 
-def _digest(held: Any) -> str:
+def _digest_content(held: Any) -> str:
     """Return the digest of the plain data of a file."""
     return hashlib.sha256(files.json_bytes(held)).hexdigest()
 
@@ -91,24 +91,24 @@ class Streams:
 
     def stream(self, person: Label) -> Stream:
         """Return the stream of a person, a copy: what is recorded in it is not recorded here."""
-        return self._at(self._place.get(person, 0)).copy()
+        return self._stream_at(self._place.get(person, 0)).copy()
 
     @property
     def fresh(self) -> Stream:
         """Return the stream of a person of whom nothing is released yet."""
-        return self._at(0).copy()
+        return self._stream_at(0).copy()
 
     @property
     def levels(self) -> dict[Label, float]:
         """Return the leakage about each person, in nats."""
-        return {person: self._at(place).level for person, place in self._place.items()}
+        return {person: self._stream_at(place).level for person, place in self._place.items()}
 
     @property
     def level(self) -> float:
         """Return the largest of `levels`; 0 where no person is known."""
-        return max((self._at(place).level for place in set(self._place.values())), default=0.0)
+        return max((self._stream_at(place).level for place in set(self._place.values())), default=0.0)
 
-    def _at(self, place: int) -> Stream:
+    def _stream_at(self, place: int) -> Stream:
         found = self._streams[place]
         assert found is not None  # only of releases after which nobody is
         return found
@@ -123,47 +123,47 @@ class Streams:
         Raises:
             MechanismError: a person cannot be in that state after these outputs; nothing is recorded then.
         """
-        bits = random_bits(seed)
+        bits = make_random_bits(seed)
         told: dict[Label, tuple[Label, bool]] = dict.fromkeys(self._place, ("", False))
         groups: dict[int, list[Label]] = {}
         for person in states:
             groups.setdefault(self._place.get(person, 0), []).append(person)
         for place, members in sorted(groups.items()):
-            mechanism = self._at(place).mechanism
+            mechanism = self._stream_at(place).mechanism
             for person in members:
                 if states[person] not in mechanism.inputs:
                     raise MechanismError(
                         f"{person!r} cannot be in the state {states[person]!r} after these outputs: it is "
-                        f"one of {few(mechanism.inputs)}"
+                        f"one of {abbreviate(mechanism.inputs)}"
                     )
             drawn = mechanism.sample([states[person] for person in members], seed=bits)
             known = {label: label for label in mechanism.outputs}
             told |= {person: (known[output], True) for person, output in zip(members, drawn, strict=True)}
         for person, (output, drawn_now) in told.items():
-            self._place[person] = self._next(self._place.get(person, 0), output, drawn_now)
-        self._forget()
+            self._place[person] = self._advance(self._place.get(person, 0), output, drawn_now)
+        self._drop_unused()
         return {person: told[person][0] for person in states}
 
-    def _forget(self) -> None:
+    def _drop_unused(self) -> None:
         """Keep the streams of people only, and the first one."""
         lived = {0, *self._place.values()}
         self._streams = [one if place in lived else None for place, one in enumerate(self._streams)]
         self._after = {key: place for key, place in self._after.items() if place in lived}
 
-    def _next(self, place: int, output: Label, drawn: bool) -> int:
+    def _advance(self, place: int, output: Label, drawn: bool) -> int:
         """Return the index after an output, or after nothing."""
         key = (place, output, drawn)
         if key not in self._after:
-            stream = self._at(place).copy()
+            stream = self._stream_at(place).copy()
             if drawn:
                 stream.record(output)
             else:
                 stream.skip()
-            self._add(place, stream)
+            self._add_stream(place, stream)
             self._after[key] = len(self._told)
         return self._after[key]
 
-    def _add(self, place: int, stream: Stream) -> None:
+    def _add_stream(self, place: int, stream: Stream) -> None:
         self._before.append(place)
         self._told.append(stream.last)
         self._streams.append(stream)
@@ -176,16 +176,16 @@ class Streams:
         Raises:
             FileFormatError: the file cannot be written, or its ending is not .json.
         """
-        files.ending_of(path, (".json",))
-        first = self._at(0)
-        held = plain(StreamsFile(
-            Declared.of(first), np.array(self._before, dtype=np.int64),
+        files.file_format(path, (".json",))
+        first = self._stream_at(0)
+        held = to_plain(StreamsFile(
+            StreamDeclaration.from_stream(first), np.array(self._before, dtype=np.int64),
             tuple(output for output, _ in self._told),
             np.array([emits for _, emits in self._told]).reshape(-1, first.chain.size),
             tuple(self._place.items()),
         ))  # fmt: skip
-        content = {"format": FORMAT, "digest": _digest(held), "streams": held}
-        files.write_whole(path, files.json_bytes(content), private=True)
+        content = {"format": FORMAT, "digest": _digest_content(held), "streams": held}
+        files.atomic_write(path, files.json_bytes(content), private=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -197,16 +197,16 @@ class Streams:
         content = parse_json(files.read_bytes(path), str(path))
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise FileFormatError(f"{path}: holds no streams: its format is not {FORMAT!r}")
-        if content.get("digest") != _digest(content.get("streams")):
+        if content.get("digest") != _digest_content(content.get("streams")):
             raise FileFormatError(f"{path}: was changed: its digest is another one")
-        held = read(StreamsFile, content["streams"], f"{path}: streams")
-        many = cls(held.first.stream())
+        held = read_record(StreamsFile, content["streams"], f"{path}: streams")
+        many = cls(held.first.make_stream())
         for place, output, emits in zip(held.before.tolist(), held.told, held.emitted, strict=True):
-            stream = many._at(place).copy()
+            stream = many._stream_at(place).copy()
             stream.take(output, emits)
-            many._add(place, stream)
+            many._add_stream(place, stream)
         many._place = dict(held.people)
-        many._forget()
+        many._drop_unused()
         return many
 
     @classmethod
@@ -228,5 +228,5 @@ class Streams:
             >>> Streams.load(path).stream("ann").history == (output,)
             True
         """
-        with held_alone(path, cls, lambda many: (len(many._told), dict(many._place))) as many:
+        with open_exclusively(path, cls, lambda many: (len(many._told), dict(many._place))) as many:
             yield many

@@ -16,12 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.loaded_later import cp, sparse
+from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.errors import SolverOptionError
-from pmlopt.solvers.outcome import TIME, Compiled, Options, Outcome, compiled
+from pmlopt.solvers.solver_result import (
+    TIME_LIMIT,
+    CompiledProblem,
+    MethodOptions,
+    SolverResult,
+    compile_problem,
+)
 
 
-class _Silent(highspy.Highs):  # type: ignore[misc]  # highspy has no types
+class _SilentHighs(highspy.Highs):  # type: ignore[misc]  # highspy has no types
     """HiGHS that writes nothing to the terminal, not even the notice of its version.
 
     HiGHS 1.16 writes that notice once a process and within its constructor, before an option can be set:
@@ -33,14 +39,14 @@ class _Silent(highspy.Highs):  # type: ignore[misc]  # highspy has no types
         super().enableCallbacks()
 
 
-_Silent()  # the notice of this process, written nowhere: cvxpy's own calls of HiGHS are silent then, too
+_SilentHighs()  # the notice of this process, written nowhere: cvxpy's own calls of HiGHS are silent then, too
 
-METHODS = {
+METHOD_OPTIONS = {
     "highs": {"solver": "simplex"},
     "highs-ipm": {"solver": "ipx", "run_crossover": "off"},
 }
 
-RESTARTED: Mapping[str, float | str] = {
+RESTART_OPTIONS: Mapping[str, float | str] = {
     "solver": "simplex",
     "presolve": "off",
     "simplex_iteration_limit": 100_000,
@@ -50,26 +56,28 @@ RESTARTED: Mapping[str, float | str] = {
 """Options for linear programs that differ in their costs alone: each starts from the basis of the last."""
 
 
-def run(problem: cp.Problem, method: str, options: Options) -> Outcome:
+def solve_problem(problem: cp.Problem, method: str, options: MethodOptions) -> SolverResult:
     """Solve a linear program of cvxpy by HiGHS."""
-    ready = compiled(problem, cp.HIGHS)
-    if options.clock.late:
-        return Outcome("failed", False, TIME, None, False, ready.seconds, 0.0)
+    ready = compile_problem(problem, cp.HIGHS)
+    if options.deadline.expired:
+        return SolverResult("failed", False, TIME_LIMIT, None, False, ready.seconds, 0.0)
     clock = time.perf_counter()
-    solver = loaded(model_of(ready.data), {**METHODS[method], **limits(options)})
-    outcome = outcome_of(solver, False, ready.seconds, clock)
+    solver = load_model(
+        build_compiled_model(ready.data), {**METHOD_OPTIONS[method], **build_options(options)}
+    )
+    outcome = run_loaded(solver, False, ready.seconds, clock)
     if outcome.state == "point":
-        unpack(ready, solver)
+        unpack_solution(ready, solver)
     return outcome
 
 
-def outcome_of(solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float) -> Outcome:
+def run_loaded(solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float) -> SolverResult:
     """Run a solver whose model is loaded, and return how it ended."""
     solver.run()
     status, info, solution = solver.getModelStatus(), solver.getInfo(), solver.getSolution()
     solved = solution.value_valid and solution.dual_valid
-    return Outcome(
-        state="infeasible" if status in _INFEASIBLE else "point" if solved else "failed",
+    return SolverResult(
+        state="infeasible" if status in _INFEASIBLE_STATUSES else "point" if solved else "failed",
         finished=status == highspy.HighsModelStatus.kOptimal,
         message=solver.modelStatusToString(status),
         iterations=max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
@@ -79,23 +87,23 @@ def outcome_of(solver: highspy.Highs, warm: bool, compile_seconds: float, begin:
     )
 
 
-def unpack(ready: Compiled, solver: highspy.Highs) -> None:
+def unpack_solution(ready: CompiledProblem, solver: highspy.Highs) -> None:
     """Put HiGHS's solution into the problem's variables and multipliers; it is not checked for validity."""
     raw = {
         "solution": solver.getSolution(),
-        "info": SimpleNamespace(**dict.fromkeys(_COUNTS, 0), objective_function_value=0.0),
+        "info": SimpleNamespace(**dict.fromkeys(_ITERATION_COUNT_FIELDS, 0), objective_function_value=0.0),
         "model_status": "kOptimal",
         "run_time": 0.0,
     }
-    ready.unpack(ready.chain.invert(raw, ready.inverse))
+    ready.unpack_solution(ready.chain.invert(raw, ready.inverse))
 
 
 # the utility is bounded on the mechanisms, so "unbounded or infeasible" is infeasible
-_INFEASIBLE = (
+_INFEASIBLE_STATUSES = (
     highspy.HighsModelStatus.kInfeasible,
     highspy.HighsModelStatus.kUnboundedOrInfeasible,
 )
-_COUNTS = (
+_ITERATION_COUNT_FIELDS = (
     "ipm_iteration_count",
     "crossover_iteration_count",
     "pdlp_iteration_count",
@@ -104,14 +112,14 @@ _COUNTS = (
 )
 
 
-def limits(options: Options) -> dict[str, Any]:
+def build_options(options: MethodOptions) -> dict[str, Any]:
     """Return HiGHS's tolerances and time limit, and the options that a user gave."""
     tolerance = max(1e-10, min(1e-9, options.tolerance))
     limits: dict[str, Any] = {
         "primal_feasibility_tolerance": tolerance,
         "dual_feasibility_tolerance": tolerance,
     }
-    left = options.clock.left()
+    left = options.deadline.remaining()
     if left is not None:
         limits["time_limit"] = left
     if options.verbose:
@@ -119,16 +127,16 @@ def limits(options: Options) -> dict[str, Any]:
     return limits | dict(options.solver_options)
 
 
-def model_of(data: dict[str, Any]) -> highspy.HighsLp:
+def build_compiled_model(data: dict[str, Any]) -> highspy.HighsLp:
     """Convert a compiled problem to HiGHS's own model."""
     right, equalities = data["b"], data["dims"].zero
     lower, upper = data["lower_bounds"], data["upper_bounds"]
     bounds = -np.inf if lower is None else lower, np.inf if upper is None else upper
     rows = np.where(np.arange(len(right)) < equalities, right, -np.inf), right
-    return of_matrix(data["c"], bounds, rows, data["A"])
+    return build_sparse_model(data["c"], bounds, rows, data["A"])
 
 
-def columnwise(
+def build_columnwise_model(
     costs: FloatArray,
     bounds: tuple[FloatArray | float, FloatArray | float],
     rows: tuple[FloatArray, FloatArray],
@@ -152,7 +160,7 @@ def columnwise(
     return model
 
 
-def of_matrix(
+def build_sparse_model(
     costs: FloatArray,
     bounds: tuple[FloatArray | float, FloatArray | float],
     rows: tuple[FloatArray, FloatArray],
@@ -160,16 +168,18 @@ def of_matrix(
 ) -> highspy.HighsLp:
     """Build the linear program of `build_columnwise_model` from a sparse matrix A."""
     by_columns = matrix.tocsc()
-    return columnwise(costs, bounds, rows, (by_columns.indptr, by_columns.indices, by_columns.data))
+    return build_columnwise_model(
+        costs, bounds, rows, (by_columns.indptr, by_columns.indices, by_columns.data)
+    )
 
 
-def loaded(model: highspy.HighsLp, options: Mapping[str, Any]) -> highspy.Highs:
+def load_model(model: highspy.HighsLp, options: Mapping[str, Any]) -> highspy.Highs:
     """Return HiGHS with a model loaded, silent unless an option enables output.
 
     Raises:
         SolverOptionError: HiGHS does not know an option, or does not take its value.
     """
-    solver = _Silent()
+    solver = _SilentHighs()
     solver.setOptionValue("output_flag", False)
     # by default HiGHS takes coefficients below 1e-9 for zeros: priors have such entries
     solver.setOptionValue("small_matrix_value", 1e-12)

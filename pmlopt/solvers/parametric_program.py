@@ -11,42 +11,42 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.solvers import highs
-from pmlopt.solvers.outcome import FOREVER, TIME, Clock, Options
+from pmlopt.solvers.solver_result import NO_DEADLINE, TIME_LIMIT, Deadline, MethodOptions
 
-_WAYS: Mapping[str, Mapping[str, str | int]] = {
+_METHOD_OPTIONS: Mapping[str, Mapping[str, str | int]] = {
     "primal": {"solver": "simplex", "simplex_strategy": 4, "presolve": "choose"},
     "interior": {"solver": "ipx", "run_crossover": "on", "presolve": "choose"},
     "dual": {"solver": "simplex", "simplex_strategy": 1, "presolve": "off"},
     "loose": {"solver": "simplex", "simplex_strategy": 1, "presolve": "choose"},
 }
 
-TOLERANCES = {"loose": 1e-8}
+FEASIBILITY_TOLERANCES = {"loose": 1e-8}
 """Of feasibility; else 1e-10. Beside letters of 1e-6 rounding alone may be more, and HiGHS then ends with
 "Unknown". No proof rests on it."""
 
 
 @dataclass(frozen=True, eq=False)
-class MovingPart:
+class ParametricEntries:
     """The entries of a linear program's matrix that vary with a parameter t: `constants + t rates`.
 
     Attributes:
         rows, columns: where they are.
-        still: their part that stays.
+        constants: their part that stays.
         rates: how fast they move.
     """
 
     rows: IntArray
     columns: IntArray
-    still: FloatArray
+    constants: FloatArray
     rates: FloatArray
 
 
-STILL = MovingPart(*(np.zeros(0, dtype=int),) * 2, *(np.zeros(0),) * 2)
+NO_PARAMETRIC_ENTRIES = ParametricEntries(*(np.zeros(0, dtype=int),) * 2, *(np.zeros(0),) * 2)
 """No entries that move: where nearly all do, the program is handed over anew."""
 
 
 @dataclass(frozen=True, eq=False)
-class MovingPoint:
+class ParametricSolution:
     """A linear program solved at one value of its parameter.
 
     Attributes:
@@ -62,7 +62,7 @@ class MovingPoint:
     duals: FloatArray
 
 
-class MovingModel:
+class ParametricModel:
     """A linear program of HiGHS with a parameter: each solve starts from the basis of the one before.
 
     Where a large program's parameter is far from the last, it is solved by the interior point method, with
@@ -70,15 +70,15 @@ class MovingModel:
 
     Args:
         model: a minimisation, with the entries that move at any value.
-        part: those entries; left out, there are none, and `replace` takes other programs.
+        part: those entries; left out, there are none, and `replace_model` takes other programs.
 
     Attributes:
         iterations: of the simplex, so far.
     """
 
-    def __init__(self, model: highspy.HighsLp, part: MovingPart = STILL) -> None:
+    def __init__(self, model: highspy.HighsLp, part: ParametricEntries = NO_PARAMETRIC_ENTRIES) -> None:
         self.iterations = 0
-        self.solver = highs.loaded(model, highs.limits(Options(FOREVER, 1e-10)))
+        self.solver = highs.load_model(model, highs.build_options(MethodOptions(NO_DEADLINE, 1e-10)))
         size = model.num_row_ + model.num_col_
         # HiGHS' primal simplex has cycled for millions of iterations on 200 variables, where hundreds
         # suffice; programs of more than 2,000 rows and columns get ten for each of these
@@ -90,28 +90,28 @@ class MovingModel:
         self._simplex = model.num_col_ <= 1_600
         self._fixed = np.zeros(model.num_col_, dtype=bool)
 
-    def fix(self, columns: IntArray, zero: BoolArray) -> None:
+    def fix_at_zero(self, columns: IntArray, zero: BoolArray) -> None:
         """Fix some of these non-negative columns at zero, and free the others."""
         moved = columns[self._fixed[columns] != zero]
         self._fixed[columns] = zero
         for column in moved.tolist():
             self.solver.changeColBounds(column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf)
 
-    def replace(self, model: highspy.HighsLp) -> None:
+    def replace_model(self, model: highspy.HighsLp) -> None:
         """Load another program of the same size, where most of the entries vary; the basis stays."""
         basis = self.solver.getBasis()
         self.solver.passModel(model)
         if basis.valid:
             self.solver.setBasis(basis)
 
-    def solve(self, value: float, clock: Clock) -> MovingPoint:
+    def solve_at(self, value: float, clock: Deadline) -> ParametricSolution:
         """Solve the program at a value of the parameter.
 
         Raises:
-            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME` where the time is over.
+            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME_LIMIT` where the time is over.
         """
         solver, part = self.solver, self._part
-        coefficients = part.still + value * part.rates
+        coefficients = part.constants + value * part.rates
         for row, column, coefficient in zip(
             part.rows.tolist(), part.columns.tolist(), coefficients.tolist(), strict=True
         ):
@@ -119,26 +119,28 @@ class MovingModel:
         # after a relative step of at most 1e-3 the simplex from the last basis is faster at any size
         near = abs(value / self._last - 1) <= 1e-3
         self._last = value
-        self._run(near or self._simplex, clock)
+        self._run_highs(near or self._simplex, clock)
         solution = solver.getSolution()
         duals, values = np.array(solution.row_dual), np.array(solution.col_value)
         slope = -float((part.rates * duals[part.rows] * values[part.columns]).sum())
-        return MovingPoint(solver.getInfo().objective_function_value, slope, values, duals)
+        return ParametricSolution(solver.getInfo().objective_function_value, slope, values, duals)
 
-    def _run(self, simplex: bool, clock: Clock) -> None:
+    def _run_highs(self, simplex: bool, clock: Deadline) -> None:
         """Solve, from the last basis by the simplex; where that fails, from none by every method."""
         solver = self.solver
-        for again, name in enumerate(["primal" if simplex else "interior", *_WAYS]):
+        for again, name in enumerate(["primal" if simplex else "interior", *_METHOD_OPTIONS]):
             if again:
                 solver.clearSolver()
-            for option, value in _WAYS[name].items():
+            for option, value in _METHOD_OPTIONS[name].items():
                 solver.setOptionValue(option, value)
             for kind in ("primal", "dual"):
-                solver.setOptionValue(f"{kind}_feasibility_tolerance", TOLERANCES.get(name, 1e-10))
-            left = clock.left()
+                solver.setOptionValue(
+                    f"{kind}_feasibility_tolerance", FEASIBILITY_TOLERANCES.get(name, 1e-10)
+                )
+            left = clock.remaining()
             if left is not None:
                 if left <= 0:
-                    raise ArithmeticError(TIME)
+                    raise ArithmeticError(TIME_LIMIT)
                 solver.setOptionValue("time_limit", solver.getRunTime() + left)
             solver.run()
             self.iterations += max(solver.getInfo().simplex_iteration_count, 0)
@@ -146,11 +148,11 @@ class MovingModel:
             if status == highspy.HighsModelStatus.kOptimal:
                 return
             if status == highspy.HighsModelStatus.kTimeLimit:
-                raise ArithmeticError(TIME)
+                raise ArithmeticError(TIME_LIMIT)
         raise ArithmeticError(f"HiGHS: {solver.modelStatusToString(status)}")
 
 
-class Master:
+class MasterProblem:
     """The master problem `max <worths, q>` subject to `lifts q = 1`, `q >= 0`, which grows by columns.
 
     Args:
@@ -164,21 +166,22 @@ class Master:
         self.lifts, self.worths = np.empty((n, 0)), np.empty(0)
         self.iterations = 0
         nothing = (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0))
-        self._highs = highs.loaded(
-            highs.columnwise(np.empty(0), (0.0, np.inf), (np.ones(n), np.ones(n)), nothing), _OPTIONS
+        self._highs = highs.load_model(
+            highs.build_columnwise_model(np.empty(0), (0.0, np.inf), (np.ones(n), np.ones(n)), nothing),
+            _MASTER_OPTIONS,
         )
         self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self._known: set[bytes] = set()
         # HiGHS takes reduced costs below 1e-10 for zero: a large objective makes them small in our units
         self._scale = 1e3 / max(size, 1e-3)
-        self.add(lifts, worths)
+        self.add_columns(lifts, worths)
 
-    def unknown(self, lifts: FloatArray) -> FloatArray:
+    def select_new(self, lifts: FloatArray) -> FloatArray:
         """Return the (N, K') columns that are not yet in the problem, each once."""
-        fresh = {key: place for place, key in enumerate(_keys(lifts)) if key not in self._known}
+        fresh = {key: place for place, key in enumerate(_make_column_keys(lifts)) if key not in self._known}
         return lifts[:, list(fresh.values())]
 
-    def add(self, lifts: FloatArray, worths: FloatArray) -> None:
+    def add_columns(self, lifts: FloatArray, worths: FloatArray) -> None:
         """Add columns to the linear program, each with its value; the basis stays."""
         peaks = lifts.max(axis=0)  # columns whose largest entry is 1: under a rare letter it can be 1e12
         columns = (lifts / peaks).T
@@ -196,12 +199,12 @@ class Master:
             letters,
             columns[used],
         )
-        self._known.update(_keys(lifts))
+        self._known.update(_make_column_keys(lifts))
         self.lifts = np.hstack([self.lifts, lifts])
         self.worths = np.append(self.worths, worths)
 
     def solve(
-        self, clock: Clock = FOREVER, costs: FloatArray | None = None
+        self, clock: Deadline = NO_DEADLINE, costs: FloatArray | None = None
     ) -> tuple[float, FloatArray, FloatArray]:
         """Solve for the value, the (K,) weights and the (N,) multipliers of the rows.
 
@@ -212,7 +215,7 @@ class Master:
             costs: (K,) worths in place of those of the columns, from now on.
 
         Raises:
-            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME` where the time is over.
+            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME_LIMIT` where the time is over.
         """
         if costs is not None:
             peaks, self.worths = self.lifts.max(axis=0), costs
@@ -220,18 +223,18 @@ class Master:
                 len(costs), np.arange(len(costs), dtype=np.int32), costs / peaks * self._scale
             )
         # a program always has 0.2 s
-        left = clock.left(0.2)
+        left = clock.remaining(0.2)
         if left is not None:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + left)
         self._highs.run()
         status = self._highs.getModelStatus()
         if status == highspy.HighsModelStatus.kTimeLimit:
-            raise ArithmeticError(TIME)
+            raise ArithmeticError(TIME_LIMIT)
         if status != highspy.HighsModelStatus.kOptimal:  # numerical trouble: once, cold
             self._highs.clearSolver()
             self._highs.setOptionValue("simplex_strategy", 1)
             self._highs.run()
-            self._highs.setOptionValue("simplex_strategy", _OPTIONS["simplex_strategy"])
+            self._highs.setOptionValue("simplex_strategy", _MASTER_OPTIONS["simplex_strategy"])
         status = self._highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             raise ArithmeticError(f"the master problem: {self._highs.modelStatusToString(status)}")
@@ -244,7 +247,7 @@ class Master:
         return float(self.worths @ weights), weights, duals
 
 
-def _keys(lifts: FloatArray) -> list[bytes]:
+def _make_column_keys(lifts: FloatArray) -> list[bytes]:
     """Return columns rounded to twelve digits as keys; entries of 1e100 and more as they are."""
     # entries from 1e100 on have no twelfth place
     large = 1e100
@@ -252,7 +255,7 @@ def _keys(lifts: FloatArray) -> list[bytes]:
     return [column.tobytes() for column in rounded.T + 0.0]
 
 
-_OPTIONS: dict[str, float | str] = {
+_MASTER_OPTIONS: dict[str, float | str] = {
     "solver": "simplex",
     "simplex_strategy": 4,  # primal: new columns leave the last basis feasible
     "primal_feasibility_tolerance": 1e-10,

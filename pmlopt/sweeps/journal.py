@@ -19,33 +19,42 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.files import alone, check_target, csv_bytes, ending_of
+from pmlopt.core.files import check_target, encode_csv, exclusive_lock, file_format
 from pmlopt.errors import FileFormatError, SweepError
-from pmlopt.sweeps.table import COLUMNS, ENDINGS, Points, Row, as_plain, one_line, text_of, value_of
+from pmlopt.sweeps.table import (
+    COLUMNS,
+    ENDINGS,
+    Points,
+    SweepRow,
+    format_cell,
+    join_lines,
+    parse_cell,
+    to_plain_number,
+)
 
-DEPTH = 30
+MAX_FINGERPRINT_DEPTH = 30
 """How deep data may be nested: deeper than tables and closures are, and far from the end of a recursion."""
 
 
-def name_of(builder: Any) -> str:
+def get_builder_name(builder: Any) -> str:
     """Return the full name of a builder; that of a partial function is the name of the function.
 
     Examples:
-        >>> name_of(partial(name_of, 1))
-        'pmlopt.sweeps.journal.name_of'
+        >>> get_builder_name(partial(get_builder_name, 1))
+        'pmlopt.sweeps.journal.get_builder_name'
     """
     if isinstance(builder, partial):
-        return name_of(builder.func)
-    named = builder if _is_named(builder) else type(builder)
+        return get_builder_name(builder.func)
+    named = builder if _has_own_name(builder) else type(builder)
     return f"{getattr(named, '__module__', None)}.{named.__qualname__}"
 
 
-def _is_named(value: Any) -> bool:
+def _has_own_name(value: Any) -> bool:
     """Return whether a value is a function or a class; the names of generators do not tell them apart."""
     return callable(value) and hasattr(value, "__qualname__")
 
 
-def fingerprint(*things: Any) -> str:
+def compute_fingerprint(*things: Any) -> str:
     """Return a short text that differs where data differ, and is the same in every process.
 
     Functions count by their names, their code, their defaults and what they have bound, other objects by
@@ -53,51 +62,51 @@ def fingerprint(*things: Any) -> str:
 
     Raises:
         SweepError: something cannot be told from another of its kind, such as a generator or an open file, or
-            is nested deeper than `DEPTH`.
+            is nested deeper than `MAX_FINGERPRINT_DEPTH`.
 
     Examples:
-        >>> fingerprint(partial(name_of, np.eye(2))) == fingerprint(partial(name_of, np.eye(2)))
+        >>> compute_fingerprint(partial(get_builder_name, np.eye(2))) == compute_fingerprint(partial(get_builder_name, np.eye(2)))
         True
-        >>> fingerprint(partial(name_of, np.eye(2))) == fingerprint(partial(name_of, np.eye(3)))
+        >>> compute_fingerprint(partial(get_builder_name, np.eye(2))) == compute_fingerprint(partial(get_builder_name, np.eye(3)))
         False
     """
     digest = hashlib.sha256()
-    for token in _tokens(things, ()):
+    for token in _iterate_tokens(things, ()):
         digest.update(token)
     return digest.hexdigest()
 
 
-def _tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
+def _iterate_tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
     """Yield the parts of a value, each with its kind before it.
 
     Args:
         value: data or a function.
         around: what it is inside of, the outermost first.
     """
-    value = as_plain(value)
+    value = to_plain_number(value)
     yield f"{type(value).__qualname__}:".encode()
     outer = [place for place, other in enumerate(around) if other is value]
     if value is None or isinstance(value, str | bytes | bool | int | float | complex):
         yield repr(value).encode()
     elif outer:  # it holds itself
         yield f"{outer[0]}".encode()
-    elif len(around) > DEPTH:
+    elif len(around) > MAX_FINGERPRINT_DEPTH:
         raise SweepError(
-            f"the builder or the grid holds data nested deeper than {DEPTH}, as {reprlib.repr(around[1])}: a "
+            f"the builder or the grid holds data nested deeper than {MAX_FINGERPRINT_DEPTH}, as {reprlib.repr(around[1])}: a "
             "sweep with `out` could not tell it from others; give a file's name or plain numbers instead"
         )
     elif type(value) is np.ndarray and not value.dtype.hasobject:
         yield f"{value.dtype}{value.shape}".encode()
         yield np.ascontiguousarray(value).tobytes()
     elif isinstance(value, Set):
-        yield from sorted(b"".join(_tokens(item, (*around, value))) for item in value)
+        yield from sorted(b"".join(_iterate_tokens(item, (*around, value))) for item in value)
     else:
-        for part in _parts(value):
-            yield from _tokens(part, (*around, value))
+        for part in _iterate_parts(value):
+            yield from _iterate_tokens(part, (*around, value))
     yield b";"
 
 
-def _parts(value: Any) -> list[Any]:
+def _iterate_parts(value: Any) -> list[Any]:
     if type(value) is np.ndarray:
         return [value.shape, *value.ravel().tolist()]
     if isinstance(value, Mapping):
@@ -112,30 +121,30 @@ def _parts(value: Any) -> list[Any]:
         return [value.__name__]
     if isinstance(value, CodeType):
         return [value.co_code, value.co_consts, value.co_names, value.co_varnames]
-    if _is_named(value):
-        return _function_parts(value)
-    return [name_of(value), *_fields(value)]
+    if _has_own_name(value):
+        return _list_function_parts(value)
+    return [get_builder_name(value), *_get_state(value)]
 
 
-def _function_parts(function: Any) -> list[Any]:
+def _list_function_parts(function: Any) -> list[Any]:
     """Return the name of a function or a class, and what it is called with besides its arguments."""
     cells = getattr(function, "__closure__", None) or ()
     names = ("__code__", "__defaults__", "__kwdefaults__", "__wrapped__", "__self__")
     return [
-        name_of(function),
+        get_builder_name(function),
         *(getattr(function, name, None) for name in names),
-        *(_content(cell) for cell in cells),
+        *(_get_cell_content(cell) for cell in cells),
     ]
 
 
-def _content(cell: Any) -> Any:
+def _get_cell_content(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not bound yet
         return None
 
 
-def _fields(value: Any) -> list[Any]:
+def _get_state(value: Any) -> list[Any]:
     """Return the fields of a dataclass, or else what a copy of an object is made from."""
     if dataclasses.is_dataclass(value):
         return [{field.name: getattr(value, field.name) for field in dataclasses.fields(value)}]
@@ -150,13 +159,13 @@ def _fields(value: Any) -> list[Any]:
     if isinstance(made, str):
         return [made]
     function, arguments, state, items, pairs = (*made, None, None, None)[:5]
-    return [function, arguments, _lasting(value, state), list(items or ()), list(pairs or ())]
+    return [function, arguments, _drop_cached_properties(value, state), list(items or ()), list(pairs or ())]
 
 
-def _lasting(value: Any, state: Any) -> Any:
+def _drop_cached_properties(value: Any, state: Any) -> Any:
     """Return the state of an object without its cached properties."""
     if isinstance(state, tuple):
-        return tuple(_lasting(value, part) for part in state)
+        return tuple(_drop_cached_properties(value, part) for part in state)
     if not isinstance(state, dict):
         return state
     kind = type(value)
@@ -170,7 +179,7 @@ def _lasting(value: Any, state: Any) -> Any:
 FORMAT = "pmlopt-sweep"
 
 
-class Journal:
+class SweepJournal:
     """The journal that keeps the rows of an unfinished sweep next to the table that it will become.
 
     For `table.csv` they are in `table.csv.part`, whose first line says of which sweep they are. A line for
@@ -191,12 +200,12 @@ class Journal:
         """
         self.out = Path(out)
         check_target(self.out)
-        ending_of(self.out, ENDINGS)
+        file_format(self.out, ENDINGS)
         self.path = self.out.with_name(f"{self.out.name}.part")
         self._points = points
         self._key = json.dumps({"format": FORMAT, **identity}).encode()
         with ExitStack() as held:
-            held.enter_context(alone(self.out, wait=0, error=SweepError))
+            held.enter_context(exclusive_lock(self.out, wait=0, error=SweepError))
             there = self.path.exists()
             if self.out.exists() and not there:
                 raise SweepError(f"{self.out}: is there already: give another name, or delete it")
@@ -207,10 +216,10 @@ class Journal:
             self.rows = self._read()
             self._held = held.pop_all()
 
-    def add(self, position: int, row: Row) -> None:
+    def add(self, position: int, row: SweepRow) -> None:
         """Put a row on disk."""
-        texts = [str(position), *(one_line(text_of(cell)) for cell in row.cells)]
-        self._write(csv_bytes([[*texts, self._digest(texts)]]))
+        texts = [str(position), *(join_lines(format_cell(cell)) for cell in row.cells)]
+        self._write_line(encode_csv([[*texts, self._sign_line(texts)]]))
         self.rows[position] = row
 
     def close(self) -> None:
@@ -223,22 +232,22 @@ class Journal:
         self.path.unlink(missing_ok=True)
         self.close()
 
-    def _read(self) -> dict[int, Row]:
+    def _read(self) -> dict[int, SweepRow]:
         """Read the rows on disk, and cut off a line that was cut short."""
         content = self._stream.read()
         if self._key.startswith(content):  # new, or the first line was cut short
             self._stream.seek(0)
-            self._write(self._key + b"\n")
+            self._write_line(self._key + b"\n")
             return {}
         head, _, lines = content.partition(b"\n")
-        self._check(head)
+        self._check_head(head)
         lines = lines[: lines.rfind(b"\n") + 1]
         self._stream.seek(len(head) + 1 + len(lines))
         self._stream.truncate()
         cells = csv.reader(io.StringIO(lines.decode(errors="replace"), newline=""))
-        return dict(map(self._row, cells))
+        return dict(map(self._parse_line, cells))
 
-    def _check(self, head: bytes) -> None:
+    def _check_head(self, head: bytes) -> None:
         remedy = f"give another name than {self.out}, or delete {self.path}"
         try:
             stored = json.loads(head)
@@ -253,18 +262,18 @@ class Journal:
                     f"{self.path}: is of another sweep, whose {key} is {old}, not {new}: {remedy}"
                 )
 
-    def _digest(self, texts: Sequence[str]) -> str:
+    def _sign_line(self, texts: Sequence[str]) -> str:
         """Return the digest of a line (HMAC-SHA256 keyed by what the sweep is), which the line ends with."""
-        return hmac.digest(self._key, csv_bytes([texts]), "sha256").hex()
+        return hmac.digest(self._key, encode_csv([texts]), "sha256").hex()
 
-    def _row(self, line: list[str]) -> tuple[int, Row]:
+    def _parse_line(self, line: list[str]) -> tuple[int, SweepRow]:
         *cells, digest = line or [""]
         try:
-            if digest != self._digest(cells):
+            if digest != self._sign_line(cells):
                 raise ValueError("its digest is another")
             position = range(len(self._points)).index(int(cells[0]))
             entries = zip(COLUMNS, cells[1 + len(self._points[0]) :], strict=True)
-            row = Row(self._points[position], **{name: value_of(name, text) for name, text in entries})
+            row = SweepRow(self._points[position], **{name: parse_cell(name, text) for name, text in entries})
         except (ValueError, IndexError) as cause:
             raise SweepError(
                 f"{self.path}: the line {','.join(line)!r} was not written by this sweep ({cause}): "
@@ -272,7 +281,7 @@ class Journal:
             ) from None
         return position, row
 
-    def _write(self, line: bytes) -> None:
+    def _write_line(self, line: bytes) -> None:
         try:
             self._stream.write(line)
             self._stream.flush()

@@ -18,14 +18,14 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, SolverError, SweepError, SweepStoppedError
 from pmlopt.programs.program import Program
 from pmlopt.programs.result import Result
-from pmlopt.programs.solving import check_name, check_options, solve
-from pmlopt.solvers.outcome import one_thread
-from pmlopt.sweeps.journal import Journal, fingerprint, name_of
-from pmlopt.sweeps.table import FAILED, Grid, Points, Row, Sweep, one_line, points_of, text_of
+from pmlopt.programs.solving import check_limits, check_solver_name, solve
+from pmlopt.solvers.solver_result import limit_threads
+from pmlopt.sweeps.journal import SweepJournal, compute_fingerprint, get_builder_name
+from pmlopt.sweeps.table import FAILED, Grid, Points, Sweep, SweepRow, format_cell, join_lines, list_points
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class PointAnswer:
     """The answer to a point: plain data, which pickle.
 
     Attributes:
@@ -41,9 +41,9 @@ _TURN = threading.Lock()
 """One point at a time in a process: cvxpy numbers its variables by a counter that threads would tear."""
 
 
-def work(
+def solve_point(
     builder: Callable[..., Program[Any]], point: Mapping[str, Any], options: Mapping[str, Any], keeps: bool
-) -> Answer:
+) -> PointAnswer:
     """Solve one point, and return any error as an answer too; only an interrupt is raised.
 
     Whatever goes wrong with it is an answer too; only an interrupt is raised.
@@ -54,7 +54,7 @@ def work(
         options: of `pmlopt.solve`.
         keeps: whether the mechanism is wanted.
     """
-    with _TURN, one_thread():
+    with _TURN, limit_threads():
         begin = time.perf_counter()
         result: Result[Any] | None = None
         failed: dict[str, Any] = {}
@@ -64,11 +64,11 @@ def work(
             raise
         except BaseException as cause:  # solvers written in Rust panic past Exception
             raise_if_strict(cause)
-            failed = failure(cause)
+            failed = make_error_cells(cause)
             result = cause.result if isinstance(cause, SolverError) else None
         seconds = time.perf_counter() - begin
     if result is None:
-        return Answer({**failed, "seconds": seconds})
+        return PointAnswer({**failed, "seconds": seconds})
     entries: dict[str, Any] = {
         name: float(getattr(result, name)) for name in ("value", "bound", "gap", "level")
     }
@@ -82,15 +82,15 @@ def work(
     if keeps:
         record = {key: item for key, item in result.to_dict().items() if key != "mechanism"}
         kept = result.mechanism, record
-    return Answer({**entries, **failed, "seconds": seconds}, kept)
+    return PointAnswer({**entries, **failed, "seconds": seconds}, kept)
 
 
-def failure(error: BaseException) -> dict[str, Any]:
+def make_error_cells(error: BaseException) -> dict[str, Any]:
     """Return the cells of a point that has nothing but an error."""
-    return {"status": FAILED, "error": one_line(f"{type(error).__name__}: {error}")}
+    return {"status": FAILED, "error": join_lines(f"{type(error).__name__}: {error}")}
 
 
-def try_executor(executor: Executor, *data: Any) -> None:
+def check_executor(executor: Executor, *data: Any) -> None:
     """Hand data to a worker, which must be able to unpack them.
 
     Raises:
@@ -112,7 +112,7 @@ def try_executor(executor: Executor, *data: Any) -> None:
         ) from cause
 
 
-GRACE = 10.0
+GRACE_SECONDS = 10.0
 """Seconds for what is under way when an executor breaks or is shut down."""
 
 Builder = Callable[..., Program[Any]]
@@ -174,11 +174,11 @@ def sweep(
         >>> [row.status for row in table.rows]
         ['optimal', 'optimal', 'optimal']
     """
-    points = points_of(grid, builder)
+    points = list_points(grid, builder)
     options: dict[str, Any] = {"solver": solver, "tolerance": tolerance, "time_limit": time_limit}
     if solver_options:
         options["solver_options"] = solver_options
-    _check(builder, executor, options)
+    _check_arguments(builder, executor, options)
     folder, journal = None if mechanisms is None else Path(mechanisms), None
     if folder is not None:
         try:
@@ -186,79 +186,79 @@ def sweep(
         except OSError as cause:
             raise FileFormatError(f"{folder}: is not a folder and cannot be made one: {cause}") from None
     if out is not None:
-        about = _identity(builder, points, options, out, folder)
-        journal = Journal(out, points, about)
+        about = _describe_sweep(builder, points, options, out, folder)
+        journal = SweepJournal(out, points, about)
     rows = {} if journal is None else dict(journal.rows)
-    run = _Run(builder, points, options, journal, folder, progress or (lambda done, total: None), rows)
+    run = _SweepRun(builder, points, options, journal, folder, progress or (lambda done, total: None), rows)
     try:
-        return run.table(executor)
+        return run.solve_table(executor)
     finally:
         if journal is not None:
             journal.close()
 
 
 @dataclass(eq=False)
-class _Run:
+class _SweepRun:
     """The state of one call of `sweep`: points under way, rows written, failures."""
 
     builder: Builder
     points: Points
     options: Mapping[str, Any]
-    journal: Journal | None
+    journal: SweepJournal | None
     folder: Path | None
     progress: Callable[[int, int], None]
-    rows: dict[int, Row]
-    active: dict[Future[Answer], int] = field(default_factory=dict)
-    finished: SimpleQueue[Future[Answer]] = field(default_factory=SimpleQueue)
+    rows: dict[int, SweepRow]
+    active: dict[Future[PointAnswer], int] = field(default_factory=dict)
+    finished: SimpleQueue[Future[PointAnswer]] = field(default_factory=SimpleQueue)
 
-    def table(self, executor: Executor | None) -> Sweep:
+    def solve_table(self, executor: Executor | None) -> Sweep:
         """Solve what is left, and write the table."""
         left = [position for position in range(len(self.points)) if position not in self.rows]
         self.progress(len(self.rows), len(self.points))
         if left and executor is not None:
-            try_executor(executor, self.builder, self.points)
-        self._solve(left, executor)
-        done = self._sweep()
+            check_executor(executor, self.builder, self.points)
+        self._solve_points(left, executor)
+        done = self._build_sweep()
         if self.journal is not None:
             done.save(self.journal.out)
             self.journal.remove()
         return done
 
-    def _solve(self, left: list[int], executor: Executor | None) -> None:
+    def _solve_points(self, left: list[int], executor: Executor | None) -> None:
         """Hand out all points; without an executor, each one after the one before it has been written."""
         try:
             for position in left:
                 task = self.builder, self.points[position], self.options, self.folder is not None
                 if executor is None:
-                    self._add(position, work(*task))
+                    self._add_row(position, solve_point(*task))
                     continue
                 try:
-                    future = executor.submit(work, *task)
+                    future = executor.submit(solve_point, *task)
                 except RuntimeError as cause:  # it broke, or is shut down
-                    self._broken(cause, executor)
+                    self._finish_broken(cause, executor)
                     return
                 self.active[future] = position
                 future.add_done_callback(self.finished.put)
             while self.active and executor is not None:
-                self._take(self.finished.get(), executor)
+                self._record_future(self.finished.get(), executor)
         finally:
             for future in self.active:
                 future.cancel()
 
-    def _take(self, future: Future[Answer], executor: Executor) -> None:
+    def _record_future(self, future: Future[PointAnswer], executor: Executor) -> None:
         """Write the answer to a point to the journal."""
         try:
             answer = future.result()
         except (BrokenExecutor, CancelledError) as cause:
-            self._broken(cause, executor)
+            self._finish_broken(cause, executor)
             return
         except Exception as cause:  # its worker was lost, and the executor has others
             raise_if_strict(cause)
-            answer = Answer(failure(cause))
-        self._add(self.active.pop(future), answer)
+            answer = PointAnswer(make_error_cells(cause))
+        self._add_row(self.active.pop(future), answer)
 
-    def _add(self, position: int, answer: Answer) -> None:
-        row = Row(self.points[position], **answer.entries)
+    def _add_row(self, position: int, answer: PointAnswer) -> None:
+        row = SweepRow(self.points[position], **answer.entries)
         if self.folder is not None and answer.mechanism is not None:
             mechanism, record = answer.mechanism
             mechanism.save(self.folder / f"{position:05d}.json", record)
@@ -267,22 +267,22 @@ class _Run:
         self.rows[position] = row
         self.progress(len(self.rows), len(self.points))
 
-    def _broken(self, cause: Exception, executor: Executor) -> None:
+    def _finish_broken(self, cause: Exception, executor: Executor) -> None:
         """Write what was finished before the executor broke; raise unless that is all.
 
         Workers take points in the order in which they were handed out: a single one was at the first.
         """
-        wait(self.active, timeout=GRACE)
+        wait(self.active, timeout=GRACE_SECONDS)
         lost = []
         for future, position in self.active.items():
             if future.done() and not future.cancelled() and future.exception() is None:
-                self._add(position, future.result())
+                self._add_row(position, future.result())
             else:
                 lost.append(position)
         self.active.clear()
         workers = getattr(executor, "_max_workers", len(lost))
         if workers == 1 and lost and isinstance(cause, BrokenExecutor):
-            self._add(lost.pop(0), Answer(failure(cause)))
+            self._add_row(lost.pop(0), PointAnswer(make_error_cells(cause)))
         if len(self.rows) < len(self.points):
             finished = f"{len(self.rows)} of {len(self.points)} points are finished"
             where = "in the `sweep` of this error" if self.journal is None else f"in {self.journal.path}"
@@ -293,14 +293,14 @@ class _Run:
                 "be a point under way, such as one that needs more memory than there is: "
                 f"{', '.join(there[:4]) or 'none is known'}. Call sweep again with a new executor to go "
                 "on. A pool of one process finds the point that breaks it, and the next call goes on past it",
-                self._sweep(),
+                self._build_sweep(),
             ) from cause
 
-    def _sweep(self) -> Sweep:
+    def _build_sweep(self) -> Sweep:
         return Sweep(tuple(self.points[0]), tuple(self.rows[position] for position in sorted(self.rows)))
 
 
-def _check(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
+def _check_arguments(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
     """Raise for arguments with which no point could be solved."""
     if not callable(builder):
         raise SweepError(f"the builder is {builder!r:.60}: give a function that returns design(...)")
@@ -308,13 +308,13 @@ def _check(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
         raise SweepError(
             f"the executor is {executor!r:.60}: give one with `submit`, as concurrent.futures has"
         )
-    check_name(options["solver"])
-    check_options(
+    check_solver_name(options["solver"])
+    check_limits(
         options["time_limit"], options["tolerance"], options["solver"], options.get("solver_options")
     )
 
 
-def _identity(
+def _describe_sweep(
     builder: Builder, points: Points, options: Mapping[str, Any], out: File, folder: Path | None
 ) -> dict[str, Any]:
     """Return what a journal must agree with, by name."""
@@ -323,11 +323,11 @@ def _identity(
     named = {} if own is None else {"solver_options": {name: repr(own[name]) for name in sorted(own)}}
     return {
         "pmlopt": __version__,
-        "builder": name_of(builder),
+        "builder": get_builder_name(builder),
         **options,
         **named,
         "mechanisms": place,
         "names": list(points[0]),
-        "grid": [[text_of(value) for value in point.values()] for point in points],
-        "data in the builder or the grid": fingerprint(builder, points),
+        "grid": [[format_cell(value) for value in point.values()] for point in points],
+        "data in the builder or the grid": compute_fingerprint(builder, points),
     }

@@ -15,51 +15,51 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 
-from pmlopt.core.display import pandas, table_html, table_latex
-from pmlopt.core.files import csv_bytes, ending_of, json_bytes, write_whole
+from pmlopt.core.display import format_table_html, format_table_latex, import_pandas
+from pmlopt.core.files import atomic_write, encode_csv, file_format, json_bytes
 from pmlopt.errors import SweepError
-from pmlopt.programs.certificate import finite
-from pmlopt.programs.plots import utility_figure
+from pmlopt.programs.certificate import finite_or_none
+from pmlopt.programs.plots import draw_curves
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def as_plain(value: Any) -> Any:
+def to_plain_number(value: Any) -> Any:
     """Return a number of numpy as one of Python, and anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def plain(value: Any) -> Any:
+def to_plain_value(value: Any) -> Any:
     """Return a value of a grid as text, a number, a truth value or None: other objects by their name or text.
 
     Examples:
-        >>> plain(np.float64(0.5)), plain("a"), plain(plain), plain((1, 2))
+        >>> to_plain_value(np.float64(0.5)), to_plain_value("a"), to_plain_value(to_plain_value), to_plain_value((1, 2))
         (0.5, 'a', 'plain', '(1, 2)')
     """
-    value = as_plain(value)
+    value = to_plain_number(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value
     name = getattr(value, "__qualname__", None)
     return name if isinstance(name, str) else re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
 
 
-def text_of(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """Return the cell of a value: floats with every digit, nothing for None.
 
     Examples:
-        >>> text_of(0.1 + 0.2), text_of(None), text_of(True)
+        >>> format_cell(0.1 + 0.2), format_cell(None), format_cell(True)
         ('0.30000000000000004', '', 'True')
     """
-    known = plain(value)
+    known = to_plain_value(value)
     return "" if known is None else repr(known) if isinstance(known, float) else str(known)
 
 
-def value_of(column: str, text: str) -> Any:
+def parse_cell(column: str, text: str) -> Any:
     """Return the value in a cell of one of `COLUMNS`: the inverse of `format_cell`.
 
     Examples:
-        >>> value_of("value", "0.30000000000000004"), value_of("error", ""), value_of("warm_started", "False")
+        >>> parse_cell("value", "0.30000000000000004"), parse_cell("error", ""), parse_cell("warm_started", "False")
         (0.30000000000000004, None, False)
     """
     if text == "":
@@ -68,7 +68,7 @@ def value_of(column: str, text: str) -> Any:
     return text == "True" if kind is bool else kind(text)
 
 
-def one_line(text: str) -> str:
+def join_lines(text: str) -> str:
     """Return a text with its line ends as spaces."""
     return " ".join(text.split())
 
@@ -78,7 +78,7 @@ FAILED = "failed"
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """One point of the grid, and its answer.
 
     Attributes:
@@ -111,11 +111,11 @@ class Row:
     @property
     def cells(self) -> list[Any]:
         """Return plain values in the order of the table's columns."""
-        return [*map(plain, self.point.values()), *(getattr(self, name) for name in COLUMNS)]
+        return [*map(to_plain_value, self.point.values()), *(getattr(self, name) for name in COLUMNS)]
 
 
 COLUMNS: Mapping[str, type] = {
-    name: (get_args(kind) or (kind,))[0] for name, kind in get_type_hints(Row).items() if name != "point"
+    name: (get_args(kind) or (kind,))[0] for name, kind in get_type_hints(SweepRow).items() if name != "point"
 }
 """The columns of a table after those of the grid, and what they hold; any but the status may be empty."""
 
@@ -130,7 +130,7 @@ class Sweep:
     """
 
     names: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SweepRow, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ class Sweep:
         return (*self.names, *COLUMNS)
 
     @property
-    def failed(self) -> tuple[Row, ...]:
+    def failed(self) -> tuple[SweepRow, ...]:
         """Return the rows that have an error."""
         return tuple(row for row in self.rows if row.failed)
 
@@ -167,7 +167,7 @@ class Sweep:
 
     def _repr_html_(self) -> str:
         """Return the table as a notebook shows it."""
-        return table_html(repr(self).strip("<>"), self.columns, self._texts())
+        return format_table_html(repr(self).strip("<>"), self.columns, self._format_cells())
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas data frame.
@@ -175,7 +175,7 @@ class Sweep:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        return pandas().DataFrame({name: self.column(name) for name in self.columns})
+        return import_pandas().DataFrame({name: self.column(name) for name in self.columns})
 
     def to_latex(self, columns: Sequence[str] | None = None) -> str:
         """Return the table for LaTeX, with the package booktabs.
@@ -185,9 +185,9 @@ class Sweep:
         """
         wanted = (*self.names, "value", "bound", "gap") if columns is None else tuple(columns)
         places = [self.columns.index(name) for name in wanted if self.column(name) is not None]
-        return table_latex(wanted, [[row[place] for place in places] for row in self._texts()])
+        return format_table_latex(wanted, [[row[place] for place in places] for row in self._format_cells()])
 
-    def _texts(self) -> list[list[str]]:
+    def _format_cells(self) -> list[list[str]]:
         rows = [["" if cell is None else cell for cell in row.cells] for row in self.rows]
         return [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
 
@@ -212,7 +212,7 @@ class Sweep:
         }
         places = sorted(set(grid))
         curves = {key: [along.get(x, math.nan) for x in places] for key, along in points.items()}
-        return utility_figure(places, curves, value, across=across)
+        return draw_curves(places, curves, value, across=across)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a program, as `--json` prints; numbers that are not finite are None."""
@@ -220,7 +220,7 @@ class Sweep:
             "columns": list(self.columns),
             "rows": [
                 {
-                    name: finite(cell) if isinstance(cell, float) else cell
+                    name: finite_or_none(cell) if isinstance(cell, float) else cell
                     for name, cell in zip(self.columns, row.cells, strict=True)
                 }
                 for row in self.rows
@@ -233,15 +233,15 @@ class Sweep:
         Raises:
             FileFormatError: the ending is another one, or the file cannot be written.
         """
-        ending = ending_of(path, ENDINGS)
+        ending = file_format(path, ENDINGS)
         if ending == ".csv":
-            lines = [list(self.columns), *(list(map(text_of, row.cells)) for row in self.rows)]
-            write_whole(path, csv_bytes(lines))
+            lines = [list(self.columns), *(list(map(format_cell, row.cells)) for row in self.rows)]
+            atomic_write(path, encode_csv(lines))
         else:
-            write_whole(path, json_bytes(self.to_dict()) if ending == ".json" else _to_parquet(self))
+            atomic_write(path, json_bytes(self.to_dict()) if ending == ".json" else _encode_parquet(self))
 
 
-def _to_parquet(table: Sweep) -> bytes:
+def _encode_parquet(table: Sweep) -> bytes:
     import pyarrow
     import pyarrow.parquet
 
@@ -249,15 +249,15 @@ def _to_parquet(table: Sweep) -> bytes:
     columns = list(zip(*(row.cells for row in table.rows), strict=True))
     arrays = {}
     for name, values in zip(table.columns, columns, strict=True):
-        kind = COLUMNS.get(name) or _kind(values)
-        cells = [None if v is None else text_of(v) if kind is str else kind(v) for v in values]
+        kind = COLUMNS.get(name) or _infer_column_type(values)
+        cells = [None if v is None else format_cell(v) if kind is str else kind(v) for v in values]
         arrays[name] = pyarrow.array(cells, type=kinds[kind])
     stream = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(arrays), stream)
     return stream.getvalue()
 
 
-def _kind(values: Sequence[Any]) -> type:
+def _infer_column_type(values: Sequence[Any]) -> type:
     """Return the type of all values of a column that are there; text where they differ."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int}:
@@ -275,7 +275,7 @@ Points: TypeAlias = tuple[Mapping[str, Any], ...]
 """The points of a grid in its order, all with the same names."""
 
 
-def points_of(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
+def list_points(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
     """Return the points of a grid: of a mapping all combinations, where the last name varies fastest.
 
     Numbers are the values of the builder's argument, where it has one.
@@ -284,19 +284,19 @@ def points_of(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
         SweepError: it is empty, its points differ in their names, or a name is a column of the table.
 
     Examples:
-        >>> points_of({"size": [2, 3], "epsilon": [0.1, 0.2]})[1]
+        >>> list_points({"size": [2, 3], "epsilon": [0.1, 0.2]})[1]
         {'size': 2, 'epsilon': 0.2}
-        >>> points_of([{"epsilon": 0.1}, {"epsilon": 0.4}])[0]
+        >>> list_points([{"epsilon": 0.1}, {"epsilon": 0.4}])[0]
         {'epsilon': 0.1}
-        >>> points_of([0.1, 0.4], lambda epsilon: None)[1]
+        >>> list_points([0.1, 0.4], lambda epsilon: None)[1]
         {'epsilon': 0.4}
     """
     if isinstance(grid, Mapping):
         names = tuple(grid)
-        values = [_values(name, grid[name]) for name in names]
+        values = [_list_values(name, grid[name]) for name in names]
         points: list[Any] = [dict(zip(names, chosen, strict=True)) for chosen in product(*values)]
     elif isinstance(grid, Iterable) and not isinstance(grid, str | bytes):
-        only = _only_argument(builder)
+        only = _get_only_argument(builder)
         points = [{only: item} if only and isinstance(item, Real) else item for item in grid]
         names = tuple(points[0]) if points and isinstance(points[0], Mapping) else ()
     else:
@@ -312,10 +312,10 @@ def points_of(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
                 f"{sorted(names)}: give each point a value for each name"
             )
     _check_names(names)
-    return tuple({name: as_plain(point[name]) for name in names} for point in points)
+    return tuple({name: to_plain_number(point[name]) for name in names} for point in points)
 
 
-def _values(name: str, values: Any) -> list[Any]:
+def _list_values(name: str, values: Any) -> list[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SweepError(f"the grid's {name!r} is {values!r:.60}: give a list of values, of one at least")
     listed = list(values)
@@ -324,7 +324,7 @@ def _values(name: str, values: Any) -> list[Any]:
     return listed
 
 
-def _only_argument(builder: Callable[..., Any] | None) -> str | None:
+def _get_only_argument(builder: Callable[..., Any] | None) -> str | None:
     """Return the name of the argument of a builder that has one."""
     try:
         names = [] if builder is None else list(signature(builder).parameters)

@@ -24,17 +24,17 @@ from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.utility import ExpectedGain, LinearUtility, SubConvex
 from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
-from pmlopt.programs.exact.arithmetic import GRID, holds_exactly, snap
+from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR, is_met_exactly, round_rows_to_grid
 from pmlopt.programs.solving import solve
 
-INSTANCES = 12
+DEFAULT_INSTANCES = 12
 """Random priors and mechanisms that a suite takes where nobody says how many."""
 
 
-SOLVER_TOLERANCE = 1e-6
+SOLVER_ATOL = 1e-6
 """How far two values that a solver found may differ, of a gain of size one."""
 
-ROUNDING = 1e-11
+ROUNDING_ATOL = 1e-11
 """How far two forms of one number may differ by the rounding of floats and the margin of constraints."""
 
 
@@ -43,7 +43,7 @@ class ConformanceError(AssertionError):
 
 
 @dataclass(frozen=True, eq=False)
-class _Case:
+class _BoundaryCase:
     """A prior, a mechanism just within a requirement, one just beyond it (or None), and a gain."""
 
     prior: Prior
@@ -53,7 +53,7 @@ class _Case:
 
 
 def check_requirement(
-    requirement: Requirement, prior: Prior | None = None, *, instances: int = INSTANCES, seed: int = 0
+    requirement: Requirement, prior: Prior | None = None, *, instances: int = DEFAULT_INSTANCES, seed: int = 0
 ) -> None:
     """Check that a requirement is the same in all of its forms.
 
@@ -75,7 +75,7 @@ def check_requirement(
         >>> from pmlopt import PML
         >>> check_requirement(PML(0.7), instances=3)
     """
-    for case in _cases(requirement, prior, instances, seed):
+    for case in _generate_cases(requirement, prior, instances, seed):
         own = requirement.for_prior(case.prior)
         _check_numbers(own, case)
         _check_convexity(own, case)
@@ -84,7 +84,7 @@ def check_requirement(
 
 
 def check_utility(
-    utility: LinearUtility | SubConvex, prior: Prior, *, instances: int = INSTANCES, seed: int = 0
+    utility: LinearUtility | SubConvex, prior: Prior, *, instances: int = DEFAULT_INSTANCES, seed: int = 0
 ) -> None:
     """Check that a utility is the same as a number and in designs.
 
@@ -109,24 +109,24 @@ def check_utility(
     requirement = LDP(1.0)
     program = design(prior, requirement, utility)
     best = solve(program)
-    _demand(best.status is Status.OPTIMAL, f"the design with {utility!r} ends {best.status.value}")
+    _check_agreement(best.status is Status.OPTIMAL, f"the design with {utility!r} ends {best.status.value}")
     sign = 1 if utility.maximised else -1
     columns = len(program.outputs) if program.outputs is not None else prior.size
     for _ in range(instances):
         sharp = rng.dirichlet(np.full(columns, 0.5), prior.size)
-        inside = _at_boundary(requirement, prior, sharp)[0]
+        inside = _mix_to_boundary(requirement, prior, sharp)[0]
         if isinstance(utility, LinearUtility):
             value = _check_expression(utility, prior, program.outputs, inside)
         else:
             utility.check(prior)
             value = utility.value(prior, inside)
-        _demand(
-            sign * value <= sign * best.bound + SOLVER_TOLERANCE * max(1.0, abs(best.bound)),
+        _check_agreement(
+            sign * value <= sign * best.bound + SOLVER_ATOL * max(1.0, abs(best.bound)),
             f"a mechanism within {requirement} has the utility {value}, above the bound {best.bound}",
         )
 
 
-def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int = 0) -> None:
+def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, seed: int = 0) -> None:
     """Check that a set of priors is the same as a worst case and as a robust counterpart.
 
     On random columns: the least mean over the set equals the largest value that the declared constraints
@@ -147,39 +147,41 @@ def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int =
     """
     rng = np.random.default_rng(seed)
     for _ in range(instances):
-        matrix = snap(rng.dirichlet(np.full(2, 0.7), priors.size))
-        least = priors.least_mean(matrix)
+        matrix = round_rows_to_grid(rng.dirichlet(np.full(2, 0.7), priors.size))
+        least = priors.min_mean(matrix)
         column, largest = cp.Variable(matrix.shape, nonneg=True), cp.Variable((1, 2), nonneg=True)
-        declared = priors.declare(column, largest)
+        declared = priors.to_cvxpy(column, largest)
         fixed = [column == matrix, largest == matrix.max(axis=0, keepdims=True)]
         problem = cp.Problem(cp.Maximize(cp.sum(declared.value)), [*fixed, *declared.constraints.values()])
         problem.solve(solver=cp.CLARABEL)
-        _demand(
-            _near(declared.value.value[0], least, SOLVER_TOLERANCE),
+        _check_agreement(
+            _are_close(declared.value.value[0], least, SOLVER_ATOL),
             f"the least means of {matrix.tolist()} are {least}, and the constraints allow "
             f"{declared.value.value[0]}",
         )
         column.value, largest.value = matrix, matrix.max(axis=0, keepdims=True)
-        for name, value in priors.auxiliary(matrix).items():
+        for name, value in priors.auxiliary_values(matrix).items():
             declared.variables[name].value = value
         worst = max((float(np.max(c.violation())) for c in declared.constraints.values()), default=0.0)
-        _demand(worst <= ROUNDING, f"the auxiliary values of {matrix.tolist()} break a constraint by {worst}")
+        _check_agreement(
+            worst <= ROUNDING_ATOL, f"the auxiliary values of {matrix.tolist()} break a constraint by {worst}"
+        )
         reached = np.asarray(declared.value.value)[0]
-        _demand(
-            _near(reached, least),
+        _check_agreement(
+            _are_close(reached, least),
             f"the auxiliary values of {matrix.tolist()} give {reached}, and the least means are {least}",
         )
-        sums, unit = priors.least_sum((matrix * GRID).astype(np.int64).astype(object))
-        exact = np.array([float(Fraction(int(s), int(unit) * GRID)) for s in sums])
-        _demand(
-            _near(exact, least),
-            f"`least_sum` in integers says {exact} of {matrix.tolist()}, and in floats {least}",
+        sums, unit = priors.min_mean_scaled((matrix * GRID_DENOMINATOR).astype(np.int64).astype(object))
+        exact = np.array([float(Fraction(int(s), int(unit) * GRID_DENOMINATOR)) for s in sums])
+        _check_agreement(
+            _are_close(exact, least),
+            f"`min_mean_scaled` in integers says {exact} of {matrix.tolist()}, and in floats {least}",
         )
         for y, mean in enumerate(least):
             _check_members(priors, matrix[:, y], float(mean))
-            worst_mean = float(priors.worst_prior(matrix[:, y]) @ matrix[:, y])
-            _demand(
-                abs(worst_mean - mean) <= ROUNDING,
+            worst_mean = float(priors.minimizer(matrix[:, y]) @ matrix[:, y])
+            _check_agreement(
+                abs(worst_mean - mean) <= ROUNDING_ATOL,
                 f"the worst prior of {matrix[:, y].tolist()} has the mean {worst_mean}, the least is {mean}",
             )
 
@@ -191,15 +193,18 @@ def _check_members(priors: PriorSet, column: FloatArray, mean: float) -> None:
     held = [rows[equal] == right[equal], rows[~equal] <= right[~equal]]
     problem = cp.Problem(cp.Minimize(column @ polytope.parts @ z), held)
     problem.solve(solver=cp.CLARABEL)
-    _demand(
-        problem.value is not None and abs(float(problem.value) - mean) <= SOLVER_TOLERANCE,
+    _check_agreement(
+        problem.value is not None and abs(float(problem.value) - mean) <= SOLVER_ATOL,
         f"the least mean of {column.tolist()} is {mean}, and on the polytope {problem.value}",
     )
-    worst = priors.worst_prior(column)
-    near = priors.nearby(worst)
+    worst = priors.minimizer(column)
+    near = priors.project_to_rationals(worst)
     off = float(np.abs(near.astype(np.float64) - worst).max())
-    _demand(
-        sum(near) == 1 and min(near) >= 0 and off <= ROUNDING and priors.holds(near.astype(np.float64)),
+    _check_agreement(
+        sum(near) == 1
+        and min(near) >= 0
+        and off <= ROUNDING_ATOL
+        and priors.contains_law(near.astype(np.float64)),
         f"the rationals near {worst.tolist()} are {near.tolist()}, off by {off}",
     )
 
@@ -207,98 +212,108 @@ def _check_members(priors: PriorSet, column: FloatArray, mean: float) -> None:
 def _check_names(requirement: Requirement, prior: Prior) -> None:
     constant = np.full((prior.size, 2), 0.5)
     levels = requirement.levels(prior, constant)
-    _demand(
+    _check_agreement(
         set(levels) == set(requirement.limits),
         f"`levels` are named {sorted(levels)}, and `limits` {sorted(requirement.limits)}",
     )
-    _demand(
+    _check_agreement(
         requirement.holds(prior, constant),
         f"a constant mechanism does not meet {requirement!r}: its levels are {levels}",
     )
 
 
-def _check_numbers(requirement: Requirement, case: _Case) -> None:
+def _check_numbers(requirement: Requirement, case: _BoundaryCase) -> None:
     """Compare number, constraint and exact arithmetic, on both sides of the boundary."""
-    inside = snap(case.inside)
-    _demand(requirement.holds(case.prior, inside), f"`holds` is false just within {requirement!r}")
-    _demand(
-        holds_exactly(case.prior, requirement, inside),
+    inside = round_rows_to_grid(case.inside)
+    _check_agreement(requirement.holds(case.prior, inside), f"`holds` is false just within {requirement!r}")
+    _check_agreement(
+        is_met_exactly(case.prior, requirement, inside),
         f"`excess` in integers is positive within {requirement!r}",
     )
-    broken = _violation(requirement, case.prior, inside)
-    _demand(broken <= ROUNDING, f"`constraints` are broken by {broken} just within {requirement!r}")
+    broken = _max_violation(requirement, case.prior, inside)
+    _check_agreement(
+        broken <= ROUNDING_ATOL, f"`constraints` are broken by {broken} just within {requirement!r}"
+    )
     if case.outside is None:
         return
-    outside = snap(case.outside)
-    _demand(not requirement.holds(case.prior, outside), f"`holds` is true just beyond {requirement!r}")
-    _demand(
-        not holds_exactly(case.prior, requirement, outside),
+    outside = round_rows_to_grid(case.outside)
+    _check_agreement(
+        not requirement.holds(case.prior, outside), f"`holds` is true just beyond {requirement!r}"
+    )
+    _check_agreement(
+        not is_met_exactly(case.prior, requirement, outside),
         f"`excess` in integers is at most 0 just beyond {requirement!r}",
     )
-    broken = _violation(requirement, case.prior, outside)
-    _demand(broken > 0, f"`constraints` hold just beyond {requirement!r}")
+    broken = _max_violation(requirement, case.prior, outside)
+    _check_agreement(broken > 0, f"`constraints` hold just beyond {requirement!r}")
 
 
-def _check_convexity(requirement: Requirement, case: _Case) -> None:
+def _check_convexity(requirement: Requirement, case: _BoundaryCase) -> None:
     constant = np.tile(np.full(case.inside.shape[1], 1 / case.inside.shape[1]), (case.prior.size, 1))
     for share in (0.25, 0.5, 0.75):
-        mixed = snap((1 - share) * case.inside + share * constant)
-        _demand(
+        mixed = round_rows_to_grid((1 - share) * case.inside + share * constant)
+        _check_agreement(
             requirement.holds(case.prior, mixed),
             f"{requirement!r} holds for two mechanisms and not for a convex combination of them",
         )
 
 
-def _check_support(requirement: Requirement, case: _Case) -> None:
+def _check_support(requirement: Requirement, case: _BoundaryCase) -> None:
     law = case.prior.pmf @ case.inside
     lifts = case.inside / np.where(law > 0, law, 1.0)  # what the mechanism itself is good at
     for gains in (case.gains, lifts):
         value = float((case.prior.pmf[:, None] * gains * case.inside).sum())
-        above = requirement.relaxation(case.prior, gains)
-        _demand(
-            above >= value - ROUNDING,
+        above = requirement.support_function(case.prior, gains)
+        _check_agreement(
+            above >= value - ROUNDING_ATOL,
             f"`relaxation` is {above} under {requirement!r}, and a mechanism within it gains {value}",
         )
 
 
-def _check_design(requirement: Requirement, case: _Case) -> None:
+def _check_design(requirement: Requirement, case: _BoundaryCase) -> None:
     """Check that a design is solved with a proof, from the constraints and from the block."""
     program = design(case.prior, requirement, ExpectedGain(case.gains), case.gains.shape[1])
-    names = ["clarabel"] if requirement.block(case.prior) is None else ["clarabel", "highs", "structured"]
+    names = (
+        ["clarabel"] if requirement.cone_block(case.prior) is None else ["clarabel", "highs", "structured"]
+    )
     for name in names:
         try:
             result = solve(program, name)
         except SolverError as error:
             form = "constraints" if name == "clarabel" else "block"
             raise ConformanceError(f"a design under {requirement!r} by its `{form}`: {error}") from error
-        _demand(result.certificate.verify(), f"a design under {requirement!r} does not verify")
+        _check_agreement(result.certificate.verify(), f"a design under {requirement!r} does not verify")
 
 
 def _check_expression(
     utility: LinearUtility, prior: Prior, outputs: tuple[Any, ...] | None, matrix: FloatArray
 ) -> float:
     assert outputs is not None
-    table = utility.table(prior.labels, outputs)
+    table = utility.evaluate_table(prior.labels, outputs)
     variable = cp.Variable(matrix.shape)
     variable.value = matrix
     value = float((prior.pmf[:, None] * table * matrix).sum())
-    twin = float(utility.expression(prior, table, variable).value)
-    _demand(abs(twin - value) <= ROUNDING, f"the expression of {utility!r} is {twin}, and its number {value}")
+    twin = float(utility.to_cvxpy(prior, table, variable).value)
+    _check_agreement(
+        abs(twin - value) <= ROUNDING_ATOL, f"the expression of {utility!r} is {twin}, and its number {value}"
+    )
     return value
 
 
-def _cases(requirement: Requirement, prior: Prior | None, instances: int, seed: int) -> Iterator[_Case]:
+def _generate_cases(
+    requirement: Requirement, prior: Prior | None, instances: int, seed: int
+) -> Iterator[_BoundaryCase]:
     rng = np.random.default_rng(seed)
     for _ in range(instances):
         known = prior or Prior(rng.dirichlet(np.full(int(rng.integers(2, 6)), 2.0)))
         outputs = int(rng.integers(2, 5))
         sharp = rng.dirichlet(np.full(outputs, 0.3), known.size)
         _check_names(requirement, known)
-        inside, outside = _at_boundary(requirement, known, sharp)
-        yield _Case(known, inside, outside, rng.normal(size=sharp.shape))
+        inside, outside = _mix_to_boundary(requirement, known, sharp)
+        yield _BoundaryCase(known, inside, outside, rng.normal(size=sharp.shape))
 
 
-def _at_boundary(
+def _mix_to_boundary(
     requirement: Requirement, prior: Prior, sharp: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return the mechanism mixed with its own law until it is just within a requirement, and just beyond
@@ -308,31 +323,31 @@ def _at_boundary(
     just = 1e-6
     law = prior.pmf @ sharp
 
-    def mixed(share: float) -> FloatArray:
+    def mix_with_own_law(share: float) -> FloatArray:
         return np.asarray((1 - share) * sharp + share * law)
 
     if requirement.holds(prior, sharp):
-        return mixed(just), None
+        return mix_with_own_law(just), None
     low, high = 0.0, 1.0  # beyond, within
     while high - low > just / 10:
         middle = (low + high) / 2
-        low, high = (low, middle) if requirement.holds(prior, mixed(middle)) else (middle, high)
-    beyond = mixed(max(0.0, low - just))
-    return mixed(min(1.0, high + just)), beyond if not math.isclose(low, 0.0) else None
+        low, high = (low, middle) if requirement.holds(prior, mix_with_own_law(middle)) else (middle, high)
+    beyond = mix_with_own_law(max(0.0, low - just))
+    return mix_with_own_law(min(1.0, high + just)), beyond if not math.isclose(low, 0.0) else None
 
 
-def _violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -> float:
+def _max_violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -> float:
     """Return the largest violation of the constraints on variables that have the values of a matrix."""
     mechanism = cp.Variable(matrix.shape, nonneg=True)
     law = cp.Variable((1, matrix.shape[1]), nonneg=True)
-    declared = requirement.declare(prior, mechanism, law)
+    declared = requirement.to_cvxpy(prior, mechanism, law)
     mechanism.value, law.value = matrix, (prior.pmf @ matrix)[None, :]
-    for name, value in requirement.auxiliary(prior, matrix).items():
+    for name, value in requirement.auxiliary_values(prior, matrix).items():
         declared.variables[name].value = value
-    return max(map(_broken, declared.constraints.values()))
+    return max(map(_constraint_violation, declared.constraints.values()))
 
 
-def _broken(constraint: cp.Constraint) -> float:
+def _constraint_violation(constraint: cp.Constraint) -> float:
     """Return by how much values violate a constraint; power cones by formula, where cvxpy calls a solver."""
     if isinstance(constraint, cp.PowCone3D):
         x, y, z = (part.value for part in constraint.args)
@@ -341,10 +356,10 @@ def _broken(constraint: cp.Constraint) -> float:
     return float(np.max(constraint.violation()))
 
 
-def _near(one: FloatArray, other: FloatArray, room: float = ROUNDING) -> bool:
+def _are_close(one: FloatArray, other: FloatArray, room: float = ROUNDING_ATOL) -> bool:
     return bool(np.allclose(one, other, atol=room, rtol=0))
 
 
-def _demand(holds: bool, message: str) -> None:
+def _check_agreement(holds: bool, message: str) -> None:
     if not holds:
         raise ConformanceError(message)

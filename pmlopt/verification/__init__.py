@@ -1,7 +1,7 @@
 """What a saved result claims, read back from its file and computed again."""
 
-from pmlopt.verification.verifying import load as load
-from pmlopt.verification.verifying import trusted as trusted
-from pmlopt.verification.verifying import trusted_mechanism as trusted_mechanism
-from pmlopt.verification.verifying import verify_file as verify_file
-from pmlopt.verification.verifying import write_report as write_report
+from pmlopt.verification.verify_saved import load as load
+from pmlopt.verification.verify_saved import load_trusted as load_trusted
+from pmlopt.verification.verify_saved import load_trusted_mechanism as load_trusted_mechanism
+from pmlopt.verification.verify_saved import verify_file as verify_file
+from pmlopt.verification.verify_saved import write_report as write_report

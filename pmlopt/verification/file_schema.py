@@ -10,43 +10,43 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from pmlopt.core.files import VERSION
+from pmlopt.core.files import MECHANISM_FILE_VERSION
 from pmlopt.core.matrices.json_record import SavedMatrix
-from pmlopt.core.records import definitions
+from pmlopt.core.records import build_definitions
 from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits
-from pmlopt.programs.result import Told
-from pmlopt.verification.verifying import KINDS
+from pmlopt.programs.result import ResultRecord
+from pmlopt.verification.verify_saved import KINDS
 
 
 @dataclass(frozen=True)
 class ByMatrix(SavedMatrix):
     """A file with a matrix."""
 
-    metadata: Told  # type: ignore[assignment]
+    metadata: ResultRecord  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
 class ByOrbits(SavedOrbits):
     """A file with the masses of orbits of pairs."""
 
-    metadata: Told  # type: ignore[assignment]
+    metadata: ResultRecord  # type: ignore[assignment]
 
 
-def file_schema() -> dict[str, Any]:
+def build_file_schema() -> dict[str, Any]:
     """Build the JSON schema of a saved result.
 
     Examples:
-        >>> [one["$ref"] for one in file_schema()["oneOf"]]
+        >>> [one["$ref"] for one in build_file_schema()["oneOf"]]
         ['#/$defs/ByMatrix', '#/$defs/ByOrbits']
     """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"A saved result of pmlopt, version {VERSION}",
+        "title": f"A saved result of pmlopt, version {MECHANISM_FILE_VERSION}",
         "description": "What each number means, and how it is checked, is in certificate.md.",
         "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in (ByMatrix, ByOrbits)],
-        "$defs": definitions(*KINDS, ByMatrix, ByOrbits),
+        "$defs": build_definitions(*KINDS, ByMatrix, ByOrbits),
     }
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(file_schema(), indent=1) + "\n")
+    sys.stdout.write(json.dumps(build_file_schema(), indent=1) + "\n")

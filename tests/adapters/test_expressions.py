@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 
 from pmlopt import Mechanism
-from pmlopt.adapters.expressions import Expressions
+from pmlopt.adapters.expressions import PmloptExpressions
 
 FLIP = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
 NOISE = Mechanism([[0.5, 0.5], [0.5, 0.5]], [1, 2], ["a", "b"])
 
 
 def test_eager_and_lazy_frames_are_released() -> None:
-    assert isinstance(pl.col("smokes").pmlopt, Expressions)
+    assert isinstance(pl.col("smokes").pmlopt, PmloptExpressions)
     frame, flipped = pl.DataFrame({"smokes": ["no", "yes", "yes"], "other": [1, 2, 1]}), ["yes", "no", "no"]
     release = pl.col("smokes").pmlopt.release(FLIP)
     for rows in range(4):

@@ -11,7 +11,7 @@ from pmlopt.adapters.measurements import ldp_measurement, pml_measurement
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.utility import hamming
-from pmlopt.programs.exact.arithmetic import holds_exactly
+from pmlopt.programs.exact.arithmetic import is_met_exactly
 
 dp.enable_features("contrib", "honest-but-curious")
 PRIOR = Prior([0.5, 0.3, 0.2], labels=["a", "b", "c"])
@@ -23,7 +23,7 @@ def test_opendp_maps_distances_to_a_level_that_is_proved() -> None:
     assert measurement.map(0) == 0.0
     assert measurement.map(1) == pytest.approx(ldp_level(mechanism), abs=1e-12)
     assert measurement.map(1) <= 1.0 or math.isclose(measurement.map(1), 1.0, abs_tol=1e-15)
-    assert holds_exactly(PRIOR, LDP(measurement.map(1)), mechanism.matrix)
+    assert is_met_exactly(PRIOR, LDP(measurement.map(1)), mechanism.matrix)
     assert {measurement(letter) for letter in "abcabcabc"} <= {"a", "b", "c"}
     twice = dp.c.make_composition([measurement, measurement])
     assert twice.map(1) == pytest.approx(2 * ldp_level(mechanism), abs=1e-9)

@@ -93,11 +93,11 @@ def test_tasks_that_fail_are_tried_again_with_the_same_draws(people: Any, tmp_pa
 
 
 def test_a_function_of_columns_draws_once_for_each_row(people: Any) -> None:
-    drawn = on_spark.column(COIN)
+    drawn = on_spark.release_column(COIN)
     found = rows_of(people.select("id", drawn("smokes").alias("one"), drawn("smokes").alias("two")))
     assert (found["one"] == found["two"]).all()
     pairs = [(a, b) for a in ("no", "yes") for b in (0, 1)]
-    pair = on_spark.column(Mechanism(np.eye(4), pairs, [f"{a}{b}" for a, b in pairs]))
+    pair = on_spark.release_column(Mechanism(np.eye(4), pairs, [f"{a}{b}" for a, b in pairs]))
     found = rows_of(
         people.selectExpr("smokes", "id % 2 AS odd", "id").withColumn("both", pair("smokes", "odd"))
     )

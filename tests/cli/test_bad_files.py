@@ -75,8 +75,8 @@ def test_a_prior_that_cannot_be_meant(folder: Path, options: str, said: str) -> 
 def test_an_endless_file_is_read_no_further_than_the_limit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pmlopt.core.files.LARGEST_FILE", 10_000)
-    assert "raise pmlopt.core.files.LARGEST_FILE" in refused(folder, "audit m.json --prior /dev/zero")
+    monkeypatch.setattr("pmlopt.core.files.MAX_FILE_BYTES", 10_000)
+    assert "raise pmlopt.core.files.MAX_FILE_BYTES" in refused(folder, "audit m.json --prior /dev/zero")
 
 
 TAKING = (

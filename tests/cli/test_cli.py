@@ -32,7 +32,7 @@ from pmlopt import (
     solve,
 )
 from pmlopt.library import find, library
-from pmlopt.model.utility import absolute, informations
+from pmlopt.model.utility import absolute, list_informations
 from pmlopt.releases.noise import LaplaceHistogram
 
 
@@ -116,7 +116,7 @@ def test_design_with_a_matrix_of_gains_in_another_row_order(counts: Path, tmp_pa
 def test_design_with_a_sub_convex_utility(counts: Path) -> None:
     asked = ("design", "--prior", counts, "--epsilon", "0.7", "--utility", "hellinger")
     data = run_json(*asked)
-    assert data["value"] == solve(design(COUNTED, PML(0.7), informations()["hellinger"]())).value
+    assert data["value"] == solve(design(COUNTED, PML(0.7), list_informations()["hellinger"]())).value
     assert data["value"] <= data["bound"]
     assert data["certificate"]["utility"] == "hellinger"
     assert "gap" in run(*asked).output

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from commands import run
 
 from pmlopt.cli import main
-from pmlopt.cli.printing import number
+from pmlopt.cli.printing import format_number
 
 
 def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -79,6 +79,6 @@ def test_problems_are_listed_within_80_columns(words: tuple[str, ...]) -> None:
 
 
 def test_zero_is_zero() -> None:
-    assert number(-0.0) == "0"
-    assert number(None) == ""
-    assert number(-1e-9) == "-1e-09"  # a level may be as small as it likes
+    assert format_number(-0.0) == "0"
+    assert format_number(None) == ""
+    assert format_number(-1e-9) == "-1e-09"  # a level may be as small as it likes

@@ -17,7 +17,7 @@ import pytest
 from commands import run
 
 from pmlopt import PML, Ledger, Mechanism, Prior, design, solve
-from pmlopt.cli.options import command
+from pmlopt.cli.options import add_command
 from pmlopt.core.failures import is_out_of_memory
 from pmlopt.errors import FileFormatError, MissingExtraError, PrivacyError
 
@@ -187,7 +187,7 @@ def raised(error: Exception) -> Any:
     def group() -> None:
         pass
 
-    @command(group, "fail")
+    @add_command(group, "fail")
     def fail() -> None:
         raise error
 

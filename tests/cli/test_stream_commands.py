@@ -10,7 +10,7 @@ from commands import run_fully as run
 
 from pmlopt import PML, Chain, Stream
 from pmlopt.data.tables import open_table, write_table
-from pmlopt.data.tables.reading import texts_in
+from pmlopt.data.tables.reading import read_texts
 from pmlopt.releases import Crowd, Streams
 
 ROWS = [("p", "home"), ("q", "out"), ("p", "home"), ("q", "out"), ("p", "out"), ("q", "home"), ("p", "out")]
@@ -71,7 +71,7 @@ def test_tables_may_be_parquet_or_arrow_and_have_times(stored: Path, tmp_path: P
     assert people.read_bytes() == before
     run(*daily, tmp_path / "out.parquet")
     with open_table(tmp_path / "out.parquet") as table:
-        who, place = texts_in(table, ["who", "place"])
+        who, place = read_texts(table, ["who", "place"])
     assert place == [Streams.load(people).stream(one).history[-1] for one in who]
 
 

@@ -20,7 +20,7 @@ from cli.hostile import contents, mechanism, refused, write
 from commands import run
 
 import pmlopt
-from pmlopt.core.files import write_whole
+from pmlopt.core.files import atomic_write
 
 PLAN = "plan --letters 3 --epsilon 1 --delta 0.1 --samples 99"
 DESIGN = "design --prior p.csv --epsilon 1 --utility hamming"
@@ -60,14 +60,14 @@ def test_a_device_is_written_to_and_not_replaced_and_a_socket_is_no_file(tmp_pat
     link = tmp_path / "null.json"
     link.symlink_to("/dev/null")
     for path in (Path("/dev/null"), link):
-        write_whole(path, b"nothing")
+        atomic_write(path, b"nothing")
     assert link.is_symlink()
     assert Path("/dev/null").is_char_device()
     assert [path.name for path in tmp_path.iterdir()] == ["null.json"]
     with socket.socket(socket.AF_UNIX) as one:
         one.bind(str(tmp_path / "s"))
         with pytest.raises(ValueError, match="cannot be written"):
-            write_whole(tmp_path / "s", b"nothing")
+            atomic_write(tmp_path / "s", b"nothing")
 
 
 @FULL
@@ -128,8 +128,8 @@ def interrupted(*_: Any, **__: Any) -> NoReturn:
 @pytest.mark.parametrize(
     ("command", "place"),
     [
-        (f"{DESIGN} -o out.json", "pmlopt.cli.asked.Asked.prior"),
-        ("audit m.json --prior p.csv", "pmlopt.cli.asked.Asked.prior"),
+        (f"{DESIGN} -o out.json", "pmlopt.cli.privacy_options.PrivacyOptions.read_prior"),
+        ("audit m.json --prior p.csv", "pmlopt.cli.privacy_options.PrivacyOptions.read_prior"),
         ("problems", "click.Command.make_context"),  # before the command
     ],
 )

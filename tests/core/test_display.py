@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, ExpectedLoss, Mechanism, MutualInformation, Prior, design, envelope, solve, sweep
-from pmlopt.core.display import facts_html, table_html
+from pmlopt.core.display import format_facts_html, format_table_html
 from pmlopt.errors import MissingExtraError, SweepError
 from pmlopt.model.utility import hamming
 
@@ -51,8 +51,8 @@ def test_large_tables_say_what_is_left_out() -> None:
     assert "and 8 more rows" in html
     assert "and 18 more columns" in html
     assert "and 988 more rows" in Prior.uniform(1000)._repr_html_()
-    assert "more" not in table_html("t", ["a"], [["1"]])
-    assert "&amp;" in facts_html("a & b", {})
+    assert "more" not in format_table_html("t", ["a"], [["1"]])
+    assert "&amp;" in format_facts_html("a & b", {})
 
 
 def test_frames_keep_labels_that_are_tuples() -> None:

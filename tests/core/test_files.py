@@ -21,7 +21,7 @@ from strategies import MODEST, mechanisms
 
 from pmlopt import PML, ExpectedLoss, design
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, labels_from_text
+from pmlopt.core.arrays import FloatArray, parse_labels
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_matrix
 from pmlopt.data.mechanism import Mechanism
@@ -122,7 +122,7 @@ def test_labels_that_no_file_holds_are_refused(tmp_path: Path, ending: str, labe
     "text", ["(1, 2", "()(", "(1,2)", "(" * 10_000 + ")" * 10_000, "(f(), 1)", "(1 + 2j,)"]
 )
 def test_text_that_is_no_tuple_stays_text(text: str) -> None:
-    assert labels_from_text([text, text]) == (text, text)
+    assert parse_labels([text, text]) == (text, text)
 
 
 def test_columns_of_letters_are_tuples_where_the_last_one_is_named_as_a_number(tmp_path: Path) -> None:
@@ -392,7 +392,7 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(
         kept(handle)
 
     monkeypatch.setattr(os, "fsync", synchronised)
-    files.write_whole(path, b"letter,count")
+    files.atomic_write(path, b"letter,count")
     assert done == [("file", False), ("folder", True)]
 
 
@@ -401,11 +401,14 @@ def test_a_file_has_one_writer_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to(path)
     for name in ("file.csv", "link.csv", "file.csv"):
         with (
-            files.alone(path),
+            files.exclusive_lock(path),
             pytest.raises(InputError, match="another process is writing it"),
-            files.alone(tmp_path / name, wait=0, error=InputError),
+            files.exclusive_lock(tmp_path / name, wait=0, error=InputError),
         ):
             pass
     assert not path.with_name("file.csv.lock").exists()
-    with pytest.raises(FileFormatError, match="cannot be written"), files.alone(tmp_path / "no" / "file.csv"):
+    with (
+        pytest.raises(FileFormatError, match="cannot be written"),
+        files.exclusive_lock(tmp_path / "no" / "file.csv"),
+    ):
         pass

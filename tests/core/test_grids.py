@@ -56,9 +56,12 @@ def test_both_distances_are_reached(grid: Any, seed: Any) -> None:
     there = one.lower[other, 0] + at * (one.upper - one.lower)[other, 0]
     apart = distance(one, here[:, None, None], there[None, :, None])
     step = (one.upper - one.lower).max() / 200
-    assert apart.min() - one.nearest()[box, other] <= 2 * step
+    assert apart.min() - one.compute_min_distances()[box, other] <= 2 * step
     centre = one.centres[[other]]
-    assert one.farthest(centre, slice(None))[box, 0] - distance(one, here[:, None], centre).max() <= step
+    assert (
+        one.compute_max_distances(centre, slice(None))[box, 0] - distance(one, here[:, None], centre).max()
+        <= step
+    )
 
 
 @MODEST

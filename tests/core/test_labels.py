@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from strategies import MODEST
 
 from pmlopt import Box, L1Ball, Mechanism, Prior
-from pmlopt.core.arrays import Positions, labels_from_text, labels_of, subset_of
-from pmlopt.data.mechanism import paired
+from pmlopt.core.arrays import DefaultLabels, check_labels_of_size, parse_labels, select_labels
+from pmlopt.data.mechanism import pair_with_prior
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 
 SKEWED = [[0.9, 0.1], [0.1, 0.9]]
@@ -30,11 +30,11 @@ NAN = float("nan")
 def test_letters_go_with_any_by_position_and_text_beside_numbers_is_refused() -> None:
     others: list[Any] = [None, ["a", "b"], [0, 1], [1, 0], ["0", "1"]]
     for labels in others:
-        prior, mechanism = paired(Prior([0.9, 0.1], labels), Mechanism(SKEWED))
+        prior, mechanism = pair_with_prior(Prior([0.9, 0.1], labels), Mechanism(SKEWED))
         assert (prior.probabilities[0], mechanism.matrix[0, 0]) == (0.9, 0.9)
-        paired([0.9, 0.1], Mechanism(SKEWED, labels))
+        pair_with_prior([0.9, 0.1], Mechanism(SKEWED, labels))
     with pytest.raises(MechanismError, match=r"\('1', '2'\).*\(1, 2\).*look alike"):
-        paired(Prior([0.5, 0.5], [1, 2]), Mechanism(SKEWED, ["1", "2"]))
+        pair_with_prior(Prior([0.5, 0.5], [1, 2]), Mechanism(SKEWED, ["1", "2"]))
 
 
 @given(st.permutations(range(5)), st.permutations(range(5)))
@@ -43,12 +43,12 @@ def test_labels_pair_by_what_they_say_or_not_at_all(left: list[int], right: list
     prior = Prior(np.arange(1, 6) / 15, labels=left)
     mechanism = Mechanism(np.eye(5), right)
     if left == right:
-        assert paired(prior, mechanism) == (prior, mechanism)
+        assert pair_with_prior(prior, mechanism) == (prior, mechanism)
     else:
         with pytest.raises(MechanismError, match="reorder"):
-            paired(prior, mechanism)
+            pair_with_prior(prior, mechanism)
     turned = prior.reordered(right)
-    paired(turned, mechanism)
+    pair_with_prior(turned, mechanism)
     mass = dict(zip(left, prior.probabilities.tolist(), strict=True))
     assert turned.probabilities.tolist() == [mass[label] for label in right]
 
@@ -71,24 +71,27 @@ def test_sets_of_priors_keep_their_labels_apart() -> None:
 @given(st.integers(1, 20))
 @MODEST
 def test_positions_survive_copies_pickles_and_constructors(size: int) -> None:
-    positions = Positions(size)
+    positions = DefaultLabels(size)
     made = [copy.copy(positions), copy.deepcopy(positions), pickle.loads(pickle.dumps(positions))]
-    made += [labels_of(positions, size, "labels", InputError), labels_of(None, size, "labels", InputError)]
+    made += [
+        check_labels_of_size(positions, size, "labels", InputError),
+        check_labels_of_size(None, size, "labels", InputError),
+    ]
     prior = Prior.uniform(size)
     mechanism = Mechanism(np.eye(size), prior.labels, prior.labels)
     made += [prior.labels, mechanism.inputs, mechanism.outputs, mechanism.reduced().outputs]
     made += [pickle.loads(pickle.dumps(prior)).labels, prior.reordered(range(size)).labels]
-    assert all(isinstance(labels, Positions) and labels == tuple(range(size)) for labels in made)
+    assert all(isinstance(labels, DefaultLabels) and labels == tuple(range(size)) for labels in made)
 
 
 def test_positions_that_are_chosen_or_reordered_become_labels() -> None:
     reduced = Mechanism([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]).reduced().outputs
     turned = Prior([0.25, 0.75]).reordered([1, 0]).labels
-    for labels in (Positions(3)[:2], subset_of(Positions(3), [0, 1]), turned, reduced):
-        assert not isinstance(labels, Positions)
+    for labels in (DefaultLabels(3)[:2], select_labels(DefaultLabels(3), [0, 1]), turned, reduced):
+        assert not isinstance(labels, DefaultLabels)
     assert reduced == (0, 1)
     with pytest.raises(PriorError, match="no labels"):
-        Prior([0.25, 0.75], labels=[1, 0]).reordered(Positions(2))
+        Prior([0.25, 0.75], labels=[1, 0]).reordered(DefaultLabels(2))
 
 
 # ---------------------------------------------------------------- labels that equal nothing
@@ -140,13 +143,13 @@ def test_messages_about_many_labels_are_short() -> None:
     many = [f"letter {i}" for i in range(2_000)]
     for other in (many[::-1], [*many[:-1], "other"], list(range(2_000))):
         with pytest.raises(MechanismError) as raised:
-            paired(Prior.uniform(2_000, many), Mechanism(np.ones((2_000, 1)), other))
+            pair_with_prior(Prior.uniform(2_000, many), Mechanism(np.ones((2_000, 1)), other))
         assert len(str(raised.value)) < 1000
 
 
 def test_a_cell_nan_is_text() -> None:
-    assert labels_from_text(["nan", "1.5"]) == ("nan", "1.5")
-    assert labels_from_text(["inf", "1.5"]) == (math.inf, 1.5)
+    assert parse_labels(["nan", "1.5"]) == ("nan", "1.5")
+    assert parse_labels(["inf", "1.5"]) == (math.inf, 1.5)
 
 
 # ---------------------------------------------------------------- files
@@ -158,8 +161,8 @@ def test_files_tell_labels_from_positions(tmp_path: Path, ending: str) -> None:
     for inputs, outputs in itertools.product((None, [0, 1], ["a", "b"]), repeat=2):
         Mechanism(SKEWED, inputs, outputs).save(path)
         loaded = Mechanism.load(path)
-        assert isinstance(loaded.inputs, Positions) == (inputs is None)
-        assert isinstance(loaded.outputs, Positions) == (outputs is None)
+        assert isinstance(loaded.inputs, DefaultLabels) == (inputs is None)
+        assert isinstance(loaded.outputs, DefaultLabels) == (outputs is None)
 
 
 def test_a_column_of_dates_is_counted_as_text() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, Chain, Continuous, ExpectedGain, ExpectedLoss, Ledger, Mechanism, Prior, Secret
-from pmlopt.core.frames import masked_position
+from pmlopt.core.frames import find_masked_entry
 from pmlopt.data.tables import column_counts
 from pmlopt.errors import InputError
 from pmlopt.releases.noise import LaplaceHistogram
@@ -53,11 +53,11 @@ def test_what_lies_below_a_mask_is_never_used(name: str) -> None:
 
 
 def test_the_first_masked_entry_is_found() -> None:
-    assert masked_position(HALVES) == (1, 1)
-    assert masked_position([HALVES[0], HALVES[1]]) == (1, 1)
-    assert masked_position([1, np.ma.masked]) == (1,)
-    assert masked_position(masked([1, 2], [0, 0])) is None
-    assert masked_position([[1.0, 2.0], [3.0, 4.0]]) is None
+    assert find_masked_entry(HALVES) == (1, 1)
+    assert find_masked_entry([HALVES[0], HALVES[1]]) == (1, 1)
+    assert find_masked_entry([1, np.ma.masked]) == (1,)
+    assert find_masked_entry(masked([1, 2], [0, 0])) is None
+    assert find_masked_entry([[1.0, 2.0], [3.0, 4.0]]) is None
 
 
 def test_an_array_that_masks_nothing_is_an_array() -> None:

@@ -27,8 +27,8 @@ from pmlopt import (
 from pmlopt.core.programming_errors import VARIABLE, describe_error, is_programming_error
 from pmlopt.errors import InputError, PriorError, SolverError
 from pmlopt.programs import Status
-from pmlopt.programs.continuous.methods import Refinement
-from pmlopt.programs.envelope.certifying import RatioPrograms
+from pmlopt.programs.continuous.methods import GridRefinement
+from pmlopt.programs.envelope.build_certificate import RatioPrograms
 from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
 from pmlopt.solvers.structured import interior_point, simplex
 
@@ -118,7 +118,7 @@ class TestAMistakeInAMethod:
 
     @pytest.fixture(autouse=True)
     def _planted(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(simplex, "model_of", lambda: None)
+        monkeypatch.setattr(simplex, "build_block_model", lambda: None)
 
     @pytest.mark.parametrize("isolated", [False, True])
     @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of Python 3.12, on fork
@@ -142,9 +142,9 @@ class TestAMistakeInAMethod:
         assert "(pmlopt/solvers/structured/simplex.py, line " in result.attempts[0]
 
     def test_neither_a_grid_of_bins_nor_a_sweep_hides_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(interior_point, "newton_at", lambda: None)  # bins are many
+        monkeypatch.setattr(interior_point, "build_newton_system", lambda: None)  # bins are many
         with pytest.raises(TypeError, match="positional"):
-            solve(design(Continuous(truncexpon(2)), PML(0.5), DistanceLoss()), Refinement(most=16))
+            solve(design(Continuous(truncexpon(2)), PML(0.5), DistanceLoss()), GridRefinement(most=16))
 
         def builder(epsilon: float) -> Any:
             return design([0.5, 0.3, 0.2], PML(epsilon), ExpectedGain(np.eye(3)))

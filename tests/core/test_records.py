@@ -37,36 +37,36 @@ from pmlopt import (
     confidence_ball,
     confidence_box,
 )
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, Positions
+from pmlopt.core.arrays import BoolArray, DefaultLabels, FloatArray, IntArray, Label
 from pmlopt.core.fields import resolve_alias
 from pmlopt.core.records import (
     COUNT,
     INFINITE,
     Context,
-    Given,
+    ContextReference,
     Range,
     Record,
     Shape,
-    definitions,
-    kinds_of,
+    build_definitions,
+    find_tagged_classes,
+    have_equal_content,
     parse_json,
-    plain,
-    read,
-    same,
+    read_record,
+    to_plain,
 )
 from pmlopt.data.symmetry import CirclePrior, IIDPrior, InvariantPrior, ProductPrior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import FileFormatError, InputError, InstanceError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
+from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight
 from pmlopt.model.queries.kinds import ResidueTypes
 from pmlopt.model.uncertainty import AllPriors, Box, ConvexHull, JointLaws, PriorSet
 from pmlopt.model.uncertainty.l1_ball import Center
-from pmlopt.verification.file_schema import file_schema
+from pmlopt.verification.file_schema import build_file_schema
 
 
 def read_json(base: type, text: str, where: str = "", context: Context | None = None) -> Any:
-    return read(base, parse_json(text, where), where, context)
+    return read_record(base, parse_json(text, where), where, context)
 
 
 SCALARS = st.text(max_size=3) | st.integers(-5, 5) | st.floats(-2, 2)
@@ -159,7 +159,7 @@ def queries(draw: st.DrawFn) -> Query:
         lambda: Quadratic(3),
         lambda: Weight(3),
         lambda: Weight(3, labels.__getitem__),
-        lambda: Explicit(table),
+        lambda: TableQuery(table),
     ]
     return draw(st.sampled_from(kinds))()
 
@@ -174,7 +174,7 @@ def records(draw: st.DrawFn) -> tuple[type, Any, Context | None]:
         (PriorSet, lambda: draw(sets(prior))),
         *[(Requirement, lambda: draw(requirements(prior)))] * 3,
         (Query, lambda: draw(queries())),
-        (PairSpace, lambda: draw(symmetric()).pairs()),
+        (PairSpace, lambda: draw(symmetric()).make_pairs()),
         (Secret, lambda: draw(st.sampled_from([SECRET, TWO_LAWS]))),
     ]
     base, make = draw(st.sampled_from(kinds))
@@ -183,7 +183,7 @@ def records(draw: st.DrawFn) -> tuple[type, Any, Context | None]:
 
 @cache
 def schema_of(name: str) -> Any:
-    defs = definitions(Prior, PriorSet, Requirement, Query, PairSpace, Secret)
+    defs = build_definitions(Prior, PriorSet, Requirement, Query, PairSpace, Secret)
     return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": defs})
 
 
@@ -193,19 +193,19 @@ def test_what_is_written_meets_the_schema_and_is_read_back_as_it_was(
     case: tuple[type, Any, Context | None],
 ) -> None:
     base, record, context = case
-    data = plain(record, context)
+    data = to_plain(record, context)
     text = json.dumps(data, allow_nan=False)
     again: Any = read_json(base, text, "file", context)
     assert again == record
     assert hash(again) == hash(record)
-    assert json.dumps(plain(again, context)) == text
+    assert json.dumps(to_plain(again, context)) == text
     validator = schema_of("AnyPrior" if base is Prior else base.__name__)
     assert not [error.message[:200] for error in validator.iter_errors(data)]
 
 
 def test_the_schema_of_saved_results_is_that_of_the_records() -> None:
     text = (Path(__file__).parents[2] / "docs" / "mechanism.schema.json").read_text()
-    assert json.loads(text) == json.loads(json.dumps(file_schema()))
+    assert json.loads(text) == json.loads(json.dumps(build_file_schema()))
 
 
 def places_of(data: Any, path: str = "file") -> list[tuple[str, tuple[str | int, ...], Any]]:
@@ -234,7 +234,7 @@ def with_at(data: Any, keys: tuple[str | int, ...], value: Any) -> Any:
 def refused(base: type, data: Any, context: Context | None, path: str) -> None:
     """That data are refused, with an error that names a path."""
     with pytest.raises(FileFormatError) as caught:
-        read(base, data, "file", context)
+        read_record(base, data, "file", context)
     assert path in str(caught.value)
 
 
@@ -244,7 +244,7 @@ def test_whatever_else_stands_in_a_record_is_refused_by_its_path(
     case: tuple[type, Any, Context | None], choice: Any
 ) -> None:
     base, record, context = case
-    data = json.loads(json.dumps(plain(record, context)))
+    data = json.loads(json.dumps(to_plain(record, context)))
     path, keys, leaf = choice.choice([one for one in places_of(data) if not isinstance(one[2], dict)])
     refused(base, with_at(data, keys, {"strange": 1}), context, path)
     refused(base, with_at(data, keys, math.nan), context, path)
@@ -272,12 +272,12 @@ def test_a_size_that_the_file_does_not_hold_is_refused_before_any_work() -> None
         (PriorSet, {"kind": "minimum-mass", "size": 3 * 10**8, "mass": 0.0}),
         (PriorSet, {"kind": "all-priors", "size": 10**30}),
         (Prior, {"kind": "circle", "size": 10**9, "reflections": True}),
-        (Prior, {**plain(IIDPrior([0.5, 0.5], 2)), "records": 10**9}),
-        (Prior, {**plain(Prior([0.5, 0.5])), "labels": 10**9}),
+        (Prior, {**to_plain(IIDPrior([0.5, 0.5], 2)), "records": 10**9}),
+        (Prior, {**to_plain(Prior([0.5, 0.5])), "labels": 10**9}),
     ]
     for base, data in huge:
         with pytest.raises(FileFormatError, match="may speak of 10,000 at most"):
-            read(base, data, "file")
+            read_record(base, data, "file")
         with pytest.raises(FileFormatError, match="may speak of"):
             read_json(base, json.dumps(data), "file")
 
@@ -308,7 +308,7 @@ class Plain(Shade):
     row: Annotated[IntArray, Shape("N")]
     flags: Annotated[BoolArray, Shape("M", 2)]
     free: FloatArray
-    names: Annotated[tuple[Label, ...], Shape("N"), Given("names")]
+    names: Annotated[tuple[Label, ...], Shape("N"), ContextReference("names")]
     share: Fraction
     pair: tuple[int, str]
     colour: Colour
@@ -343,19 +343,19 @@ GOOD: dict[str, Any] = {
 
 
 def test_every_type_of_field_comes_back() -> None:
-    inner = read(Shade, GOOD)
+    inner = read_record(Shade, GOOD)
     assert isinstance(inner, Plain)
     assert (inner.far, inner.share, inner.names[1]) == (-math.inf, Fraction(3, 8), ("b", 1))
     assert not inner.table.flags.writeable
     outer = {**GOOD, "inside": [GOOD, GOOD]}
-    found = read(Plain, outer)
-    assert plain(found) == outer
-    assert found == read(Plain, outer) != inner
+    found = read_record(Plain, outer)
+    assert to_plain(found) == outer
+    assert found == read_record(Plain, outer) != inner
     assert found.inside[0] == inner
     context = Context(given={"names": inner.names})
-    assert plain(inner, context)["names"] == "names"
-    assert read(Plain, {**GOOD, "names": "names"}, "", context) == inner
-    assert read(Plain, {**GOOD, "names": 3}).names == Positions(3)
+    assert to_plain(inner, context)["names"] == "names"
+    assert read_record(Plain, {**GOOD, "names": "names"}, "", context) == inner
+    assert read_record(Plain, {**GOOD, "names": 3}).names == DefaultLabels(3)
 
 
 @pytest.mark.parametrize(
@@ -393,25 +393,25 @@ def test_every_type_of_field_comes_back() -> None:
 )  # fmt: skip
 def test_an_error_says_what_is_wrong_and_where(change: dict[str, Any], message: str) -> None:
     with pytest.raises(FileFormatError, match=message):
-        read(Plain, {**GOOD, **change}, "file")
+        read_record(Plain, {**GOOD, **change}, "file")
 
 
 def test_sizes_of_the_context_hold_in_every_record() -> None:
     with pytest.raises(FileFormatError, match=r"table has the shape .* \(N is 4 here\)"):
-        read(Plain, GOOD, "file", Context(sizes={"N": 4}))
-    assert read(Plain, GOOD, "file", Context(sizes={"N": 3, "M": 2})) == read(Plain, GOOD)
+        read_record(Plain, GOOD, "file", Context(sizes={"N": 4}))
+    assert read_record(Plain, GOOD, "file", Context(sizes={"N": 3, "M": 2})) == read_record(Plain, GOOD)
 
 
 def test_problem_files_may_leave_out_what_has_a_default() -> None:
     context = Context(complete=False, error=InstanceError)
-    data = plain(LIP(0.5, 1.0) & PML(0.25), context)
+    data = to_plain(LIP(0.5, 1.0) & PML(0.25), context)
     assert data["parts"][1] == {"name": "pml", "epsilon": 0.25}
-    again = read(Requirement, data, "privacy", context)
+    again = read_record(Requirement, data, "privacy", context)
     assert again == LIP(0.5, 1.0) & PML(0.25)
     with pytest.raises(InstanceError, match=r"privacy\.parts\[1\] lacks the key 'epsilon'"):
-        read(Requirement, {**data, "parts": [data["parts"][0], {"name": "pml"}]}, "privacy", context)
+        read_record(Requirement, {**data, "parts": [data["parts"][0], {"name": "pml"}]}, "privacy", context)
     with pytest.raises(FileFormatError, match="lacks the key 'over'"):
-        read(Requirement, data["parts"][1], "privacy")
+        read_record(Requirement, data["parts"][1], "privacy")
 
 
 @pytest.mark.parametrize(
@@ -423,10 +423,10 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 
 
 def test_what_the_constructor_refuses_has_its_path() -> None:
-    data = plain(PML(0.5) & LIP(0.5, 0.5))
+    data = to_plain(PML(0.5) & LIP(0.5, 0.5))
     data["parts"][1]["upper"] = 800.0
     with pytest.raises(FileFormatError, match=r"privacy\.parts\[1\]: the upper bound 800\.0 is past 700"):
-        read(Requirement, data, "privacy")
+        read_record(Requirement, data, "privacy")
 
 
 def test_a_class_without_a_name_of_its_own_or_with_that_of_another_cannot_be_saved() -> None:
@@ -434,29 +434,29 @@ def test_a_class_without_a_name_of_its_own_or_with_that_of_another_cannot_be_sav
         """As LIP is, with other levels perhaps."""
 
     with pytest.raises(FileFormatError, match="Nameless cannot be saved: give it a `name` of its own"):
-        plain(Nameless(0.5, 0.5))
+        to_plain(Nameless(0.5, 0.5))
 
     class Family(Record):
         """A base."""
 
     members = [type("First", (Family,), {"kind": "one"})]
-    assert kinds_of(Family) == {"one": members[0]}
+    assert find_tagged_classes(Family) == {"one": members[0]}
     members.append(type("Second", (Family,), {"kind": "one"}))
     with pytest.raises(FileFormatError, match="First and Second have the same kind, 'one'"):
-        kinds_of(Family)
+        find_tagged_classes(Family)
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, lambda x: x, math.nan, Prior([0.5, 0.5], [None, "b"])])
 def test_what_no_file_can_hold_is_not_written(value: Any) -> None:
     with pytest.raises(InputError):
-        plain({"x": value})
+        to_plain({"x": value})
 
 
 def test_equal_is_what_has_equal_fields() -> None:
-    assert same({"a": [np.ones(2), 1]}, {"a": [np.ones(2), 1.0]})
-    assert not same(np.ones(2), np.ones(3))
-    assert not same(True, np.bool_(True))
-    assert not same((True, "a"), (1, "a"))
+    assert have_equal_content({"a": [np.ones(2), 1]}, {"a": [np.ones(2), 1.0]})
+    assert not have_equal_content(np.ones(2), np.ones(3))
+    assert not have_equal_content(True, np.bool_(True))
+    assert not have_equal_content((True, "a"), (1, "a"))
     assert Prior([0.5, 0.5]) == Prior([0.5, 0.5]) != Prior([0.5, 0.5], samples=2)
     assert Prior([0.5, 0.5]) != Prior([0.5, 0.5], [0, 1])
     assert L1Ball([0.5, 0.5], 0.1) != L1Ball([0.5, 0.5], 0.2)
@@ -490,13 +490,13 @@ def test_aliases_of_types_are_read_as_the_types_that_they_stand_for() -> None:
     }
     context = Context(complete=False, forms={Aliased: {"": check}})
     given = {"values": [0.5, 1.0], "limit": None, "table": {"a": 2}, "labels": ["x", 3]}
-    made: Any = read(Aliased, given, "", context)
+    made: Any = read_record(Aliased, given, "", context)
     values, *rest = made
     assert values.tolist() == [0.5, 1.0]
     assert rest == [None, {"a": 2.0}, ("x", 3)]
     for wrong in ({"values": [-1.0, 1.0]}, {"limit": "x"}, {"table": {"a": "b"}}, {"labels": ["x"]}):
         with pytest.raises(FileFormatError, match=next(iter(wrong))):
-            read(Aliased, given | wrong, "", context)
+            read_record(Aliased, given | wrong, "", context)
 
 
 class Aliased(Record):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import MODEST, mechanisms, pairs
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.mechanism import Mechanism, as_mechanism, paired
+from pmlopt.data.mechanism import Mechanism, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.measures import (
@@ -182,11 +182,11 @@ def test_sample_when_rounding_leaves_the_row_below_one() -> None:
 
 def test_paired_accepts_sides_without_labels_and_refuses_another_size() -> None:
     labelled, mechanism = Prior([0.5, 0.5], ["a", "b"]), Mechanism(np.eye(2), ["a", "b"])
-    assert paired(labelled, np.eye(2))[0] is labelled
-    assert paired([0.5, 0.5], mechanism)[1] is mechanism
-    assert paired(labelled, mechanism) == (labelled, mechanism)
+    assert pair_with_prior(labelled, np.eye(2))[0] is labelled
+    assert pair_with_prior([0.5, 0.5], mechanism)[1] is mechanism
+    assert pair_with_prior(labelled, mechanism) == (labelled, mechanism)
     with refused("3 letters", "2 inputs"):
-        paired([0.5, 0.25, 0.25], np.eye(2))
+        pair_with_prior([0.5, 0.25, 0.25], np.eye(2))
 
 
 def test_similar_outputs_are_found_among_many_in_no_time() -> None:

@@ -36,7 +36,7 @@ from pmlopt.model.utility import (
 from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
-from pmlopt.programs.linear.methods import LEAST_LEVEL
+from pmlopt.programs.linear.methods import MIN_FLOAT_LEVEL
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
 from pmlopt.programs.worst_case.program import best_worst_case
@@ -143,7 +143,9 @@ def several_guesses(rng: np.random.Generator) -> Result[Any]:
     p = exact_prior(prior)
     before = sum(sorted(p)[-guesses:])
     claimed = result.certificate.privacy.limits["guess_leakage"]
-    demand(claimed <= max(epsilon, LEAST_LEVEL), f"{claimed} nats are claimed, and {epsilon} were asked for")
+    demand(
+        claimed <= max(epsilon, MIN_FLOAT_LEVEL), f"{claimed} nats are claimed, and {epsilon} were asked for"
+    )
     sets = combinations(range(prior.size), min(guesses, prior.size))
     below, level = [before * one for one in p], Fraction(claimed)
     pairs: list[Pair] = [

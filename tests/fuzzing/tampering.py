@@ -12,11 +12,12 @@ import cvxpy as cp
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray
-from pmlopt.core.records import read
+from pmlopt.core.records import read_record
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits, is_by_orbits
-from pmlopt.model.utility import EstimationError, ExpectedGain, ExpectedLoss, informations
+from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits, is_orbit_record
+from pmlopt.model.utility import EstimationError, ExpectedGain, ExpectedLoss, list_informations
 from pmlopt.programs.certificate import Certificate
+from pmlopt.programs.compliance import ComplianceCertificate
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.designs import design
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
@@ -24,9 +25,8 @@ from pmlopt.programs.envelope.program import envelope, failure_after_processing
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.program import envelope_design
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.held import HeldCertificate
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
-from pmlopt.programs.least_leakage.program import least_leakage, least_leakage_on
+from pmlopt.programs.least_leakage.program import build_least_leakage, least_leakage
 from pmlopt.programs.linear.certificate import LinearCertificate, OrbitCertificate, SymmetricCertificate
 from pmlopt.programs.program import Program
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
@@ -36,7 +36,7 @@ from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.verification.verifying import told_of
+from pmlopt.verification.verify_saved import record_of
 
 Path = tuple[str | int, ...]
 
@@ -161,10 +161,10 @@ def still_true(data: Any) -> bool:
         data: of a JSON file, which a check has accepted.
     """
     mechanism = _mechanism(data)
-    certificate = told_of(mechanism, data["metadata"], "the file").certificate
+    certificate = record_of(mechanism, data["metadata"], "the file").certificate
     if isinstance(certificate, ThresholdCertificate):
         return _keeps_threshold(certificate)
-    if isinstance(certificate, HeldCertificate):  # no bound: the level is all there is
+    if isinstance(certificate, ComplianceCertificate):  # no bound: the level is all there is
         levels = certificate.privacy.levels(certificate.prior, mechanism)
         highest = abs(certificate.value - max(levels.values())) <= TOLERANCE
         return highest and certificate.bound == math.inf and _within(levels, certificate.privacy.limits)
@@ -190,8 +190,8 @@ def still_true(data: Any) -> bool:
 
 def _mechanism(data: Any) -> Any:
     """The mechanism of a JSON file, by orbits or as a matrix."""
-    if is_by_orbits(data):
-        return read(SavedOrbits, data).mechanism
+    if is_orbit_record(data):
+        return read_record(SavedOrbits, data).mechanism
     sides = (None if side in data["unnamed"] else data[side] for side in ("inputs", "outputs"))
     return Mechanism(data["matrix"], *sides)
 
@@ -205,7 +205,7 @@ def restated(certificate: Certificate) -> Program[Any] | None:
     if isinstance(certificate, LinearCertificate):
         return _linear(certificate)
     if isinstance(certificate, ColumnCertificate):
-        return design(certificate.prior, certificate.privacy, informations()[certificate.utility]())
+        return design(certificate.prior, certificate.privacy, list_informations()[certificate.utility]())
     if isinstance(certificate, EstimationCertificate):
         wanted = certificate.workload if certificate.criterion == "A" else None
         return design(certificate.prior, certificate.privacy, EstimationError(wanted, certificate.criterion))
@@ -241,7 +241,7 @@ def _by_orbits(certificate: SymmetricCertificate | SymmetricLevelCertificate) ->
     space = certificate.mechanism.space
     prior = space.prior.listed()
     utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(
-        certificate.table[space.listed_orbits()]
+        certificate.table[space.list_orbits()]
     )
     if isinstance(certificate, SymmetricLevelCertificate):
         return least_leakage(prior, utility, expected=certificate.expected)
@@ -249,10 +249,10 @@ def _by_orbits(certificate: SymmetricCertificate | SymmetricLevelCertificate) ->
 
 
 def _level(certificate: LevelCertificate) -> Program[Any] | None:
-    outputs, floor = certificate.mechanism.outputs, certificate.floor
+    outputs, floor = certificate.mechanism.outputs, certificate.normalized_floor
     if floor is None:
         over = certificate.privacy.over
-        return least_leakage_on(certificate.prior, certificate.allowed, outputs, over)
+        return build_least_leakage(certificate.prior, certificate.allowed, outputs, over)
     if not certificate.allowed.all():
         return None
     asked = floor.expected
@@ -268,17 +268,17 @@ def _keeps_threshold(certificate: ThresholdCertificate) -> bool:
     def least(allowed: BoolArray) -> float:
         if not allowed.any(axis=1).all():
             return math.inf
-        return solve(least_leakage_on(prior, allowed, outputs, over)).value
+        return solve(build_least_leakage(prior, allowed, outputs, over)).value
 
     kept = least(certificate.order >= certificate.threshold) <= certificate.epsilon + TOLERANCE
-    return kept and least(certificate.order > certificate.ceiling) > certificate.epsilon - TOLERANCE
+    return kept and least(certificate.order > certificate.max_possible_rank) > certificate.epsilon - TOLERANCE
 
 
 def _linear(certificate: LinearCertificate) -> Program[Any]:
     utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(certificate.table)
     program = design(certificate.prior, certificate.privacy, utility, certificate.mechanism.outputs)
     added = {}
-    for one in certificate.rows_added or ():
+    for one in certificate.added_rows or ():
         rows = [cp.sum(cp.multiply(row, program.mechanism)) for row in one.coefficients]
         sides = cp.hstack(rows) + np.asarray(one.offset)
         added[one.name] = sides == 0 if one.equal else sides <= 0

@@ -15,12 +15,12 @@ def test_a_wrong_value_is_seen() -> None:
     instance = find("uniform-seven-letters")
     assert instance.expected is not None
     wrong = replace(instance, expected=replace(instance.expected, value=0.76))
-    rows = list(bench.compare([instance, wrong], repeats=1))
+    rows = list(bench.compare_instances([instance, wrong], repeats=1))
     assert [row.agrees for row in rows] == [True, False]
 
 
 def test_instances_without_a_closed_form_are_left_out() -> None:
-    assert list(bench.compare([find("counting-query-pml")], repeats=1)) == []
+    assert list(bench.compare_instances([find("counting-query-pml")], repeats=1)) == []
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_instances_without_a_closed_form_are_left_out() -> None:
     ],
 )  # fmt: skip
 def test_what_is_called_a_linear_program_is_one(name: str, linear: bool) -> None:
-    (row,) = bench.compare([find(name)], repeats=1)
+    (row,) = bench.compare_instances([find(name)], repeats=1)
     assert row.agrees
     assert row.linear is linear
 
@@ -42,12 +42,12 @@ def test_families_have_a_closed_form_at_every_size() -> None:
     forms = {"uniform", "robust_randomized_response", "randomized_response", "high_privacy"}
     assert {row.closed_form for row in rows} == forms
     with pytest.raises(InputError, match="3 letters or more, not 2"):
-        list(bench.families([2]))
+        list(bench.list_families([2]))
 
 
 def test_what_is_timed_has_run_before() -> None:
     calls = count(1)
-    answer, seconds = bench._timed(lambda: next(calls), 2)
+    answer, seconds = bench._time_call(lambda: next(calls), 2)
     assert answer == 3
     assert seconds >= 0
 
@@ -57,7 +57,7 @@ def test_a_failed_solve_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
         raise SolverError("no solver could solve it")
 
     monkeypatch.setattr(bench, "solve", fail)
-    (row,) = bench.compare([find("uniform-seven-letters")], repeats=1)
+    (row,) = bench.compare_instances([find("uniform-seven-letters")], repeats=1)
     assert not row.agrees
     assert row.problem == "no solver could solve it"
     assert row.solved_value is None

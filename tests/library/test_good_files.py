@@ -30,7 +30,7 @@ from pmlopt import (
 )
 from pmlopt.errors import InstanceError, PmloptError, SolverUnavailableError
 from pmlopt.library import load
-from pmlopt.library.instances import closed_form
+from pmlopt.library.instances import build_closed_form
 from pmlopt.model.privacy import Requirement
 
 PRIOR = 'prior = { probabilities = [0.5, 0.5], labels = ["a", "b"] }'
@@ -47,7 +47,7 @@ def test_a_good_file_becomes_a_program(tmp_path: Path) -> None:
     assert program.privacy == PML(math.log(1.25))
     assert instance.prior.labels == ("a", "b")
     assert instance.expected is not None
-    assert instance.expected.agrees(solve(program).value)
+    assert instance.expected.agrees_with(solve(program).value)
     assert instance.closed_value() is None
 
 
@@ -114,7 +114,7 @@ def test_a_file_about_the_least_level_becomes_a_program(tmp_path: Path, text: st
     instance = load(write(tmp_path, text))
     result: Any = solve(instance.program())
     assert instance.expected is not None
-    assert instance.expected.agrees(result.value)
+    assert instance.expected.agrees_with(result.value)
     level = leakage_level(instance.prior, result.mechanism)
     assert level <= result.level <= level + 1e-12  # rounded up where it is claimed
     assert instance.closed_value() is None
@@ -137,7 +137,7 @@ def test_workloads_are_read(tmp_path: Path) -> None:
         [1.0, 2.0, 4.0]
     ]
     with pytest.raises(PmloptError):
-        closed_form(program, "least_pml_estimation_error")
+        build_closed_form(program, "least_pml_estimation_error")
     expected = '[expected]\nbasis = "theorem"\nrelation = "=="\nclosed_form = "least_ldp_estimation_error"\n'
     with pytest.raises(PmloptError, match="is for frequencies"):
         load(write(tmp_path, f"{ESTIMATION}{expected}value = 1.0")).closed_value()
@@ -166,7 +166,7 @@ def test_tables_of_records_are_read_by_key(tmp_path: Path) -> None:
     assert isinstance(found["prior"], IIDPrior)
     assert (found["prior"].records, found["prior"].law.counts) == (4, (7, 3))
     assert isinstance(found["utility"], CoordinateLoss)
-    assert found["utility"].table([(0, 1)], [(1, 1)]).tolist() == [[2.0]]
+    assert found["utility"].evaluate_table([(0, 1)], [(1, 1)]).tolist() == [[2.0]]
     ball = '{ name = "pml", epsilon = 1.0, over = { kind = "l1-ball", radius = 0.1 } }'
     around = load(write(tmp_path, symmetric(table, ball))).arguments
     assert solve(design(**around)).certificate.verify()

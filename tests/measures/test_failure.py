@@ -20,7 +20,7 @@ from strategies import exact
 from pmlopt import AllPriors, ConvexHull, L1Ball, Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import failure_probability, pointwise_leakage
-from pmlopt.measures.failure import _Search
+from pmlopt.measures.failure import _FailureSearch
 from pmlopt.model.uncertainty import leakage_capacity
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -113,8 +113,8 @@ def test_the_bound_of_a_node_is_its_lagrangian_and_not_below_in_exact_arithmetic
     q, limits = corners @ columns, rng.uniform(0.1, 0.9, 6)
     most = np.maximum(q.max(axis=0), limits * 1.2)
     fates, caps, floors = rng.integers(-1, 2, 6).astype(float), rng.random(6), rng.random(6)
-    search = _Search(ConvexHull(corners), columns, limits, most)
-    bound, _ = search._bound(fates, caps, floors)
+    search = _FailureSearch(ConvexHull(corners), columns, limits, most)
+    bound, _ = search._compute_bound(fates, caps, floors)
     reached = []
     for law in corners:
         total = Fraction(0)
@@ -141,8 +141,8 @@ def test_no_multipliers_prove_a_node_empty_that_has_a_prior(
     for y, q in enumerate(exactly(law, columns)):
         while (Fraction(float(limits[y])) - q) * int(fates[y]) < 0:
             limits[y] = np.nextafter(limits[y], math.inf * fates[y])
-    search = _Search(ConvexHull([law]), columns, limits, np.ones(4))
+    search = _FailureSearch(ConvexHull([law]), columns, limits, np.ones(4))
     monkeypatch.setattr(
-        search, "_relaxed", lambda *_, **__: (law, rng.uniform(0, 2, 4), rng.uniform(0, 2, 4), 1e-3)
+        search, "_solve_relaxation", lambda *_, **__: (law, rng.uniform(0, 2, 4), rng.uniform(0, 2, 4), 1e-3)
     )
     assert not search._is_empty(fates)

@@ -12,8 +12,8 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import channel_capacity, maximal_alpha_leakage
 from pmlopt.measures.orders import order_levels, order_surplus, sibson_level
-from pmlopt.programs.exact.arithmetic import holds_exactly, snap
-from pmlopt.programs.held import prove
+from pmlopt.programs.compliance import prove
+from pmlopt.programs.exact.arithmetic import is_met_exactly, round_rows_to_grid
 
 ORDERS = (1 + 2.0**-52, 1 + 1e-15, 1 + 1e-12, 1 + 1e-9, 1 + 1e-6, 1.001, 1.1, 1.5, 2.0, 7.0, 64.0, 1e3, 1e6)
 
@@ -73,9 +73,9 @@ def test_next_to_order_one_levels_are_not_lost() -> None:
 
 
 def test_the_check_of_whole_orders_has_the_power_of_epsilon() -> None:
-    alone = snap(np.eye(7))
+    alone = round_rows_to_grid(np.eye(7))
     below = float(np.nextafter(np.log(7), 0))
     for order in (2.0, 3.0, 64.0):
         for epsilon in (float(np.log(7)), below):  # both are below log 7, as floats have it, or above it
             inside = Decimal(epsilon).exp(Context(prec=60)) >= 7
-            assert holds_exactly(Prior.uniform(7), RenyiPML(order, epsilon), alone) is inside
+            assert is_met_exactly(Prior.uniform(7), RenyiPML(order, epsilon), alone) is inside

@@ -22,12 +22,12 @@ from pmlopt.measures import (
     guesswork,
     ldp_level,
     lip_levels,
+    list_outcome_warnings,
     maximal_leakage,
     mutual_information,
-    outcome_warnings,
     pointwise_leakage,
     posterior,
-    what_outcomes_tell,
+    summarize_outcomes,
 )
 
 
@@ -48,7 +48,7 @@ def test_the_posterior_is_that_of_bayes(table: list[list[int]], data: st.DataObj
             continue
         exact = [float(p * row[y] / law) for p, row in zip(prior, rows, strict=True)]
         assert found[:, y] == pytest.approx(exact, abs=1e-14)
-    tells: Any = {one.output: one for one in what_outcomes_tell(np.array(prior, dtype=float), matrix)}
+    tells: Any = {one.output: one for one in summarize_outcomes(np.array(prior, dtype=float), matrix)}
     levels = pointwise_leakage(np.array(prior, dtype=float), matrix)
     for y, one in tells.items():
         column = [row[y] for row in rows]
@@ -61,27 +61,27 @@ def test_the_posterior_is_that_of_bayes(table: list[list[int]], data: st.DataObj
 def test_tiny_probabilities_keep_their_digits() -> None:
     prior = [1e-300, 1 - 1e-300]
     assert posterior(prior, [[1.0, 0.0], [1e-300, 1.0]])[0, 0] == pytest.approx(0.5)
-    rare = what_outcomes_tell(prior, [[1.0, 0.0], [1e-300, 1.0]])[0]
+    rare = summarize_outcomes(prior, [[1.0, 0.0], [1e-300, 1.0]])[0]
     assert rare.leakage == pytest.approx(math.log(0.5) + 300 * math.log(10))
 
 
 def test_what_is_said_of_outcomes() -> None:
-    tells = what_outcomes_tell([0.4, 0.3, 0.3], [[1, 0], [0, 1], [0, 1]])
+    tells = summarize_outcomes([0.4, 0.3, 0.3], [[1, 0], [0, 1], [0, 1]])
     assert str(tells[0]) == "If the output is 0, the true value is 0 with certainty; before it was 0.4."
     assert str(tells[1]).endswith("with probability 0.5; before it was 0.3. It cannot be 0.")
-    assert outcome_warnings(tells) == (
+    assert list_outcome_warnings(tells) == (
         "Whoever sees the output 0 knows the true value with certainty.",
         "The output 1 rules at least one value out.",
     )
-    nearly = what_outcomes_tell([0.5, 0.5], [[1.0, 0.0], [1e-5, 1 - 1e-5]])[1]
+    nearly = summarize_outcomes([0.5, 0.5], [[1.0, 0.0], [1e-5, 1 - 1e-5]])[1]
     assert "with probability more than 0.9999; before it was 0.5." in str(nearly)
-    still = what_outcomes_tell([0.5, 0.5], [[1, 0], [1, 0]])
+    still = summarize_outcomes([0.5, 0.5], [[1, 0], [1, 0]])
     said = "Only the output 0 ever occurs: it tells nothing. Another utility keeps more."
-    assert outcome_warnings(still) == (said,)
+    assert list_outcome_warnings(still) == (said,)
     near = Mechanism([[0.999, 0.001], [0.002, 0.998]], outputs=["low", "high"])
     warning = "Whoever sees the output high or low is almost certain of the true value."
-    assert warning in outcome_warnings(what_outcomes_tell(Prior.uniform(2), near))
-    assert outcome_warnings([]) == ()
+    assert warning in list_outcome_warnings(summarize_outcomes(Prior.uniform(2), near))
+    assert list_outcome_warnings([]) == ()
     parity = queries.ModularSum(3, 2)
     found = solve(record_leakage(parity, queries.laplace(parity, 1.0), 1.0))
     assert not found.tells

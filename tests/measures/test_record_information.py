@@ -11,21 +11,21 @@ from oracles.designs import FloatArray
 
 from pmlopt import queries, record_leakage, solve
 from pmlopt.model.queries import (
-    Explicit,
     ModularSum,
     Quadratic,
     Query,
+    TableQuery,
     Weight,
     independent_leakage,
 )
-from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
+from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_record_information
 
 QUERIES: list[Query] = [
     Weight(3),
     Quadratic(4),
     ModularSum(3, 3, [2, 3, 2]),
-    Explicit([[0, 1, 2], [1, 2, 0]]),
-    Explicit(np.indices((2, 2, 2))[1:].sum(axis=0) % 2),  # an idle record has the counts of the others
+    TableQuery([[0, 1, 2], [1, 2, 0]]),
+    TableQuery(np.indices((2, 2, 2))[1:].sum(axis=0) % 2),  # an idle record has the counts of the others
 ]
 
 
@@ -56,8 +56,8 @@ def test_no_product_prior_leaks_more_and_one_leaks_as_much(query: Query) -> None
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_answers_of_one_record_are_those_of_the_table(query: Query) -> None:
     for record in query.kinds:
-        listed = Query.answers(query, record)  # over all datasets
-        assert np.array_equal(listed, np.unique(query.answers(record), axis=0))
+        listed = Query.list_answers(query, record)  # over all datasets
+        assert np.array_equal(listed, np.unique(query.list_answers(record), axis=0))
 
 
 def test_a_mechanism_by_dataset() -> None:
@@ -87,14 +87,16 @@ class TestGradientsOfTheEntropy:
 
     def test_in_the_joint_law(self) -> None:
         for place in np.ndindex(2, 4):
-            found = slope(lambda joint: dataset_entropy(joint, ONE_EACH), JOINT, place)
+            found = slope(lambda joint: compute_dataset_entropy(joint, ONE_EACH), JOINT, place)
             assert found == pytest.approx(-math.log(JOINT[place]) - 1, abs=1e-8)
 
     def test_in_the_marginal(self) -> None:
         marginal = JOINT.sum(axis=1)
         others = JOINT / marginal[:, None]
         for letter in range(2):
-            found = slope(lambda p: dataset_entropy(p[:, None] * others, ONE_EACH), marginal, (letter,))
+            found = slope(
+                lambda p: compute_dataset_entropy(p[:, None] * others, ONE_EACH), marginal, (letter,)
+            )
             inner = -float(others[letter] @ np.log(others[letter]))
             assert found == pytest.approx(inner - math.log(marginal[letter]) - 1, abs=1e-8)
 
@@ -102,7 +104,9 @@ class TestGradientsOfTheEntropy:
         marginal = JOINT.sum(axis=1)
         others = JOINT / marginal[:, None]
         for place in np.ndindex(2, 4):
-            found = slope(lambda rows: dataset_entropy(marginal[:, None] * rows, ONE_EACH), others, place)
+            found = slope(
+                lambda rows: compute_dataset_entropy(marginal[:, None] * rows, ONE_EACH), others, place
+            )
             mass = float(marginal[place[0]])
             assert found == pytest.approx(-mass * (math.log(mass * others[place]) + 1), abs=1e-8)
 
@@ -113,7 +117,7 @@ def leaked(share: float, first: float, second: float) -> float:
     others = np.array([[first, 1 - first], [second, 1 - second]])
     parity = np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
     rows = (others[:, :, None] * parity).sum(axis=1)
-    return record_information(np.diag(marginal), rows)
+    return compute_record_information(np.diag(marginal), rows)
 
 
 def test_the_saddle_of_figure_1() -> None:

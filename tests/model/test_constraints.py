@@ -99,7 +99,7 @@ def test_information_is_on_the_outcomes_of_the_largest_budget(most: float) -> No
     found = solve(design(prior, PML(0.7), MutualInformation(), outputs, [OutcomeLeakage(budgets)]))
     classes = [columns.extreme_columns(prior.pmf, PML(min(nats, 0.7))) for nats in (0.02, 0.05, most)]
     lifts = np.hstack(classes)
-    best = columns.best_weights(prior.pmf, lifts, MutualInformation().worths(prior.pmf, lifts))
+    best = columns.best_weights(prior.pmf, lifts, MutualInformation().column_values(prior.pmf, lifts))
     assert found.value == pytest.approx(best.value, abs=1e-9)
     assert found.status.value == "optimal"
     assert found.certificate.verify()

@@ -8,7 +8,7 @@ from oracles.designs import linear_program
 
 from pmlopt import PML, ApproximatePML, Box, ConvexHull, GuessLeakage, L1Ball, MaximalLeakage, Prior
 from pmlopt.model.privacy import Requirement
-from pmlopt.solvers.structured.block_program import Task
+from pmlopt.solvers.structured.block_program import BlockLP
 
 BoolArray = NDArray[np.bool_]
 
@@ -50,7 +50,7 @@ def wide(kind: str, prior: Prior, rng: np.random.Generator, epsilon: float) -> R
     return PML(epsilon, ConvexHull(np.array([p, law, rng.dirichlet(np.ones(n))])))
 
 
-def least_cost_within(task: Task) -> float:
+def least_cost_within(task: BlockLP) -> float:
     """min <costs, P> of a task whose block is the mean of a column, from the definitions: a dense LP in P."""
     n, m = task.costs.shape
     block, eye = task.block, np.eye(n * m)
@@ -60,7 +60,7 @@ def least_cost_within(task: Task) -> float:
     rows, limits = [block.mean[0, 0] * eye - np.tile(law, (n, 1))], [np.zeros(n * m)]
     sums = np.kron(np.eye(n), np.ones((1, m)))
     equal, right = [], []
-    if task.short:
+    if task.allows_short_rows:
         rows.append(sums)
         limits.append(np.ones(n))
     else:

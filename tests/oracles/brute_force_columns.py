@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.uncertainty.columns import Box, Family, Staircase
+from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.model.utility import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
-from pmlopt.programs.subconvex.columns import Columns, Kernel
+from pmlopt.programs.subconvex.columns import ColumnFamily, ColumnUtility
 
 Column = tuple[Fraction, ...]
 Scalar = Callable[[float], float]
@@ -64,7 +64,7 @@ def stair_columns(p: Sequence[Fraction], base: Fraction, slope: Fraction) -> set
 
 def extreme(p: Sequence[Fraction], family: Family) -> set[Column]:
     """The extreme columns of a family whose only column is not the constant."""
-    if isinstance(family, Box):
+    if isinstance(family, BoxFamily):
         return box_columns(p, Fraction(family.low), Fraction(family.high))
     return stair_columns(p, Fraction(family.base), Fraction(family.slope))
 
@@ -100,8 +100,8 @@ class Problem:
         return np.array(self.counts) / sum(self.counts)
 
     @property
-    def kernel(self) -> Kernel:
-        return Kernel(self.p, self.utility().phi)
+    def kernel(self) -> ColumnUtility:
+        return ColumnUtility(self.p, self.utility().phi)
 
     @property
     def size(self) -> float:
@@ -118,16 +118,16 @@ class Problem:
         every = [c for family in families or self.families for c in extreme(self.exact, family)]
         return max(self.value([float(v) for v in column]) for column in every)
 
-    def largest(self, found: Sequence[Columns]) -> float:
+    def largest(self, found: Sequence[ColumnFamily]) -> float:
         """The largest value among columns that were found."""
-        return max(self.value(column) for part in found for column in part.lifts(self.p).T.tolist())
+        return max(self.value(column) for part in found for column in part.build_lifts(self.p).T.tolist())
 
 
 def assert_allowed(p: FloatArray, lifts: FloatArray, family: Family, within: float = 1e-11) -> None:
     """Each column is of mean one and within the bounds of its family, up to an error."""
     assert p @ lifts == pytest.approx(np.ones(lifts.shape[1]), rel=1e-11)
     low, high = lifts.min(axis=0), lifts.max(axis=0)
-    if isinstance(family, Box):
+    if isinstance(family, BoxFamily):
         assert (low >= family.low - within).all()
         assert (high <= family.high * (1 + within)).all()
     else:
@@ -138,8 +138,8 @@ def assert_allowed(p: FloatArray, lifts: FloatArray, family: Family, within: flo
 def ball(epsilon: float, beta: float) -> tuple[Family, ...]:
     """What the l1 ball of EMP, Proposition 2, allows a column to be: some letter zero, or none."""
     base = math.exp(epsilon) / (1 + beta * math.exp(epsilon) / 2)
-    stairs = Staircase(base, base * beta / 2)
-    return (Box(0.0, base), stairs) if base > 1 else (stairs,)
+    stairs = StaircaseFamily(base, base * beta / 2)
+    return (BoxFamily(0.0, base), stairs) if base > 1 else (stairs,)
 
 
 def families_of(rng: np.random.Generator, p: FloatArray, kind: str) -> tuple[Family, ...]:
@@ -147,14 +147,14 @@ def families_of(rng: np.random.Generator, p: FloatArray, kind: str) -> tuple[Fam
     most = -math.log(p.min())
     epsilon = float(rng.uniform(0.02, 1.0)) * most
     if kind == "pml":
-        return (Box(0.0, math.exp(epsilon)),)
+        return (BoxFamily(0.0, math.exp(epsilon)),)
     if kind == "tied":  # some set of letters fits exactly
         chosen = rng.permutation(len(p))[: rng.integers(1, len(p))]
-        return (Box(0.0, 1 / float(p[chosen].sum())),)
+        return (BoxFamily(0.0, 1 / float(p[chosen].sum())),)
     if kind == "lip":
-        return (Box(math.exp(-float(rng.uniform(0.05, 3.0))), math.exp(epsilon)),)
+        return (BoxFamily(math.exp(-float(rng.uniform(0.05, 3.0))), math.exp(epsilon)),)
     if kind == "ldp":
-        return (Staircase(0.0, math.exp(float(rng.uniform(0.05, 4.0)))),)
+        return (StaircaseFamily(0.0, math.exp(float(rng.uniform(0.05, 4.0)))),)
     return ball(epsilon, float(rng.uniform(0.1, 1.9)) * p.min())
 
 
@@ -177,6 +177,6 @@ def problems(draw: st.DrawFn, kinds: Sequence[str] = KINDS, min_size: int = 2, m
 
 def families_under(requirement: Requirement, prior: Prior) -> tuple[Family, ...]:
     """The families that a requirement allows, where it has some."""
-    allowed = requirement.columns(prior)
+    allowed = requirement.extreme_columns(prior)
     assert isinstance(allowed, tuple)
     return allowed

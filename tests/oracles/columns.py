@@ -14,7 +14,7 @@ from oracles.designs import FloatArray
 from scipy.special import xlogy
 
 from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, SubConvex
-from pmlopt.core.arrays import Positions
+from pmlopt.core.arrays import DefaultLabels
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import ChiSquare, GuessingProbability, Hellinger, TotalVariation
 from pmlopt.programs import Status
@@ -184,7 +184,7 @@ def counted_case(*seed: int) -> Case:
     """The same with a prior of whole counts."""
     rng = np.random.default_rng(list(seed))
     counts = rng.integers(1, int(rng.choice([4, 30, 300])), 2 + seed[-1] % 8)
-    prior = Prior.from_counts(counts.tolist(), Positions(len(counts)))
+    prior = Prior.from_counts(counts.tolist(), DefaultLabels(len(counts)))
     return Case(prior, random_level(rng, prior.pmf))
 
 
@@ -219,7 +219,7 @@ def small_cases(draw: st.DrawFn) -> tuple[Case, np.random.Generator]:
 def assert_proved(program: ColumnDesign, result: Result[ColumnCertificate], gap: float) -> None:
     """What is claimed of the mechanism holds: the requirement in exact arithmetic, the value, the gap."""
     prior, matrix = program.prior, result.mechanism.matrix
-    assert result.status is Status.OPTIMAL, (result.gap, program.scale, program.rounding, result.solver)
+    assert result.status is Status.OPTIMAL, (result.gap, program.scale, program.rounding_gap, result.solver)
     assert result.certificate.verify()
     assert oracles.is_stochastic(matrix)
     assert oracles.meets(prior, program.privacy, matrix)
@@ -236,6 +236,6 @@ def assert_optimal(program: ColumnDesign, results: Sequence[Result[ColumnCertifi
     n = program.prior.size
     told, nothing = (program.utility.value(program.prior, matrix) for matrix in (np.eye(n), np.ones((n, 1))))
     for result in results:
-        assert_proved(program, result, max(1e-7 * (told - nothing), program.rounding))
+        assert_proved(program, result, max(1e-7 * (told - nothing), program.rounding_gap))
         assert abs(result.value - best) <= 1e-8
         assert result.bound >= best - 1e-9

@@ -145,9 +145,9 @@ def violation(prior: Prior, requirement: Requirement, matrix: FloatArray) -> flo
     """The largest violation of the constraints on variables that hold the matrix."""
     mechanism = cp.Variable(matrix.shape, nonneg=True)
     law = cp.Variable((1, matrix.shape[1]), nonneg=True)
-    declared = requirement.declare(prior, mechanism, law)
+    declared = requirement.to_cvxpy(prior, mechanism, law)
     mechanism.value, law.value = matrix, (prior.pmf @ matrix)[None, :]
-    for name, value in requirement.auxiliary(prior, matrix).items():
+    for name, value in requirement.auxiliary_values(prior, matrix).items():
         declared.variables[name].value = value
     return max(float(np.max(constraint.violation())) for constraint in declared.constraints.values())
 

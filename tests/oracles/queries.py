@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
+from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight
 
 Dataset = tuple[int, ...]
 Function = Callable[[Dataset], Any]
@@ -82,7 +82,7 @@ def explicit(sizes: tuple[int, ...], entries: list[Any]) -> Case:
     """The entries in lexicographic order of the datasets."""
     table = dict(zip(product(*map(range, sizes)), entries, strict=True))
     array = np.array(entries, dtype=object).reshape(sizes)
-    return Case(Explicit(array), sizes, _distinct(entries), lambda x: table[x])
+    return Case(TableQuery(array), sizes, _distinct(entries), lambda x: table[x])
 
 
 def _distinct(entries: list[Any]) -> tuple[Any, ...]:

@@ -43,8 +43,8 @@ from pmlopt.errors import MechanismError, PrivacyError, SolverUnavailableError
 from pmlopt.measures import leakage_level
 from pmlopt.model.utility import LinearUtility, hamming
 from pmlopt.programs import Alternating
-from pmlopt.programs.certificate import confidence_claim, gap_claim, violation
-from pmlopt.programs.held import prove
+from pmlopt.programs.certificate import check_confidence, check_gap, describe_violation
+from pmlopt.programs.compliance import prove
 from pmlopt.verification import verify_file
 
 
@@ -57,7 +57,7 @@ def test_a_value_beyond_its_bound_by_more_than_rounding_is_found(utility: Linear
         (2.0**-39, 2.0**-40, False),
     ):  # fmt: skip
         moved = dataclasses.replace(certificate, value=0.5 + sign * beyond, bound=0.5)
-        assert gap_claim(moved, rounding, utility.maximised).holds == holds
+        assert check_gap(moved, rounding, utility.maximised).holds == holds
 
 
 @pytest.mark.parametrize(("beyond", "holds"), [(5e-16, True), (1.5e-15, False)])
@@ -109,13 +109,13 @@ TOLD = Secret([[0.4, 0.1], [0.1, 0.4]], labels=["ill", "well"])  # yes: 0.74 or 
     ids=lambda one: getattr(one, "name", ""),
 )
 def test_what_is_broken_most_is_named(privacy: Any, said: str) -> None:
-    assert said in violation(Prior([0.5, 0.5], ["ill", "well"]), privacy, FLIP)
+    assert said in describe_violation(Prior([0.5, 0.5], ["ill", "well"]), privacy, FLIP)
 
 
 def test_a_smaller_probability_than_the_sample_proves_is_not_checked() -> None:
     over = JointLaws.confidence(Secret.from_counts([[40, 10], [20, 30]]), 0.05)
     for delta, holds in ((0.05, True), (0.05 / 1.5, None)):
-        claim = confidence_claim(JointLaws(over.law, over.conditionals, delta), None)
+        claim = check_confidence(JointLaws(over.law, over.conditionals, delta), None)
         assert claim.holds is holds
 
 

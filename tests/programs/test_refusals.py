@@ -61,7 +61,7 @@ from pmlopt.errors import (
     SolverUnavailableError,
     UtilityError,
 )
-from pmlopt.model.queries import Explicit, ModularSum, symmetric_channel
+from pmlopt.model.queries import ModularSum, TableQuery, symmetric_channel
 from pmlopt.model.utility import DisplacementLoss, GuessingProbability, absolute, hamming
 from pmlopt.programs import best_guaranteed_utility, failure_after_processing
 
@@ -112,7 +112,7 @@ CASES: list[tuple[Any, Any, type[Exception], str]] = [
     (solve, at(LINEAR, 3), ProgramError, "takes a Program"),
     (solve, at(LINEAR, warm_start=np.full((2, 3), 1 / 3)), ProgramError, "shape"),
     (solve, at(LINEAR, warm_start=np.zeros((2, 2))), MechanismError, "."),
-    (LINEAR.assign, at(np.full((2, 3), 1 / 3)), ProgramError, "shape"),
+    (LINEAR.assign_variables, at(np.full((2, 3), 1 / 3)), ProgramError, "shape"),
     # by columns
     *((design, at(THREE, PML(0.4), TELL, bad), ProgramError, "fewer than the 3 letters")
       for bad in (2, range(2))),
@@ -232,7 +232,7 @@ CASES: list[tuple[Any, Any, type[Exception], str]] = [
         (-1e-9, "at least 0"), (-math.inf, "finite"), (math.nan, "finite"), ("2", "number"), (None, "number"),
         (True, "number"), (4 * math.log(2) + 1e-9, "no prior has it"), (100.0, "no prior has it"))),
     (record_leakage, at(FOUR, np.eye(3), 1.0), MechanismError, "3 rows"),
-    (record_leakage, at(FOUR, symmetric_channel(Explicit([5, 6]), 0.1), 1.0), MechanismError, "differ"),
+    (record_leakage, at(FOUR, symmetric_channel(TableQuery([5, 6]), 0.1), 1.0), MechanismError, "differ"),
     (record_leakage, at([[0, 1]], np.eye(2), 1.0), QueryError, "query"),
     (solve, at(record_leakage(LARGE, np.eye(2), 1.0), "alternating"), SolverUnavailableError,
      "use branch-and-bound"),
@@ -251,7 +251,7 @@ CASES: list[tuple[Any, Any, type[Exception], str]] = [
     (certify, at(TRADED, [[0.0, 0.0], [0.5, 0.5]]), MechanismError, "."),
     (leakage_distortion, at(PARITY, 0.37, 0.5, loss=[[0.5, 1.0], [1.0, 0.25]]), InfeasibleError,
      r"the least is 0\.375"),
-    (leakage_distortion, at(Explicit([["no", "yes"], ["yes", "no"]]), 0.1, 0.5), QueryError, "not numbers"),
+    (leakage_distortion, at(TableQuery([["no", "yes"], ["yes", "no"]]), 0.1, 0.5), QueryError, "not numbers"),
     (solve, at(leakage_distortion(LARGE, 0.1, 0.5), "penalty"), SolverUnavailableError, "at most"),
     (leakage_distortion, at(ModularSum(40, 2), 0.1, 0.5, law=HALF), QueryError, "too many"),
 ]  # fmt: skip

@@ -44,11 +44,11 @@ from pmlopt import (
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.utility import absolute, hamming
 from pmlopt.programs import Alternating, Status, failure_after_processing, solving
-from pmlopt.programs.continuous.methods import Refinement
+from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.linear import methods as linear
-from pmlopt.programs.program import Method, Question
-from pmlopt.programs.solving import QUESTIONS
-from pmlopt.solvers.outcome import FOREVER
+from pmlopt.programs.program import Method, MethodRegistry
+from pmlopt.programs.solving import REGISTRY
+from pmlopt.solvers.solver_result import NO_DEADLINE
 from pmlopt.solvers.structured import simplex
 
 RNG = np.random.default_rng(0)
@@ -196,7 +196,7 @@ FALLBACKS = {
 """Rows of which an earlier one takes every program: `auto` comes to them where its solver fails."""
 
 ROWS = {
-    (question.program.__name__, row.id): (question, row) for question in QUESTIONS for row in question.methods
+    (question.program.__name__, row.id): (question, row) for question in REGISTRY for row in question.methods
 }
 
 
@@ -220,7 +220,7 @@ def test_a_row_that_solves_in_several_ways_has_an_instance_of_each(
 
 
 def test_each_row_has_an_instance_and_an_id_of_its_own() -> None:
-    assert len(ROWS) == sum(len(question.methods) for question in QUESTIONS)
+    assert len(ROWS) == sum(len(question.methods) for question in REGISTRY)
     missing = ROWS.keys() - INSTANCES.keys()
     assert not missing, f"rows without an instance: {missing}. Add a program that each of them solves"
     assert not INSTANCES.keys() - ROWS.keys()
@@ -228,14 +228,16 @@ def test_each_row_has_an_instance_and_an_id_of_its_own() -> None:
 
 
 def test_a_row_without_an_instance_is_noticed() -> None:
-    question = QUESTIONS[0]
+    question = REGISTRY[0]
     more = replace(question, methods=(*question.methods, Method("guess", "a test", question.methods[0].run)))
     assert {(more.program.__name__, row.id) for row in more.methods} - INSTANCES.keys() == {
         ("LinearDesign", "guess")
     }
 
 
-def reachable(question: Question[Any, Any, Any], row: Method[Any, Any, Any]) -> Question[Any, Any, Any]:
+def reachable(
+    question: MethodRegistry[Any, Any, Any], row: Method[Any, Any, Any]
+) -> MethodRegistry[Any, Any, Any]:
     """Return a question without the rows before a fallback, as where their solvers fail."""
     rows = question.methods
     return replace(question, methods=rows[rows.index(row) :])
@@ -248,12 +250,12 @@ def test_a_row_solves_its_instance_without_an_attempt_before(
     (question, row), instance = ROWS[place], INSTANCES[place]
     program = instance.make()
     if place in FALLBACKS:
-        start = question.start(program, instance.start, FOREVER)
-        applying = [one.id for one in question.automatic(program, start)]
-        monkeypatch.setattr(solving, "QUESTIONS", (reachable(question, row),))
+        start = question.make_start(program, instance.start, NO_DEADLINE)
+        applying = [one.id for one in question.list_automatic(program, start)]
+        monkeypatch.setattr(solving, "REGISTRY", (reachable(question, row),))
         assert row.id in applying[1:] or place in FEW_ORBITS
     if place in FEW_ORBITS:
-        monkeypatch.setattr(linear, "SIMPLEX_ORBITS", 1)
+        monkeypatch.setattr(linear, "MAX_SIMPLEX_ORBITS", 1)
     result = solve(
         program, "auto" if row.automatic else row.name, instance.start, tolerance=instance.tolerance
     )
@@ -269,7 +271,7 @@ FEW_ORBITS = {("SymmetricDesign", "highs-ipm-many-orbits"), ("SymmetricDesign", 
 
 def test_a_few_bins_and_boxes_bracket_the_loss_of_a_continuous_secret() -> None:
     program = design(Continuous(uniform(0, 1)), LDP(1.0), DistanceLoss())
-    result = solve(program, Refinement(most=8, boxes=64))
+    result = solve(program, GridRefinement(most=8, boxes=64))
     assert (result.method, result.attempts) == ("refinement", ())
     assert result.certificate.verify()
     assert 0 < result.bound <= result.value <= 0.25  # the loss of the constant at the median
@@ -291,14 +293,17 @@ def test_the_scalars_of_a_start_bound_its_columns(privacy: Any) -> None:
     """A mechanism within the requirement is between the ends that the simplex is started with."""
     program = design(PRIOR, privacy, GAINS)
     best = solve(program).mechanism.matrix
-    task, matrix = program.task(), (best + PRIOR.pmf @ best) / 2  # no entry of an output that occurs is 0
+    task, matrix = (
+        program.build_block_lp(),
+        (best + PRIOR.pmf @ best) / 2,
+    )  # no entry of an output that occurs is 0
     assert task is not None
-    assert task.block.banded  # others do not come to this simplex
-    scalars = simplex._scalars(task, matrix)
+    assert task.block.is_banded  # others do not come to this simplex
+    scalars = simplex._compute_scalars(task, matrix)
     low, high = task.block.lower @ scalars, task.block.upper @ scalars
     assert (low <= matrix + 1e-9).all()
     assert (matrix <= high + 1e-9).all()
-    if task.block.weights is None or task.block.floored:  # the ends are those of the column itself
+    if task.block.weights is None or task.block.has_floor:  # the ends are those of the column itself
         assert high == pytest.approx(matrix.max(axis=0), abs=1e-12)
-    if task.block.floored:
+    if task.block.has_floor:
         assert low == pytest.approx(matrix.min(axis=0), abs=1e-12)

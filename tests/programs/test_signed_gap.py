@@ -45,8 +45,8 @@ class Optimistic(LDP):
     name: ClassVar[str] = "optimistic-ldp"
     lie: float = 3.4e-11
 
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        return super().relaxation(prior, gains) - self.lie
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        return super().support_function(prior, gains) - self.lie
 
 
 class Wavering(LDP):
@@ -55,8 +55,8 @@ class Wavering(LDP):
     name: ClassVar[str] = "wavering-ldp"
     calls: ClassVar[Iterator[int]] = count(1)
 
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        return super().relaxation(prior, gains) + 1e-12 * next(self.calls)
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        return super().support_function(prior, gains) + 1e-12 * next(self.calls)
 
 
 class Narrow(ConvexHull):
@@ -64,11 +64,11 @@ class Narrow(ConvexHull):
 
     kind: ClassVar[str] = "narrow-hull"
 
-    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        return super().relaxation(p, gains, keep) - 3.4e-11
+    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        return super().support_function(p, gains, keep) - 3.4e-11
 
-    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
-        return super().proved_gain(p, gains, keep, theta) - 3.4e-11
+    def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        return super().dual_bound(p, gains, keep, theta) - 3.4e-11
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ class TestTheSign:
 
     @staticmethod
     def _beyond(program: Any, options: Any, start: Any) -> Any:
-        found = solving.QUESTIONS[0].certify(program, OPTIMUM.matrix, None)
+        found = solving.REGISTRY[0].certify_matrix(program, OPTIMUM.matrix, None)
         lower = replace(found.certificate, bound=found.certificate.value - 1e-10)
         return replace(found, certificate=lower)
 

@@ -41,11 +41,11 @@ from pmlopt.errors import (
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming, squared
 from pmlopt.programs import Status, solving
-from pmlopt.programs.linear.methods import QUESTION
+from pmlopt.programs.linear.methods import METHODS
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.program import Found, Method
-from pmlopt.solvers import highs, through_cvxpy
-from pmlopt.solvers.outcome import options_of
+from pmlopt.programs.program import Method, MethodResult
+from pmlopt.solvers import cvxpy_interface, highs
+from pmlopt.solvers.solver_result import make_options
 
 LOSSES = (hamming, absolute, squared)
 
@@ -182,7 +182,7 @@ def test_a_time_limit_holds_for_every_solver(name: str) -> None:
 
 def test_a_time_limit_is_refused_where_it_cannot_be_handed_on() -> None:
     with pytest.raises(SolverUnavailableError, match="a time limit cannot be handed to OWN"):
-        through_cvxpy.run(medium().problem, "OWN", options_of(10.0, 1e-6), {})
+        cvxpy_interface.solve_problem(medium().problem, "OWN", make_options(10.0, 1e-6), {})
 
 
 @pytest.mark.parametrize("name", ["auto", "highs-ipm", "scs"])
@@ -375,15 +375,15 @@ class TestFailures:
     def broken(failure: BaseException) -> Method[Any, Any, Any]:
         """A method that fails as no solver should."""
 
-        def run(program: Any, options: Any, start: Any) -> Found[Any]:
+        def run(program: Any, options: Any, start: Any) -> MethodResult[Any]:
             raise failure
 
         return Method("broken", "a test", run)
 
     def among(self, failure: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the broken method be the first that is tried."""
-        rows = (self.broken(failure), *QUESTION.methods)
-        monkeypatch.setattr(solving, "QUESTIONS", (replace(QUESTION, methods=rows),))
+        rows = (self.broken(failure), *METHODS.methods)
+        monkeypatch.setattr(solving, "REGISTRY", (replace(METHODS, methods=rows),))
 
     @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
     def test_the_next_solver_is_tried_and_alone_it_is_a_solver_error(
@@ -410,11 +410,11 @@ class TestFailures:
     def test_in_a_process_of_its_own_it_harms_nobody(
         self, harm: Callable[[], None], account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def harmful(program: Any, options: Any, start: Any) -> Found[Any]:
+        def harmful(program: Any, options: Any, start: Any) -> MethodResult[Any]:
             harm()
             raise AssertionError
 
-        monkeypatch.setattr(solving, "GRACE", 0.1)
+        monkeypatch.setattr(solving, "GRACE_SECONDS", 0.1)
         method = Method("harmful", "a test", harmful)
         if isinstance(harm, partial) and harm.func is os._exit:
             with pytest.raises(SolverError, match=account):
@@ -440,7 +440,7 @@ class TestFailures:
     def test_a_point_that_is_no_numbers_is_not_taken(
         self, utility: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        honest = highs.run
+        honest = highs.solve_problem
 
         def spoiled(problem: cp.Problem, *given: Any) -> Any:
             outcome = honest(problem, *given)
@@ -448,7 +448,7 @@ class TestFailures:
                 variable.value = np.full(variable.shape, np.nan)
             return outcome
 
-        monkeypatch.setattr(highs, "run", spoiled)
+        monkeypatch.setattr(highs, "solve_problem", spoiled)
         result = solve(design([0.5, 0.3, 0.2], PML(0.5), utility))
         assert result.certificate.verify()
         assert np.isfinite(result.value)

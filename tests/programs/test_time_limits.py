@@ -50,10 +50,10 @@ from pmlopt.errors import PmloptError
 from pmlopt.model.utility import hamming
 from pmlopt.programs import failure_after_processing, solving
 from pmlopt.programs.certificate import Status
-from pmlopt.programs.continuous.methods import Refinement
-from pmlopt.programs.program import Found, Method
-from pmlopt.programs.solving import QUESTIONS
-from pmlopt.solvers.outcome import FOREVER, Clock, Options
+from pmlopt.programs.continuous.methods import GridRefinement
+from pmlopt.programs.program import Method, MethodResult
+from pmlopt.programs.solving import REGISTRY
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 A_PROGRAM_AND_A_PROOF = 3_500
 """Calls in the package that declare a program anew, repair a matrix, and prove its level and its bound."""
@@ -102,13 +102,13 @@ OWN = {"highs", "clarabel"}
 
 def rows(program: Any) -> Iterator[tuple[Method[Any, Any, Any], Any]]:
     """Every method that can take a program, and its start."""
-    question = next(one for one in QUESTIONS if one.program is type(program))
-    start = question.start(program, None, FOREVER)
-    known = [*question.automatic(program, start), *question.others(program, start)]
+    question = next(one for one in REGISTRY if one.program is type(program))
+    start = question.make_start(program, None, NO_DEADLINE)
+    known = [*question.list_automatic(program, start), *question.list_by_name_only(program, start)]
     for row in known:
-        if isinstance(row.run, Refinement):  # its bound is one certificate: on fewer boxes it is quick
-            row = replace(row, run=Refinement(most=8, boxes=64))
-        if row.name in {*question.names, *OWN}:
+        if isinstance(row.run, GridRefinement):  # its bound is one certificate: on fewer boxes it is quick
+            row = replace(row, run=GridRefinement(most=8, boxes=64))
+        if row.name in {*question.own_names, *OWN}:
             yield row, start
 
 
@@ -138,10 +138,10 @@ class Jump:
 def after(row: Method[Any, Any, Any], program: Any, start: Any, looks: int) -> tuple[Jump, Any]:
     """The clock that jumped, and the certificate of what was in hand, where there was anything."""
     jump = Jump(looks + 1)  # the first look makes the clock
-    clock, found = Clock.of(1e6, jump.read), None
+    clock, found = Deadline.after(1e6, jump.read), None
     sys.setprofile(jump)
     try:
-        found = row.run(program, Options(clock, program.tolerance), start).certificate
+        found = row.run(program, MethodOptions(clock, program.tolerance), start).certificate
     except (PmloptError, ArithmeticError):
         pass
     finally:
@@ -170,47 +170,47 @@ def test_a_method_ends_when_its_time_is_over_with_what_is_true(kind: str) -> Non
 
 
 def test_a_clock_without_a_limit_is_never_late() -> None:
-    assert not FOREVER.late
-    assert not FOREVER.late_by(-1e9)
-    assert FOREVER.left() is None
-    assert FOREVER.part(0.1) == FOREVER.at_least(1.0) == FOREVER
+    assert not NO_DEADLINE.expired
+    assert not NO_DEADLINE.expired_for(-1e9)
+    assert NO_DEADLINE.remaining() is None
+    assert NO_DEADLINE.fraction(0.1) == NO_DEADLINE.at_least(1.0) == NO_DEADLINE
 
 
 def test_a_clock_tells_what_is_left() -> None:
     now = [100.0]
-    clock = Clock.of(10.0, lambda: now[0])
-    assert (clock.left(), clock.within(2.0).left()) == (10.0, 2.0)
-    assert clock.part(0.3).left() == pytest.approx(3.0)
-    assert clock.late_by(-10.0)
-    assert not clock.late_by(-9.0)
+    clock = Deadline.after(10.0, lambda: now[0])
+    assert (clock.remaining(), clock.at_most(2.0).remaining()) == (10.0, 2.0)
+    assert clock.fraction(0.3).remaining() == pytest.approx(3.0)
+    assert clock.expired_for(-10.0)
+    assert not clock.expired_for(-9.0)
     now[0] = 115.0
-    assert clock.late
-    assert clock.late_by(5.0)
-    assert not clock.late_by(6.0)
-    assert (clock.left(), clock.left(0.5), clock.part(0.5).left()) == (0.0, 0.5, 0.0)
-    assert clock.at_least(2.0).left() == 2.0
+    assert clock.expired
+    assert clock.expired_for(5.0)
+    assert not clock.expired_for(6.0)
+    assert (clock.remaining(), clock.remaining(0.5), clock.fraction(0.5).remaining()) == (0.0, 0.5, 0.0)
+    assert clock.at_least(2.0).remaining() == 2.0
 
 
 def test_no_closed_form_is_proved_when_the_time_is_over() -> None:
     program = design(Prior.uniform(4), PML(0.5), ExpectedLoss(hamming))
-    assert QUESTIONS[0].start(program, None, FOREVER).known is not None
-    assert QUESTIONS[0].start(program, None, Clock(end=-1.0, read=lambda: 0.0)).known is None
+    assert REGISTRY[0].make_start(program, None, NO_DEADLINE).known is not None
+    assert REGISTRY[0].make_start(program, None, Deadline(end=-1.0, read=lambda: 0.0)).known is None
 
 
 def test_the_clock_is_one_for_all_methods() -> None:
     """A result in hand is returned when the time is over: the next methods would have none."""
-    question, ends = QUESTIONS[0], []
+    question, ends = REGISTRY[0], []
 
-    def slow(program: Any, options: Options, start: Any) -> Found[Any]:
-        ends.append(options.clock.end)
+    def slow(program: Any, options: MethodOptions, start: Any) -> MethodResult[Any]:
+        ends.append(options.deadline.end)
         matrix = np.full(program.table.shape, 1 / program.table.shape[1])
-        while not options.clock.late:
+        while not options.deadline.expired:
             pass
-        return replace(question.certify(program, matrix, np.zeros(8)), finished=False)
+        return replace(question.certify_matrix(program, matrix, np.zeros(8)), finished=False)
 
     rows = tuple(Method(name, "a test", slow) for name in ("one", "two"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solving, "QUESTIONS", (replace(question, methods=rows),))
+        patch.setattr(solving, "REGISTRY", (replace(question, methods=rows),))
         result = solve(PROGRAMS["linear"], time_limit=1e-3)
     assert result.status is Status.STOPPED
     assert [attempt.partition(":")[0] for attempt in result.attempts] in ([], ["one"])

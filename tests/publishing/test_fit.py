@@ -9,9 +9,9 @@ import pytest
 from pmlopt import Mechanism
 from pmlopt.core.arrays import Label
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.publishing import fit_of_release
-from pmlopt.publishing.checking import FALSE_ALARMS
-from pmlopt.releases.attributes import through
+from pmlopt.publishing import assess_release_fit
+from pmlopt.publishing.checking import FALSE_ALARM_PROBABILITY
+from pmlopt.releases.attributes import push_through
 
 LAW = np.array([[0.3, 0.1], [0.1, 0.2], [0.05, 0.25]])
 FIRST = Mechanism([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]], list("abc"), list("abc"))
@@ -44,7 +44,7 @@ def test_the_law_of_outcomes_is_the_sum_over_letters() -> None:
     expected = np.zeros((3, 2))
     for (x, s), (y, z) in itertools.product(np.ndindex(3, 2), np.ndindex(3, 2)):
         expected[y, z] += LAW[x, s] * FIRST.matrix[x, y] * SECOND.matrix[s, z]
-    assert through(LAW, [FIRST.matrix, SECOND.matrix]) == pytest.approx(expected, abs=1e-15)
+    assert push_through(LAW, [FIRST.matrix, SECOND.matrix]) == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -54,7 +54,7 @@ def test_honest_rows_are_refused_as_rarely_as_is_said(same: bool) -> None:
     refused = 0
     for _ in range(200):
         letters, shares = people(2_000, rng)
-        fit = fit_of_release(
+        fit = assess_release_fit(
             [FIRST, SECOND], shares if same else LAW, rows_of(letters, rng), same_people=same
         )
         refused += not fit.holds
@@ -66,16 +66,16 @@ def test_copied_rows_are_found_with_the_power_that_is_said() -> None:
     rng = np.random.default_rng(4)
     n, found = 20_000, 0
     letters, shares = people(n, rng)
-    fit = fit_of_release([FIRST, SECOND], shares, rows_of(letters, rng), same_people=True)
+    fit = assess_release_fit([FIRST, SECOND], shares, rows_of(letters, rng), same_people=True)
     assert fit.detectable is not None
     copied = math.ceil(fit.detectable * n)
     for _ in range(40):
         honest = rows_of(letters[copied:], rng)
         raw = counted(letters[:copied])
         rows = {key: honest.get(key, 0) + raw.get(key, 0) for key in {*honest, *raw}}
-        fit = fit_of_release([FIRST, SECOND], shares, rows, same_people=True)
+        fit = assess_release_fit([FIRST, SECOND], shares, rows, same_people=True)
         assert fit.raw_p_value is not None
-        found += fit.raw_p_value < FALSE_ALARMS
+        found += fit.raw_p_value < FALSE_ALARM_PROBABILITY
         rng.shuffle(letters)
     assert found >= 28
 
@@ -87,27 +87,27 @@ def test_outputs_in_another_order_are_refused() -> None:
     swapped: dict[tuple[Label, ...], int] = {
         (one, "no" if other == "yes" else "yes"): number for (one, other), number in rows.items()
     }
-    assert fit_of_release([FIRST, SECOND], shares, swapped, same_people=True).p_value < 1e-3
+    assert assess_release_fit([FIRST, SECOND], shares, swapped, same_people=True).p_value < 1e-3
 
 
 def test_which_labels_are_letters_and_what_cannot_be_tested() -> None:
     law = np.array([0.5, 0.5])
     never = Mechanism([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], ["x", "y"], ["x", "y", "z"])
-    fit = fit_of_release([never], law, {("x",): 5, ("y",): 4, ("z",): 1}, same_people=False)
+    fit = assess_release_fit([never], law, {("x",): 5, ("y",): 4, ("z",): 1}, same_people=False)
     assert fit.impossible == (("z",),)
     assert not fit.holds
     texts = Mechanism(SECOND.matrix, [0, 1], ["0", "1"])  # that read like the letters, and are these
-    assert fit_of_release([texts], law, {("0",): 5, ("1",): 5}, same_people=False).raw_p_value is not None
+    assert assess_release_fit([texts], law, {("0",): 5, ("1",): 5}, same_people=False).raw_p_value is not None
     other = Mechanism(SECOND.matrix, ["no", "yes"], ["blue", "red"])
-    fit = fit_of_release([other], law, {("blue",): 5, ("red",): 5}, same_people=False)
+    fit = assess_release_fit([other], law, {("blue",): 5, ("red",): 5}, same_people=False)
     assert fit.raw_p_value is None  # no letters, so that no row is a copy
     assert fit.holds
     with pytest.raises(InputError, match="no released row"):
-        fit_of_release([SECOND], law, {}, same_people=True)
+        assess_release_fit([SECOND], law, {}, same_people=True)
     with pytest.raises(InputError, match="shape"):
-        fit_of_release([SECOND], LAW, {("no",): 1}, same_people=True)
+        assess_release_fit([SECOND], LAW, {("no",): 1}, same_people=True)
     with pytest.raises(MechanismError, match="maybe"):
-        fit_of_release([SECOND], law, {("maybe",): 1}, same_people=True)
+        assess_release_fit([SECOND], law, {("maybe",): 1}, same_people=True)
 
 
 @pytest.mark.parametrize("rare", [1e-5, 1e-3, 3e-3])
@@ -121,5 +121,5 @@ def test_rare_outcomes_refuse_no_honest_rows(rare: float) -> None:
         rows: dict[tuple[Label, ...], int] = {
             (label,): int(n) for label, n in zip(one.outputs, drawn, strict=True) if n
         }
-        refused += not fit_of_release([one], law, rows, same_people=False).holds
+        refused += not assess_release_fit([one], law, rows, same_people=False).holds
     assert refused <= 7

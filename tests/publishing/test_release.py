@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from pmlopt import LDP, PML, Ledger, Mechanism, Prior, design, solve
-from pmlopt.data.tables import CsvForm
+from pmlopt.data.tables import CsvFormat
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
 from pmlopt.publishing import check, read_plan, release, stated_prior, write_release
-from pmlopt.publishing.folder import digests_of
-from pmlopt.publishing.page import pages, sections
-from pmlopt.releases import attribute_levels, compose_attributes, level_beside
+from pmlopt.publishing.folder import digest_folder
+from pmlopt.publishing.page import build_sections, render_pages
+from pmlopt.releases import attribute_levels, compose_attributes, level_with_clear_column
 
 FLIP = Mechanism([[0.8, 0.2], [0.3, 0.7]], ["f", "m"], ["f", "m"])
 BLUR = Mechanism([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]], [1, 2, 3], [1, 2, 3])
@@ -46,7 +46,7 @@ def test_levels_are_those_of_the_counts_of_the_data() -> None:
     both = compose_attributes([BLUR, FLIP])
     inputs: Any = both.inputs
     letters = [f"{level}{sex}" for level, sex in inputs]
-    beside = level_beside(table[letters].to_numpy(), both.matrix)
+    beside = level_with_clear_column(table[letters].to_numpy(), both.matrix)
     assert draft.planned.in_clear[0].with_release == pytest.approx(beside, abs=1e-12)
 
 
@@ -205,18 +205,18 @@ def test_a_failure_leaves_nothing_and_of_two_writers_one_makes_the_folder(
         raise OSError(28, "No space left on device")
 
     def other(*told: Any) -> tuple[bytes, bytes]:  # another writer comes meanwhile, and draws nothing
-        monkeypatch.setattr("pmlopt.core.files.LOCK_WAIT", 0.0)
+        monkeypatch.setattr("pmlopt.core.files.LOCK_TIMEOUT_SECONDS", 0.0)
         monkeypatch.setattr("pmlopt.publishing.releasing.apply_columns", full)
         with pytest.raises(FileFormatError, match="another process is writing it"):
             write_release(draft, tmp_path / "out", seed=1)
         monkeypatch.undo()
-        return pages(*told)
+        return render_pages(*told)
 
-    monkeypatch.setattr("pmlopt.publishing.releasing.pages", full)
+    monkeypatch.setattr("pmlopt.publishing.releasing.render_pages", full)
     with pytest.raises(FileFormatError, match="No space left"):
         write_release(draft, tmp_path / "out", seed=2)
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr("pmlopt.publishing.releasing.pages", other)
+    monkeypatch.setattr("pmlopt.publishing.releasing.render_pages", other)
     write_release(draft, tmp_path / "out", seed=2)
     monkeypatch.setattr("pmlopt.publishing.releasing.apply_columns", full)
     with pytest.raises(FileFormatError, match="is there already"):
@@ -257,7 +257,7 @@ def test_a_ledger_that_does_not_allow_it_keeps_it_back(tmp_path: Path) -> None:
     ledger_of(data, book, 0.5)
     before = book.read_bytes()
     draft = release(data, TABLES, drop=["id", "town"], ledger=book, exact_counts=True)
-    found = draft.by_ledger()
+    found = draft.check_ledger()
     assert found is not None
     assert not found[1]
     assert found[2] == pytest.approx(draft.levels.together)
@@ -278,7 +278,7 @@ class TestPlans:
         )
         plan = read_plan(tmp_path / "plan.toml")
         assert (plan.total, plan.keep, plan.drop) == (2.0, ("town",), ("id",))
-        made: Any = plan.mechanisms(data)
+        made: Any = plan.make_mechanisms(data)
         cells = data.groupby(["level", "sex"]).size()  # which are rounded to tens
         rounded = ((cells + 5) // 10 * 10).clip(lower=10)
         for column, privacy, utility in (("level", PML(0.4), "absolute"), ("sex", LDP(0.5), "hamming")):
@@ -308,7 +308,7 @@ class TestPlans:
     def test_what_is_wrong_is_named(self, tmp_path: Path, text: str, match: str) -> None:
         (tmp_path / "plan.toml").write_text(text)
         with pytest.raises(InputError, match=match):
-            read_plan(tmp_path / "plan.toml").mechanisms(people(50))
+            read_plan(tmp_path / "plan.toml").make_mechanisms(people(50))
 
 
 def test_rows_with_missing_cells_are_left_out_of_the_law_too(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_rows_with_missing_cells_are_left_out_of_the_law_too(tmp_path: Path) -> 
     (tmp_path / "plan.toml").write_text(
         "".join(f'[release.{name}]\nepsilon = 0.3\nutility = "hamming"\n' for name in data)
     )
-    made: Any = read_plan(tmp_path / "plan.toml").mechanisms(data, "drop")
+    made: Any = read_plan(tmp_path / "plan.toml").make_mechanisms(data, "drop")
     assert made[("level",)].mechanism.inputs == (1, 2)
     draft = release(data, made, drop_missing=True)
     assert max(draft.levels.alone) <= 0.3
@@ -329,7 +329,7 @@ def digested(folder: Path, **values: Any) -> Path:
     """The folder, with other values in its description and the digests of what is there."""
     path = folder / "release.json"
     content = json.loads(path.read_text())
-    path.write_text(json.dumps({**content, "digests": digests_of(folder), **values}))
+    path.write_text(json.dumps({**content, "digests": digest_folder(folder), **values}))
     return folder
 
 
@@ -359,14 +359,14 @@ def test_what_is_added_to_the_folder_or_the_file_is_found(folder: Path, tmp_path
 def test_a_total_counts_what_stays_in_clear(tmp_path: Path) -> None:
     data = people(60)
     draft = release(data, {"sex": FLIP}, keep=["id"], drop=["level", "town"], exact_counts=True)
-    every = draft.planned.everything
+    every = draft.planned.level_with_clear_columns
     assert every is not None
     assert every == pytest.approx(-math.log(data["sex"].value_counts(normalize=True).min()), abs=1e-12)
     between = (draft.levels.together + every) / 2
     with pytest.raises(PrivacyError, match="with what stays in clear"):
         release(data, {"sex": FLIP}, tmp_path / "out", keep=["id"], drop=["level", "town"], total=between,
                 exact_counts=True)  # fmt: skip
-    told = "".join(line for one in sections(draft.planned, draft.made) for line in one.lines)
+    told = "".join(line for one in build_sections(draft.planned, draft.made) for line in one.lines)
     assert "Every row has a value of its own of id: it names one person." in told
 
 
@@ -377,7 +377,10 @@ def test_outcomes_that_leave_one_value_together_are_warned_of() -> None:
     draft = release(data, {"a": first, "b": second})
     assert draft.levels.together == pytest.approx(math.log(3), abs=1e-12)
     told = [
-        line for one in sections(draft.planned, draft.made) if one.kind == "warning" for line in one.lines
+        line
+        for one in build_sections(draft.planned, draft.made)
+        if one.kind == "warning"
+        for line in one.lines
     ]
     assert "Some outcomes of all columns together leave a single value of a." in told
     assert "Some outcomes of all columns together leave a single combination of values." in told
@@ -393,7 +396,7 @@ def test_outputs_without_names_are_no_letters_of_the_column(tmp_path: Path) -> N
 
 def test_other_delimiters_and_names_that_clash(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("s~t\n" + "f~a;b\nm~c,d\n" * 30)
-    release(tmp_path / "people.csv", {"s": FLIP}, tmp_path / "out", keep=["t"], form=CsvForm("~"))
+    release(tmp_path / "people.csv", {"s": FLIP}, tmp_path / "out", keep=["t"], form=CsvFormat("~"))
     assert not check(tmp_path / "out").failures
     pairs = Mechanism([[1.0]] * 4, [(a, b) for a in "fm" for b in "fm"], ["one"])
     data = {"s": ["f", "m"], "t": ["m", "f"], "s+t": [1, 2]}

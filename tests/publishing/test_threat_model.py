@@ -19,9 +19,9 @@ from pmlopt import PML, Mechanism, Prior, design, load, solve
 from pmlopt.core import arrays
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.model.uncertainty.confidence import weissman_radius
-from pmlopt.publishing import check, fit_of_release, read_plan, release, rounding_step, stated_prior
-from pmlopt.publishing.folder import digests_of
-from pmlopt.publishing.stated_law import max_changes, round_counts, share_distance
+from pmlopt.publishing import assess_release_fit, check, read_plan, release, rounding_step, stated_prior
+from pmlopt.publishing.folder import digest_folder
+from pmlopt.publishing.stated_law import bound_share_distance, compute_max_changes, round_counts
 
 FLIP = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
 
@@ -104,7 +104,7 @@ class TestExactCounts:
     def test_the_level_of_a_plan_is_about_the_stated_law(self, tmp_path: Path) -> None:
         (tmp_path / "plan.toml").write_text('[release.ill]\nepsilon = 0.3\nutility = "hamming"\n')
         plan, data = read_plan(tmp_path / "plan.toml"), people(143, 78)
-        made: Any = plan.mechanisms(data)
+        made: Any = plan.make_mechanisms(data)
         draft = release(data, made)
         assert made[("ill",)].certificate.about.counts == draft.planned.people == (140, 80)
         assert draft.levels.together <= 0.3 + 1e-12
@@ -112,7 +112,7 @@ class TestExactCounts:
     def test_a_ball_is_larger_by_the_rounding(self, tmp_path: Path) -> None:
         text = '[release.ill]\nepsilon = 0.9\ndelta = 0.1\nutility = "hamming"\n'
         (tmp_path / "plan.toml").write_text(text)
-        made: Any = read_plan(tmp_path / "plan.toml").mechanisms(people(1_434, 787))
+        made: Any = read_plan(tmp_path / "plan.toml").make_mechanisms(people(1_434, 787))
         ball = made[("ill",)].certificate.privacy.over
         exact, stated = np.array([1_434, 787]) / 2_221, np.array([1_430, 790]) / 2_220
         assert ball.radius >= weissman_radius(2_220, 2, 0.1) + np.abs(exact - stated).sum()
@@ -121,7 +121,7 @@ class TestExactCounts:
             privacy = f'privacy = {{ name = "pml", epsilon = 0.9, over = {over} }}'
             (tmp_path / "plan.toml").write_text(f'[release.ill]\n{privacy}\nutility = "hamming"\n')
             with pytest.raises(InputError, match="needs the exact counts"):
-                read_plan(tmp_path / "plan.toml").mechanisms(people(1_434, 787))
+                read_plan(tmp_path / "plan.toml").make_mechanisms(people(1_434, 787))
 
     def test_rounding_is_within_what_is_stated_of_it(self) -> None:
         rng = np.random.default_rng(5)
@@ -133,9 +133,9 @@ class TestExactCounts:
             stated = round_counts(counts, step)
             assert ((stated > 0) == (counts > 0)).all()
             assert not (stated % step).any()
-            assert (np.abs(stated - counts) <= max_changes(stated, step)).all()
+            assert (np.abs(stated - counts) <= compute_max_changes(stated, step)).all()
             apart = np.abs(stated / stated.sum() - counts / total).sum() / 2
-            assert apart <= share_distance(stated, step, total) + 1e-12
+            assert apart <= bound_share_distance(stated, step, total) + 1e-12
 
     def test_honest_rows_of_a_rounded_law_are_not_refused_and_raw_ones_are(self) -> None:
         rng = np.random.default_rng(6)
@@ -144,15 +144,15 @@ class TestExactCounts:
             no, yes = 1_434, 96
             drawn = rng.binomial(no, 0.75) + rng.binomial(yes, 0.25)
             stated = round_counts(np.array([no, yes]), 10)
-            fit = fit_of_release(
+            fit = assess_release_fit(
                 [FLIP], stated / stated.sum(), {("no",): drawn, ("yes",): no + yes - drawn},
-                same_people=True, distance=share_distance(stated, 10, no + yes),
+                same_people=True, distance=bound_share_distance(stated, 10, no + yes),
             )  # fmt: skip
             refused += not fit.holds
         assert refused <= 4
-        raw = fit_of_release(
+        raw = assess_release_fit(
             [FLIP], stated / stated.sum(), {("no",): no, ("yes",): yes}, same_people=True,
-            distance=share_distance(stated, 10, no + yes),
+            distance=bound_share_distance(stated, 10, no + yes),
         )  # fmt: skip
         assert not raw.holds
 
@@ -175,7 +175,7 @@ def copied(folder: Path, target: Path) -> Path:
 def rewrite(folder: Path, **values: Any) -> Path:
     """Change values of the description, with the digests of the files as they are."""
     path = folder / "release.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "digests": digests_of(folder), **values}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "digests": digest_folder(folder), **values}))
     return folder
 
 
@@ -293,7 +293,7 @@ class TestReportToSign:
         for name in ("one", "two"):
             release(people(200, 100), {"ill": FLIP}, tmp_path / name, issuer="Office of <b>", seed=3)
         one, two = tmp_path / "one", tmp_path / "two"
-        assert digests_of(one) == digests_of(two)  # the same seed and date: the same folder
+        assert digest_folder(one) == digest_folder(two)  # the same seed and date: the same folder
         told = json.loads((one / "release.json").read_text())
         assert (told["date"], told["issuer"]) == ("1970-01-02", "Office of <b>")
         page = (one / "report.html").read_text()
@@ -314,11 +314,14 @@ class TestReportToSign:
         town = ["east"] * 180 + ["west"] * 20 + ["east"] * 20 + ["west"] * 80
         kept = {**people(200, 100), "town": town}
         described = release(kept, {"ill": FLIP}, keep=["town"]).planned
-        assert described.everything is not None
-        assert described.everything > described.together
+        assert described.level_with_clear_columns is not None
+        assert described.level_with_clear_columns > described.together
         release(kept, {"ill": FLIP}, tmp_path / "out", keep=["town"])
         said = run("check", tmp_path / "out", code=3).splitlines()[0]
-        assert f"with the columns that stay in clear, leak at most {described.everything:.6g} nats" in said
+        assert (
+            f"with the columns that stay in clear, leak at most {described.level_with_clear_columns:.6g} nats"
+            in said
+        )
 
 
 def test_the_rest_is_dropped_by_one_option_and_estimated_from_the_folder(tmp_path: Path) -> None:
@@ -386,15 +389,17 @@ def test_the_loss_and_a_low_rank_are_said_where_people_look(tmp_path: Path) -> N
 def test_many_letters_take_a_number_of_steps_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
     # what is looked up for each tuple of letters is looked up for all of them at once
     calls = []
-    looked_up = arrays.places_of
+    looked_up = arrays.indices_of
 
     def counted(*args: Any, **options: Any) -> list[int]:
         calls.append(args[1])
         return looked_up(*args, **options)
 
-    monkeypatch.setattr(arrays, "places_of", counted)
+    monkeypatch.setattr(arrays, "indices_of", counted)
     letters = [f"L{k}" for k in range(500)]
-    found = arrays.counts_at([((a, "x"), 2) for a in letters], [letters, ["x", "y"]], "it", InputError)
+    found = arrays.build_count_array(
+        [((a, "x"), 2) for a in letters], [letters, ["x", "y"]], "it", InputError
+    )
     assert found.sum() == 1_000
     assert len(calls) == 2  # one for each side
 

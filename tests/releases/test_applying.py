@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 
 import pmlopt
 from pmlopt import Mechanism
-from pmlopt.data.tables import CsvForm, open_table, reading
+from pmlopt.data.tables import CsvFormat, open_table, reading
 from pmlopt.errors import FileFormatError, InputError, MechanismError
-from pmlopt.releases.applying import Applied, apply_columns
+from pmlopt.releases.applying import ApplyResult, apply_columns
 from pmlopt.releases.batches import ColumnRelease
 
 TEXTS = st.one_of(
@@ -42,8 +42,13 @@ def identity(labels: list[Any]) -> Mechanism:
 
 
 def applied(
-    source: Path, mechanism: Mechanism, out: Path, *columns: str, form: CsvForm | None = None, **options: Any
-) -> Applied:
+    source: Path,
+    mechanism: Mechanism,
+    out: Path,
+    *columns: str,
+    form: CsvFormat | None = None,
+    **options: Any,
+) -> ApplyResult:
     """What is told of a mechanism that is applied to a column, or to columns as tuples, in the order of
     rows.
     """
@@ -58,13 +63,13 @@ def test_the_identity_gives_every_csv_cell_back(tmp_path: Path, rows: list[tuple
     source, out, names = tmp_path / "data.csv", tmp_path / "out.csv", ["x", "the, secret", "y"]
     source.write_bytes(csv_bytes([names, *rows], end="\r\n"))
     mechanism = identity(list(dict.fromkeys(row[1] for row in rows)))
-    applied(source, mechanism, out, "the, secret", form=CsvForm(","))
+    applied(source, mechanism, out, "the, secret", form=CsvFormat(","))
     with out.open(newline="", encoding="utf-8") as stream:
         assert list(csv.reader(stream, strict=True)) == [names, *map(list, rows)]
 
 
 def test_seeds_draw_the_same_from_every_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_LONGEST_BATCH", 1_000)
+    monkeypatch.setattr(reading, "_MAX_BATCH_ROWS", 1_000)
     rng, rows = np.random.default_rng(0), 20_000
     secret, other = ([str(letter) for letter in rng.integers(0, size, rows)] for size in (3, 2))
     (tmp_path / "data.csv").write_bytes(csv_bytes([("s", "t"), *zip(secret, other, strict=True)], end="\r\n"))
@@ -158,7 +163,7 @@ def test_what_cannot_be_read_on_is_not_laid_to_the_target(
 def test_a_bad_cell_in_the_last_row_is_told_and_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_LONGEST_BATCH", 1_000)
+    monkeypatch.setattr(reading, "_MAX_BATCH_ROWS", 1_000)
     write_table(tmp_path / "data.parquet", {"s": ["a"] * 3_000 + ["c"]})
     (tmp_path / "data.csv").write_text("id,s\n" + "1,a\n" * 3_000 + "2,c\n")
     for source, name in itertools.product(("data.csv", "data.parquet"), ("out.csv", "out.parquet")):

@@ -10,9 +10,9 @@ import pyarrow
 import pytest
 
 from pmlopt import Mechanism
-from pmlopt.data.sampling.categorical import KeyedBits, new_key
+from pmlopt.data.sampling.categorical import KeyedBits, make_key
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.releases.batches import BatchRelease, ColumnsAtWork, by_history
+from pmlopt.releases.batches import BatchRelease, ColumnReleaser, by_history
 
 FLIP = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
 COIN = Mechanism([[0.5, 0.5], [0.5, 0.5]], ["no", "yes"], ["no", "yes"])
@@ -64,16 +64,16 @@ def test_missing_cells_are_letters_are_left_out_or_are_refused() -> None:
 
 
 def test_a_key_draws_the_same_at_one_place_and_apart_at_others() -> None:
-    kernel = BatchRelease.of({"smokes": COIN}, key=new_key(seed=1))
+    kernel = BatchRelease.of({"smokes": COIN}, key=make_key(seed=1))
     batch = batch_of(smokes=["no"] * ROWS)
     first = drawn(kernel, batch, "file", 1)
     assert drawn(kernel, batch, "file", 1) == first
-    two = BatchRelease.of({"a": COIN, "b": COIN}, key=new_key(seed=3))
+    two = BatchRelease.of({"a": COIN, "b": COIN}, key=make_key(seed=3))
     columns = two(batch_of(a=["no"] * ROWS, b=["no"] * ROWS), 0).to_pydict()
     others = [
         (first, drawn(kernel, batch, "file", 2)),
         (first, drawn(kernel, batch, "other", 1)),
-        (first, drawn(BatchRelease.of({"smokes": COIN}, key=new_key(seed=2)), batch, "file", 1)),
+        (first, drawn(BatchRelease.of({"smokes": COIN}, key=make_key(seed=2)), batch, "file", 1)),
         # other letters at the same place, as when a task that is tried again finds its rows in another order
         (first, drawn(kernel, batch_of(smokes=["no"] * (ROWS - 1) + ["yes"]), "file", 1)),
         (columns["a"], columns["b"]),
@@ -89,7 +89,7 @@ def test_a_key_draws_the_same_at_one_place_and_apart_at_others() -> None:
 
 def test_outputs_have_the_law_of_the_row() -> None:
     rows = 50_000
-    for key in (None, new_key(seed=4)):
+    for key in (None, make_key(seed=4)):
         kernel = BatchRelease.of({"smokes": RESPONSE}, key=key)
         for letter, row in zip(RESPONSE.inputs, RESPONSE.matrix, strict=True):
             found = drawn(kernel, batch_of(smokes=[letter] * rows), letter).count("yes")
@@ -100,7 +100,7 @@ def test_outputs_have_the_law_of_the_row() -> None:
 def test_what_goes_to_another_process_is_small_and_draws_the_same() -> None:
     size = 200
     wide = Mechanism(np.full((size, size), 1 / size), list(range(size)), list(range(size)))
-    kernel = BatchRelease.of({"x": wide}, key=new_key(seed=5))
+    kernel = BatchRelease.of({"x": wide}, key=make_key(seed=5))
     batch = batch_of(x=list(range(size)))
     before = drawn(kernel, batch, 0)
     sent = pickle.dumps(kernel)
@@ -109,11 +109,11 @@ def test_what_goes_to_another_process_is_small_and_draws_the_same() -> None:
 
 
 def test_the_bits_of_a_key_are_fair_and_go_on() -> None:
-    words = KeyedBits(new_key(seed=6), "place").words(50_000)
+    words = KeyedBits(make_key(seed=6), "place").draw_words(50_000)
     ones = sum(int(word).bit_count() for word in words.tolist())
     assert abs(ones - 32 * 50_000) < 6 * np.sqrt(64 * 50_000) / 2  # of one seed: it holds or it does not
-    again = KeyedBits(new_key(seed=6), "place")
-    assert not (again.words(100) == again.words(100)).any()
+    again = KeyedBits(make_key(seed=6), "place")
+    assert not (again.draw_words(100) == again.draw_words(100)).any()
 
 
 def test_histories_have_their_own_mechanisms_whatever_outputs_they_have() -> None:
@@ -132,4 +132,4 @@ def test_columns_that_are_not_there_or_released_twice_are_refused() -> None:
         BatchRelease.of({"drinks": FLIP})(batch_of(smokes=["no"]))
     two = BatchRelease.of({"a": FLIP, ("a", "b"): Mechanism(np.eye(1), [("no", "no")], ["z"])})
     with pytest.raises(InputError, match="two mechanisms are for one column"):
-        ColumnsAtWork(two.releases, ["a", "b"], "the table", typed=True)
+        ColumnReleaser(two.releases, ["a", "b"], "the table", typed=True)

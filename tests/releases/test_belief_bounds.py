@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from pmlopt import PML, Chain, ExpectedLoss, Stream
 from pmlopt.errors import PriorError, PrivacyError
-from pmlopt.releases.belief import _needed
+from pmlopt.releases.belief import _find_needed_rows
 
 
 def kernel_within(rng: np.random.Generator, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -86,7 +86,7 @@ def test_bounds_that_are_left_out_follow_from_those_that_are_kept(seed: int) -> 
     given = rng.dirichlet(np.full(4, 0.7), size=12) * (rng.random((12, 4)) > 0.2)
     rows = np.exp(-rng.uniform(0.1, 1.0, 12))[:, None] * given - law
     rows = np.vstack([rows, 0.5 * rows[:4], rows[:2] - rng.random((2, 4)) * law])
-    kept = _needed(rows)
+    kept = _find_needed_rows(rows)
     assert not kept.all()
     for row in rows[~kept]:
         most = linprog(-row, rows[kept], np.zeros(kept.sum()), np.ones((1, 4)), [1.0])
@@ -94,4 +94,4 @@ def test_bounds_that_are_left_out_follow_from_those_that_are_kept(seed: int) -> 
 
 
 def test_of_equal_bounds_one_is_kept() -> None:
-    assert _needed(np.array([[1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])).sum() == 2
+    assert _find_needed_rows(np.array([[1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])).sum() == 2

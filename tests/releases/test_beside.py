@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pmlopt import Mechanism, Secret, leakage_level
 from pmlopt.errors import MechanismError, PriorError
-from pmlopt.releases import level_beside, level_in_clear
+from pmlopt.releases import level_in_clear, level_with_clear_column
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
@@ -29,23 +29,29 @@ def test_the_level_is_that_of_the_pair_of_release_and_column(seed: int) -> None:
     law = counts / counts.sum()
     channel = law.T / law.sum(axis=0)[:, None]  # P(z | x)
     both = np.einsum("xz,xy->xzy", channel, matrix).reshape(3, -1)
-    assert level_beside(counts, matrix) == pytest.approx(leakage_level(law.sum(axis=0), both), abs=1e-12)
-    assert level_beside(Secret(law), matrix) == pytest.approx(level_beside(counts, matrix), abs=1e-12)
+    assert level_with_clear_column(counts, matrix) == pytest.approx(
+        leakage_level(law.sum(axis=0), both), abs=1e-12
+    )
+    assert level_with_clear_column(Secret(law), matrix) == pytest.approx(
+        level_with_clear_column(counts, matrix), abs=1e-12
+    )
     assert level_in_clear(counts) == pytest.approx(leakage_level(law.sum(axis=0), channel), abs=1e-12)
 
 
 def test_a_column_that_tells_nothing_adds_nothing_and_a_copy_tells_all() -> None:
-    assert level_beside(np.outer([1, 3], [2, 2]), RESPONSE) == pytest.approx(math.log(1.5))
-    assert level_beside([[1, 0], [0, 3]], RESPONSE) == pytest.approx(math.log(4))
+    assert level_with_clear_column(np.outer([1, 3], [2, 2]), RESPONSE) == pytest.approx(math.log(1.5))
+    assert level_with_clear_column([[1, 0], [0, 3]], RESPONSE) == pytest.approx(math.log(4))
 
 
 def test_bad_laws_and_other_letters_are_refused() -> None:
     with pytest.raises(MechanismError, match="3 letters"):
-        level_beside(np.eye(3), RESPONSE)
+        level_with_clear_column(np.eye(3), RESPONSE)
     with pytest.raises(MechanismError, match="differ"):
-        level_beside(Secret.from_counts({(0, "a"): 1, (1, "b"): 1}), Mechanism(RESPONSE, ["a", "c"]))
+        level_with_clear_column(
+            Secret.from_counts({(0, "a"): 1, (1, "b"): 1}), Mechanism(RESPONSE, ["a", "c"])
+        )
     with pytest.raises(PriorError, match="whole numbers"):
-        level_beside([[0.5, 0.7], [0.1, 0.1]], RESPONSE)
+        level_with_clear_column([[0.5, 0.7], [0.1, 0.1]], RESPONSE)
 
 
 @pytest.fixture

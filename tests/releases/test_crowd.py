@@ -13,8 +13,8 @@ from pmlopt import PML, Chain, Stream
 from pmlopt.core import files
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.releases import Crowd, Streams, linear_caps
-from pmlopt.releases.crowd import FORMAT, VERSION
-from pmlopt.releases.stored import read_arrays, write_arrays
+from pmlopt.releases.array_files import read_arrays, write_arrays
+from pmlopt.releases.crowd import CROWD_FILE_VERSION, FORMAT
 
 CHAIN = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
 
@@ -106,7 +106,7 @@ def test_a_file_holds_the_crowd_and_goes_on_from_it(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError):
         crowd.save(tmp_path / "crowd.json")
     crowd.save(path)
-    about, arrays, *_ = read_arrays(path, "crowd", FORMAT, VERSION)
+    about, arrays, *_ = read_arrays(path, "crowd", FORMAT, CROWD_FILE_VERSION)
     write_arrays(path, {**about, "people": [{}] * 5}, arrays)
     with pytest.raises(FileFormatError, match=r"people\[0\] is"):
         Crowd.load(path)
@@ -168,7 +168,7 @@ def test_each_person_has_the_stream_of_the_own_outputs() -> None:
     assert many.level == max(many.levels.values()) <= 0.8
     alike = begun()  # people to whom the same was told share one design
     alike.release(dict.fromkeys(map(str, range(200)), "home"), seed=3)
-    assert len({id(alike._at(place)) for place in alike._place.values()}) <= 2
+    assert len({id(alike._stream_at(place)) for place in alike._place.values()}) <= 2
 
 
 def test_a_file_holds_all_of_them(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pmlopt.data.tables import FolderTable
 from pmlopt.errors import FileFormatError, InputError, WorkerLostError
 from pmlopt.publishing import release
 from pmlopt.publishing.releasing import write_release
-from pmlopt.releases import Crowd, Streams, stored
+from pmlopt.releases import Crowd, Streams, array_files
 from pmlopt.releases.applying import apply_folder
 from pmlopt.releases.batches import ColumnRelease
 
@@ -42,8 +42,8 @@ def to_publish(path: Path, entries: list[Any]) -> None:
     """Write a ledger that is to publish these, with a right digest."""
     path.unlink(missing_ok=True)
     Ledger([0.5, 0.5], total=1.0).save(path)
-    about, arrays, _, _ = stored.read_arrays(path, "ledger", "pmlopt-ledger", 2)
-    stored.write_arrays(path, {**about, "publishing": entries}, arrays)
+    about, arrays, _, _ = array_files.read_arrays(path, "ledger", "pmlopt-ledger", 2)
+    array_files.write_arrays(path, {**about, "publishing": entries}, arrays)
 
 
 def entry(folder: Path, draft: str, target: str, **other: Any) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def test_a_drawn_file_with_other_rows_is_drawn_again(tmp_path: Path, data: Path,
     draft = begun(data, out, keep_order=keep_order)
     for path in (draft / "whole").iterdir():
         pyarrow.parquet.write_table(pyarrow.table({"ill": ["no"] * 60}), path)
-        sign_again(draft / "journal.jsonl", rows=60, dropped=40, sha256=drafts.digest_of(path))
+        sign_again(draft / "journal.jsonl", rows=60, dropped=40, sha256=drafts.digest_file(path))
     assert apply_folder(FolderTable(data), ILL, out, keep_order=keep_order)[0].rows == 300
 
 
@@ -370,7 +370,7 @@ def test_a_draft_of_data_that_changed_publishes_nothing(tmp_path: Path, data: Pa
         assert not list(tmp_path.glob(".pmlopt*"))
         draft = release(source, {"ill": RESPONSE}, keep=["town"] if source == file else [])
         write_release(draft, out)
-        drafts.discard(out)
+        drafts.remove_path(out)
 
 
 def test_a_draft_of_columns_in_memory_that_changed_publishes_nothing(tmp_path: Path) -> None:
@@ -440,12 +440,12 @@ def test_without_files_that_have_no_name_nothing_is_left_and_nothing_replaced(
     path = tmp_path / "file.csv"
     with (
         pytest.raises(FileFormatError, match="another process wrote it"),
-        files.whole_file(path, replace=False),
+        files.atomic_file(path, replace=False),
     ):
         path.write_text("of another")
     assert path.read_text() == "of another"
     path.unlink()
-    with files.whole_file(path, private=True, replace=False) as stream:
+    with files.atomic_file(path, private=True, replace=False) as stream:
         stream.write(b"mine")
     assert (mode_of(path), path.read_bytes()) == (0o600, b"mine")
     assert names_in(tmp_path) == ["file.csv"]
@@ -460,13 +460,13 @@ def test_only_the_file_that_was_seen_is_replaced(
     path = tmp_path / "file.csv"
     path.write_text("old")
     path.chmod(0o640)
-    with files.whole_file(path, replace=False) as stream:
+    with files.atomic_file(path, replace=False) as stream:
         stream.write(b"new")
     assert (path.read_text(), mode_of(path)) == ("new", 0o640)
     (tmp_path / "other").write_text("a release")
 
     def write_late() -> None:
-        with files.whole_file(path, replace=False) as stream:
+        with files.atomic_file(path, replace=False) as stream:
             stream.write(b"late")
             (tmp_path / "other").replace(path)
 

@@ -12,7 +12,7 @@ import numpy as np
 from pmlopt import Prior, shuffled_level
 from pmlopt.core.arrays import FloatArray
 from pmlopt.measures import approximate_dp_level, approximate_pml_level
-from pmlopt.programs.exact.arithmetic import snap
+from pmlopt.programs.exact.arithmetic import round_rows_to_grid
 from pmlopt.releases import shuffled_slack
 
 Table = list[list[Fraction]]
@@ -48,7 +48,7 @@ def test_the_slack_at_a_level_is_within_delta_whatever_its_size() -> None:
         matrix: FloatArray = rng.dirichlet(np.ones(outputs), letters)
         if number % 2:  # rows that hardly differ
             matrix = 1 / outputs + 10.0 ** rng.uniform(-9, -1) * (rng.random((letters, outputs)) - 0.5)
-        matrix = snap(matrix / matrix.sum(axis=1, keepdims=True))
+        matrix = round_rows_to_grid(matrix / matrix.sum(axis=1, keepdims=True))
         prior = Prior(rng.dirichlet(np.ones(letters)))
         delta, epsilon = 10.0 ** rng.uniform(-14, -0.3), 10.0 ** rng.uniform(-12, 0)
         rows = [[Fraction(v) for v in row] for row in matrix.tolist()]

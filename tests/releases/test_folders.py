@@ -18,7 +18,7 @@ from pmlopt import Mechanism, check
 from pmlopt.data.tables import FolderTable, column_counts, open_table
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.publishing import release
-from pmlopt.releases.applying import SUMMARY, _Work, apply_folder
+from pmlopt.releases.applying import SUMMARY, _FolderWork, apply_folder
 from pmlopt.releases.batches import ColumnRelease
 
 FLIP = ColumnRelease(Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"]), ("smokes",))
@@ -263,8 +263,8 @@ def test_a_draft_is_of_the_same_columns_labels_and_probabilities_alone() -> None
         (coin, ["a", "b"], "t"),
     ]
     works = [
-        _Work((ColumnRelease(Mechanism(matrix, list(labels)), (column,)),), (), False, b"")
+        _FolderWork((ColumnRelease(Mechanism(matrix, list(labels)), (column,)),), (), False, b"")
         for matrix, labels, column in kinds
     ]
-    assert len({work.identity({}, None)["mechanisms"] for work in works}) == 4
-    assert len({work.identity({}, seed)["data"] for work in works for seed in (None, 1)}) == 2
+    assert len({work.compute_identity({}, None)["mechanisms"] for work in works}) == 4
+    assert len({work.compute_identity({}, seed)["data"] for work in works for seed in (None, 1)}) == 2

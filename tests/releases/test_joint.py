@@ -26,7 +26,7 @@ from pmlopt.releases import (
     worst_outcome,
 )
 from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.recorded import joint_mechanism
+from pmlopt.releases.ledger_entries import build_joint_mechanism
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
@@ -60,7 +60,7 @@ def test_many_releases_are_searched_and_not_listed(monkeypatch: pytest.MonkeyPat
     # 3^200 outcomes: all evidence for the rarer letter
     assert joint_level([0.75, 0.25], [RESPONSE] * 200) == pytest.approx(math.log(4), abs=1e-12)
     assert joint_level([0.75, 0.25], [RESPONSE] * 2) == pytest.approx(math.log(9 / (9 * 0.25 + 0.75)))
-    monkeypatch.setattr("pmlopt.releases.joint.MOST_CANDIDATES", 1)
+    monkeypatch.setattr("pmlopt.releases.joint.MAX_CANDIDATES", 1)
     with pytest.raises(MechanismError, match="more than 1"):
         joint_level(rng.dirichlet(np.ones(5)), [rng.dirichlet(np.full(6, 9.0), 5) for _ in range(6)])
 
@@ -99,11 +99,11 @@ def test_columns_of_a_table_are_one_release_of_the_tuples_that_a_ledger_knows() 
     sex, smokes = Mechanism(RESPONSE, ["f", "m"]), Mechanism([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
     known = Prior.from_counts({("m", "no"): 1, ("f", "no"): 2, "else": 1, ("m", "yes"): 1})
     columns = ColumnRelease(sex, ("sex",)), ColumnRelease(smokes, ("smokes",))
-    joint = joint_mechanism(columns, known)
+    joint = build_joint_mechanism(columns, known)
     assert joint.inputs == (("m", "no"), ("f", "no"), ("m", "yes"))
     rows = [np.kron(sex.matrix[x], smokes.matrix[z]) for x, z in ((1, 0), (0, 0), (1, 1))]
     assert joint.matrix == pytest.approx(np.array(rows), abs=1e-15)
-    assert joint_mechanism(columns[:1], known) == Mechanism(RESPONSE, ["f", "m"])
+    assert build_joint_mechanism(columns[:1], known) == Mechanism(RESPONSE, ["f", "m"])
 
 
 def test_what_cannot_be_composed_is_refused() -> None:

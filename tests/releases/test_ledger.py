@@ -26,7 +26,7 @@ from pmlopt.data.symmetry import IIDPrior, ProductPrior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.library import find
 from pmlopt.releases import chained_level
-from pmlopt.releases.ledger_file import EPS, Histories
+from pmlopt.releases.ledger_file import EPS, HistoryTable
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
@@ -317,7 +317,7 @@ def test_an_open_ledger_has_one_writer_and_is_written_at_the_end(
     with Ledger.open(path) as book:
         book.record(RESPONSE, [0])
         with monkeypatch.context() as patch:
-            patch.setattr("pmlopt.core.files.LOCK_WAIT", 0.0)
+            patch.setattr("pmlopt.core.files.LOCK_TIMEOUT_SECONDS", 0.0)
             with pytest.raises(FileFormatError, match="another process is writing it"), Ledger.open(path):
                 pass
         assert Ledger.load(path).releases == 0
@@ -411,7 +411,7 @@ def test_a_file_cut_short_or_changed_is_refused(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(FileFormatError, match="cannot be read"):
         Ledger.load(tmp_path / "none.npz")
     # and whoever means it writes the digest too
-    monkeypatch.setattr("pmlopt.releases.stored.digest", lambda *parts: bytes(32))
+    monkeypatch.setattr("pmlopt.releases.array_files.compute_digest", lambda *parts: bytes(32))
     about = {**json.loads(parts["about"].tobytes()), "digest": bytes(32).hex()}
     parts["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
     for name, value, message in NO_LEDGER:
@@ -422,7 +422,7 @@ def test_a_file_cut_short_or_changed_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_a_release_adds_to_the_rounding_is_the_same_for_outcomes_alike() -> None:
-    grown = Histories.begun(2, 3).extended(
+    grown = HistoryTable.initial(2, 3).extend(
         np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0, 1, 0]), np.arange(3)
     )
     assert np.exp(grown.likelihoods) == pytest.approx(np.array([[1, 1 / 3], [1 / 3, 1]]), abs=1e-15)

@@ -19,13 +19,13 @@ from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.releases.noise_tables import (
     KEYS,
     PTABLE,
-    broken_constraints,
-    key_rows,
-    keys_that_keep,
-    noise_moments,
-    ptable_rows,
-    rounded_to_keys,
-    with_zero,
+    add_zero_row,
+    compute_noise_moments,
+    find_sufficient_keys,
+    find_violated_constraints,
+    list_key_rows,
+    list_ptable_rows,
+    round_to_keys,
 )
 
 
@@ -41,7 +41,7 @@ def drawn(seed: int, outputs: int) -> Mechanism:
 @given(st.integers(0, 10**6), st.integers(2, 6))
 def test_intervals_tile_the_keys_and_have_the_probabilities(seed: int, outputs: int) -> None:
     mechanism = drawn(seed, outputs)
-    rows = ptable_rows(mechanism)
+    rows = list_ptable_rows(mechanism)
     for count in mechanism.inputs:
         own = [row for row in rows if row[0] == count]
         assert [row[4] for row in own[1:]] == [row[5] for row in own[:-1]]
@@ -57,11 +57,11 @@ def test_intervals_tile_the_keys_and_have_the_probabilities(seed: int, outputs: 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.sampled_from([8, 100, 256]))
 def test_keys_are_dealt_out_as_the_rounded_mechanism_says(seed: int, outputs: int, keys: int) -> None:
     mechanism = drawn(seed, outputs)
-    near = rounded_to_keys(mechanism, keys)
+    near = round_to_keys(mechanism, keys)
     assert np.abs(near.matrix - mechanism.matrix).max() < 1 / keys
     assert not near.matrix[mechanism.matrix == 0].any()
-    assert rounded_to_keys(near, keys) == near
-    rows = key_rows(near, keys)
+    assert round_to_keys(near, keys) == near
+    rows = list_key_rows(near, keys)
     assert [row[1] for row in rows] == list(range(keys)) * 3
     found: Counter[Any] = Counter((pcv, pcv + value) for pcv, _, value in rows)
     for x, count in enumerate(near.inputs):
@@ -71,11 +71,11 @@ def test_keys_are_dealt_out_as_the_rounded_mechanism_says(seed: int, outputs: in
 
 def test_what_is_no_table_is_refused() -> None:
     with pytest.raises(MechanismError, match="on counts"):
-        ptable_rows(Mechanism([[1.0]], ["a"], [1]))
+        list_ptable_rows(Mechanism([[1.0]], ["a"], [1]))
     with pytest.raises(MechanismError, match="no multiple of 1/4"):
-        key_rows(Mechanism([[0.7, 0.3]], [1], [0, 1]), 4)
+        list_key_rows(Mechanism([[0.7, 0.3]], [1], [0, 1]), 4)
     with pytest.raises(MechanismError, match="fewer than the outputs"):
-        rounded_to_keys([[0.4, 0.3, 0.3]], 2)
+        round_to_keys([[0.4, 0.3, 0.3]], 2)
 
 
 def test_the_shell_writes_both_forms(tmp_path: Path) -> None:
@@ -88,9 +88,12 @@ def test_the_shell_writes_both_forms(tmp_path: Path) -> None:
     with (tmp_path / "p.csv").open() as stream:
         table = list(csv.reader(stream))
     assert tuple(table[0]) == PTABLE
-    assert [float(row[2]) for row in table[1:]] == [1.0, *(row[2] for row in ptable_rows(found.mechanism))]
+    assert [float(row[2]) for row in table[1:]] == [
+        1.0,
+        *(row[2] for row in list_ptable_rows(found.mechanism)),
+    ]
     assert isinstance(found.certificate, LinearCertificate)
-    near = rounded_to_keys(found.mechanism, 100, found.certificate.rows_added or ())
+    near = round_to_keys(found.mechanism, 100, found.certificate.added_rows or ())
     level = leakage_level(prior, near)
     told = run("noise-table", tmp_path / "noise.json", "--keys", 100, "-o", tmp_path / "k.csv").output
     assert f"PML {level:.9g} nats" in told
@@ -103,7 +106,7 @@ def test_the_shell_writes_both_forms(tmp_path: Path) -> None:
 
 def whole_noise(mechanism: Mechanism, keys: int, constraints_kept: list[Any]) -> list[dict[int, int]]:
     """The noise of each count by how many keys have it, counted from the rows of the table."""
-    rows = key_rows(rounded_to_keys(mechanism, keys, constraints_kept), keys)
+    rows = list_key_rows(round_to_keys(mechanism, keys, constraints_kept), keys)
     return [dict(Counter(v for pcv, _, v in rows if pcv == count)) for count in mechanism.inputs]
 
 
@@ -112,38 +115,38 @@ def test_noise_in_whole_keys_keeps_its_mean_and_its_variance() -> None:
     counts = Prior.from_counts({1: 50, 2: 25, 3: 17, 4: 12, 5: 10})
     found = solve(design(counts, PML(1.3), "squared", range(11), noise))
     assert isinstance(found.certificate, LinearCertificate)
-    kept = list(found.certificate.rows_added or ())
+    kept = list(found.certificate.added_rows or ())
     for keys in (66, 252, 258):
         for own in whole_noise(found.mechanism, keys, kept):
             assert sum(own.values()) == keys
             assert sum(value * many for value, many in own.items()) == 0
             assert sum(value**2 * many for value, many in own.items()) <= 2 * keys
             assert max(map(abs, own)) <= 5
-        assert not broken_constraints(rounded_to_keys(found.mechanism, keys, kept), kept)
+        assert not find_violated_constraints(round_to_keys(found.mechanism, keys, kept), kept)
     # the noise of a count of 3 is -1 or 2, without bias for a third of the keys only
-    assert "unbiased" in broken_constraints(rounded_to_keys(found.mechanism, 64, kept), kept)
-    assert keys_that_keep(found.mechanism, 64, kept) == 66
+    assert "unbiased" in find_violated_constraints(round_to_keys(found.mechanism, 64, kept), kept)
+    assert find_sufficient_keys(found.mechanism, 64, kept) == 66
 
 
 def test_rounding_without_constraints_says_what_it_did_to_the_noise() -> None:
-    bias, variance = noise_moments(rounded_to_keys(Mechanism([[0.3, 0.4, 0.3]], [5], [4, 5, 6]), 4))
+    bias, variance = compute_noise_moments(round_to_keys(Mechanism([[0.3, 0.4, 0.3]], [5], [4, 5, 6]), 4))
     assert (bias.tolist(), variance.tolist()) in (([0.25], [0.1875]), ([0.0], [0.5]), ([-0.25], [0.1875]))
 
 
 def test_too_many_keys_are_refused_before_there_is_no_memory() -> None:
     for keys in (10**8, 10**12, 2**62):
         with pytest.raises(MechanismError, match="at most 4,000,000 keys"):
-            rounded_to_keys([[0.5, 0.5]], keys)
+            round_to_keys([[0.5, 0.5]], keys)
         with pytest.raises(MechanismError, match="at most 4,000,000 keys"):
-            key_rows(Mechanism([[1.0]], [1], [1]), keys)
+            list_key_rows(Mechanism([[1.0]], [1], [1]), keys)
 
 
 def test_empty_cells_stay_empty_unless_there_is_a_row_for_them() -> None:
     known = Mechanism([[0.5, 0.5]], [0], [0, 1])
-    assert with_zero(known) is known
+    assert add_zero_row(known) is known
     for outputs in ([0, 1, 2], [1, 2, 3]):
-        table = with_zero(Mechanism([[0.25, 0.5, 0.25]], [2], outputs))
-        assert [row for row in ptable_rows(table) if row[0] == 0] == [(0, 0, 1.0, 0, 0.0, 1.0)]
+        table = add_zero_row(Mechanism([[0.25, 0.5, 0.25]], [2], outputs))
+        assert [row for row in list_ptable_rows(table) if row[0] == 0] == [(0, 0, 1.0, 0, 0.0, 1.0)]
 
 
 def test_the_shell_exits_with_1_where_keys_break_what_was_proved(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.library import find
 from pmlopt.releases import calibrate_shuffled, shuffled, shuffled_failure, shuffled_slack
-from pmlopt.releases.shuffled import chernoff_excess, mean_near
+from pmlopt.releases.shuffled import bound_chernoff_excess, compute_mean_near
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
@@ -53,13 +53,13 @@ def test_slack_and_level_are_those_of_all_histograms(
 def test_the_grid_is_above_the_list_and_close(people: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(people)
     prior, matrix = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(2), 3)
-    monkeypatch.setattr(shuffled, "LENGTH", 2**16)
+    monkeypatch.setattr(shuffled, "GRID_LENGTH", 2**16)
     deltas, epsilons = (0.01, 1e-6, 1e-12), (0.02, 0.2)
-    monkeypatch.setattr(shuffled, "MOST_HISTOGRAMS", 10**6)
+    monkeypatch.setattr(shuffled, "MAX_HISTOGRAMS", 10**6)
     levels = [shuffled_level(prior, matrix, people, delta) for delta in deltas]
     slacks = [shuffled_slack(prior, matrix, people, epsilon) for epsilon in epsilons]
     tails = [shuffled_failure(prior, matrix, people, epsilon) for epsilon in epsilons]
-    monkeypatch.setattr(shuffled, "MOST_HISTOGRAMS", 0)
+    monkeypatch.setattr(shuffled, "MAX_HISTOGRAMS", 0)
     for delta, level in zip(deltas, levels, strict=True):
         found = shuffled_level(prior, matrix, people, delta)
         assert level - 1e-14 <= found <= level + 1e-4
@@ -97,25 +97,25 @@ def test_two_outputs_have_a_binomial_histogram(monkeypatch: pytest.MonkeyPatch) 
     masses /= masses.sum()
     means, t = 0.5 + counts / people, 1.012
     exact, tail = float(masses @ np.maximum(means - t, 0)), float(masses[means > t].sum())
-    found = mean_near(lifts, law, people, t)
-    assert exact * (1 - 1e-10) <= found.excess(t) <= exact * (1 + 1e-4)
-    assert tail * (1 - 1e-10) <= found.tail(t) <= tail * 1.02
-    assert exact <= chernoff_excess(lifts, law, people, t) <= 40 * exact
-    monkeypatch.setattr(shuffled, "DEVIATIONS", 0.0)  # 40 counts on each side, half a deviation
+    found = compute_mean_near(lifts, law, people, t)
+    assert exact * (1 - 1e-10) <= found.bound_excess(t) <= exact * (1 + 1e-4)
+    assert tail * (1 - 1e-10) <= found.bound_tail(t) <= tail * 1.02
+    assert exact <= bound_chernoff_excess(lifts, law, people, t) <= 40 * exact
+    monkeypatch.setattr(shuffled, "WINDOW_DEVIATIONS", 0.0)  # 40 counts on each side, half a deviation
     for t in (1.006, 1.012, 1.02):  # what is above the window is counted in
-        found = mean_near(lifts, law, people, t)
+        found = compute_mean_near(lifts, law, people, t)
         last = found.first + (len(found.tails) - 1) * found.step
         assert means[-1] > last
         for point in (t, (t + last) / 2, last - 2 / people, last - 0.5 / people):
-            assert found.tail(point) >= masses[means > point].sum() * (1 - 1e-10)
-            assert found.excess(point) >= masses @ np.maximum(means - point, 0) * (1 - 1e-10)
+            assert found.bound_tail(point) >= masses[means > point].sum() * (1 - 1e-10)
+            assert found.bound_excess(point) >= masses @ np.maximum(means - point, 0) * (1 - 1e-10)
 
 
 @pytest.mark.parametrize(("epsilon", "level", "failing"), [(1.0, 0.02358, 0.035), (2.0, 0.04752, 0.0674)])
 def test_the_histogram_of_adult(
     epsilon: float, level: float, failing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shuffled, "LENGTH", 2**16)
+    monkeypatch.setattr(shuffled, "GRID_LENGTH", 2**16)
     prior = find("adult-education-absolute").prior
     assert prior is not None
     loss = ExpectedLoss(np.abs(np.subtract.outer(np.arange(16.0), np.arange(16.0))))

@@ -12,7 +12,7 @@ from oracles.streams import KINDS, enumerated, followed, random_chain
 from pmlopt import LDP, PML, ExpectedLoss, Ledger, Mechanism, Prior
 from pmlopt.data.chain import Chain
 from pmlopt.errors import MechanismError, PrivacyError, UtilityError
-from pmlopt.releases.belief import ExactBelief, Values
+from pmlopt.releases.belief import ExactBelief, TargetValues
 from pmlopt.releases.stream import Stream, linear_caps
 
 ABOUT: tuple[Any, ...] = ("state", "path", 2)
@@ -98,7 +98,7 @@ def after_other_releases(rng: np.random.Generator, steps: int, about: Any) -> St
     return stream
 
 
-def pasts_of(stream: Stream) -> tuple[Values, ...]:
+def pasts_of(stream: Stream) -> tuple[TargetValues, ...]:
     """The past values that still count."""
     assert isinstance(stream._belief, ExactBelief)
     return stream._belief.pasts
@@ -113,7 +113,7 @@ def test_bounds_that_are_left_out_hold_whatever_is_released(about: Any) -> None:
         for past in pasts:
             given = past.joint / past.joint.sum(axis=1, keepdims=True)
             for row, lift in zip(given, past.lifts, strict=True):
-                most = requirement.relaxation(
+                most = requirement.support_function(
                     law, (row / law.pmf)[:, None]
                 )  # the largest ratio that is allowed
                 assert most * lift <= math.exp(stream.privacy.epsilon) * (1 + 1e-9)

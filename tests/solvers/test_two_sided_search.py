@@ -10,9 +10,9 @@ from oracles.envelopes import most_mass
 
 from pmlopt import envelope
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.envelope.certifying import RatioPrograms
-from pmlopt.solvers.outcome import FOREVER, TIME, Clock
-from pmlopt.solvers.two_sided_search import Answer, Search
+from pmlopt.programs.envelope.build_certificate import RatioPrograms
+from pmlopt.solvers.solver_result import NO_DEADLINE, TIME_LIMIT, Deadline
+from pmlopt.solvers.two_sided_search import ParameterSolution, TwoSidedSearch
 
 
 class Root:
@@ -24,86 +24,92 @@ class Root:
         self.factor, self.marks = factor, np.array(marks)
         self.asked: list[float] = []
 
-    def solve(self, number: float, clock: Clock) -> Answer[float]:
+    def solve_at(self, number: float, clock: Deadline) -> ParameterSolution[float]:
         self.asked.append(number)
         missing, slope = max(0.0, number - 2 / number), 1 + 2 / number**2
-        return Answer(missing, self.factor * slope, np.array([2 / number]), 1 / number)
+        return ParameterSolution(missing, self.factor * slope, np.array([2 / number]), 1 / number)
 
-    def witness(self, point: FloatArray) -> tuple[float, float]:
+    def lower_bound_of(self, point: FloatArray) -> tuple[float, float]:
         return float(min(point[0], 2 / point[0])), float(point[0])
 
-    def proved(self, proof: float) -> float:
+    def upper_bound_of(self, proof: float) -> float:
         return max(2 * proof, 1 / proof)
 
-    def beyond(self, now: float, then: float, step: float) -> float:
+    def extrapolate(self, now: float, then: float, step: float) -> float:
         return max(1e-9, now + step * (now - then))
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.3, 3.0, 1e-3, 5e-30, 0.0, 1e30])
 def test_the_largest_root_is_found_whatever_the_slopes_and_within_the_bounds(factor: float) -> None:
     family = Root(factor)
-    search: Search[float, float] = Search(family, [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE)
     assert search.run() == "both ends meet"
     assert search.reached <= math.sqrt(2) * (1 + 1e-15)
     assert search.upper >= math.sqrt(2) * (1 - 1e-15)
-    assert search.gap <= 1e-9
+    assert search.log_gap <= 1e-9
     assert all(0.5 <= number <= 10 for number in family.asked)
 
 
 def test_right_slopes_lead_to_the_root_in_few_programs() -> None:
     """By tangents, of which each doubles the digits: halving would take 30 programs."""
     family = Root()
-    search: Search[float, float] = Search(family, [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE)
     search.run()
     assert search.programs <= 10
     for marks, few in (((1.0, 2.0, 3.0, 50.0), 12), ((1.0, 1.2, 1.4, 1.5, 1.7), 14)):
-        marked: Search[float, float] = Search(Root(marks=marks), [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
+        marked: TwoSidedSearch[float, float] = TwoSidedSearch(
+            Root(marks=marks), [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE
+        )
         marked.run()
         assert marked.programs <= few
 
 
-def search_at(reached: float, upper: float) -> Search[float, float]:
-    search: Search[float, float] = Search(Root(), [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
+def search_at(reached: float, upper: float) -> TwoSidedSearch[float, float]:
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(Root(), [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE)
     search.reached, search.upper = reached, upper
     return search
 
 
 def test_the_next_number_is_near_a_root_that_is_believed() -> None:
     search = search_at(1.0, 2.0)
-    assert search._middle == pytest.approx(math.sqrt(2))
-    assert [search._within(root) for root in (0.5, 1.5, 7.0)] == [1.0, 1.5, 2.0]
-    assert search._next(1.5, 1.0, 1.0) == pytest.approx(1.5, rel=1e-6)
-    assert search._next(1.5, 1.0, 1.0) > 1.5  # a hair above: there the multipliers prove nearly all
-    assert search._next(1.5, 0.25, 1.0) == pytest.approx(2.0 - 0.25 * 0.5)  # part of the way from the end
-    assert search._next(None, 1.0, 1.0) == search._next(1.5, 1.0, 0.0) == 2.0
-    assert search._next(0.9, 0.5, 1.0) == pytest.approx(2.0 - 0.5 * 1.1)  # a root below what is reached
-    assert search._next(-9.0, 1.0, 1.0) == pytest.approx((2.0 + 9 * 1.0) / 10)  # and not all the way
+    assert search._log_midpoint == pytest.approx(math.sqrt(2))
+    assert [search._clip_to_bounds(root) for root in (0.5, 1.5, 7.0)] == [1.0, 1.5, 2.0]
+    assert search._choose_next(1.5, 1.0, 1.0) == pytest.approx(1.5, rel=1e-6)
+    assert search._choose_next(1.5, 1.0, 1.0) > 1.5  # a hair above: there the multipliers prove nearly all
+    assert search._choose_next(1.5, 0.25, 1.0) == pytest.approx(
+        2.0 - 0.25 * 0.5
+    )  # part of the way from the end
+    assert search._choose_next(None, 1.0, 1.0) == search._choose_next(1.5, 1.0, 0.0) == 2.0
+    assert search._choose_next(0.9, 0.5, 1.0) == pytest.approx(
+        2.0 - 0.5 * 1.1
+    )  # a root below what is reached
+    assert search._choose_next(-9.0, 1.0, 1.0) == pytest.approx((2.0 + 9 * 1.0) / 10)  # and not all the way
     search._idle = 1  # what proved nothing is followed by what is further away from the root
-    assert 1.5 < search._next(1.5, 0.25, 1.0) <= 2.0
-    assert search._next(2.0 * (1 - 1e-14), 1.0, 1.0) < 2.0
-    assert search._next(None, 1.0, 1.0) == pytest.approx(2.0 * (1 - search._hair))
+    assert 1.5 < search._choose_next(1.5, 0.25, 1.0) <= 2.0
+    assert search._choose_next(2.0 * (1 - 1e-14), 1.0, 1.0) < 2.0
+    assert search._choose_next(None, 1.0, 1.0) == pytest.approx(2.0 * (1 - search._hair))
     search._idle = 2
-    assert search._next(1.5, 1.0, 1.0) == search._middle
+    assert search._choose_next(1.5, 1.0, 1.0) == search._log_midpoint
 
 
 def test_a_tangent_that_foresaw_what_is_missing_is_trusted() -> None:
     search = search_at(1.0, 2.0)
     point = np.array([1.0])
-    assert search._stride(Answer(0.0, 1.0, point, 0.5)) == 1.0
-    assert search._stride(Answer(0.3, 1.0, point, 0.5)) == 0.3
-    search._earlier, search.number = (2.0, Answer(1.0, 1.4, point, 0.5)), 1.5
-    assert search._ahead(Answer(0.3, 1.0, point, 0.4), 1.2) == pytest.approx([
+    assert search._choose_step_fraction(ParameterSolution(0.0, 1.0, point, 0.5)) == 1.0
+    assert search._choose_step_fraction(ParameterSolution(0.3, 1.0, point, 0.5)) == 0.3
+    search._earlier, search.number = (2.0, ParameterSolution(1.0, 1.4, point, 0.5)), 1.5
+    assert search._extrapolate_multipliers(ParameterSolution(0.3, 1.0, point, 0.4), 1.2) == pytest.approx([
         max(1e-9, 0.4 + (2.0 - 1.5) / (1.5 - 2.0) * (0.4 - 0.5)),  # to the upper bound
         max(1e-9, 0.4 + (1.2 - 1.5) / (1.5 - 2.0) * (0.4 - 0.5)),  # to the root
     ])  # fmt: skip
-    assert search._stride(Answer(0.3, 1.0, point, 0.5)) == 1.0  # 1 - 1.4 * 0.5
-    assert search._stride(Answer(0.31, 1.0, point, 0.5)) == 0.3
-    assert search._stride(Answer(0.29, 1.0, point, 0.5)) == 0.3
+    assert search._choose_step_fraction(ParameterSolution(0.3, 1.0, point, 0.5)) == 1.0  # 1 - 1.4 * 0.5
+    assert search._choose_step_fraction(ParameterSolution(0.31, 1.0, point, 0.5)) == 0.3
+    assert search._choose_step_fraction(ParameterSolution(0.29, 1.0, point, 0.5)) == 0.3
 
 
 def test_marks_between_the_bounds_are_asked_first() -> None:
     family = Root(marks=(1.0, 2.0, 3.0, 50.0))
-    search: Search[float, float] = Search(family, [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE)
     assert search.run() == "both ends meet"
     assert family.asked[0] == pytest.approx(2.0, rel=1e-8)
     assert search.reached == pytest.approx(math.sqrt(2), abs=1e-8)
@@ -112,26 +118,28 @@ def test_marks_between_the_bounds_are_asked_first() -> None:
 class Jump(Root):
     """Nothing is missing up to the square root of 2, and no witness tells so; above, half is missing."""
 
-    def solve(self, number: float, clock: Clock) -> Answer[float]:
+    def solve_at(self, number: float, clock: Deadline) -> ParameterSolution[float]:
         self.asked.append(number)
         missing = 0.0 if number <= math.sqrt(2) else 0.5
-        return Answer(missing, 0.0, np.array([0.1]), 1 / number if missing else 0.1)
+        return ParameterSolution(missing, 0.0, np.array([0.1]), 1 / number if missing else 0.1)
 
-    def proved(self, proof: float) -> float:
+    def upper_bound_of(self, proof: float) -> float:
         return max(math.sqrt(2), 1 / proof)
 
 
 def test_the_bound_falls_to_a_jump_that_no_witness_reaches() -> None:
     family = Jump()
-    search: Search[float, float] = Search(family, [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE)
     search.run()
     assert search.reached == 0.5
     assert math.sqrt(2) <= search.upper <= math.sqrt(2) * 1.1  # halving from 0.5 alone would stay at 2.6
 
 
 def test_no_time_is_an_ending() -> None:
-    search: Search[float, float] = Search(Root(), [(0.5, 0.5)], [0.1], 1e-9, Clock.of(1e-12))
-    assert search.run() == TIME
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(
+        Root(), [(0.5, 0.5)], [0.1], 1e-9, Deadline.after(1e-12)
+    )
+    assert search.run() == TIME_LIMIT
     assert search.programs == 0
     assert (search.reached, search.upper) == (0.5, 10.0)
 
@@ -145,7 +153,7 @@ def test_a_program_at_a_ratio_is_the_dense_one(closed: bool) -> None:
     programs, none = RatioPrograms(program, 0.3), np.zeros(4, dtype=bool)
     for ratio in (1.3, 1.8):
         shut = np.asarray((matrix.T - ratio * (p @ matrix)[:, None] < 0).all(axis=0), dtype=np.bool_)
-        mass, slope, point, lam = programs.solve(ratio, shut if closed else none, FOREVER)
+        mass, slope, point, lam = programs.solve_at(ratio, shut if closed else none, NO_DEADLINE)
         assert mass == pytest.approx(most_mass(p, matrix, ratio), abs=1e-9)
         law = program.law
         assert float(law @ point.sum(axis=1)) == pytest.approx(mass, abs=1e-9)
@@ -163,9 +171,9 @@ def test_a_run_that_reaches_its_iteration_limit_hands_over_to_another_method() -
     p, matrix = rng.dirichlet(np.ones(8)), rng.dirichlet(np.full(8, 0.5), 8)
     program = envelope(p, matrix, 0.5)
     programs = RatioPrograms(program, 0.5)
-    programs.solve(1.1, np.zeros(8, dtype=bool), FOREVER)
+    programs.solve_at(1.1, np.zeros(8, dtype=bool), NO_DEADLINE)
     assert programs._moving is not None
     programs._moving.solver.setOptionValue("simplex_iteration_limit", 1)
     for ratio in (1.2, 1.5):
-        mass, *_ = programs.solve(ratio, np.zeros(8, dtype=bool), FOREVER)
+        mass, *_ = programs.solve_at(ratio, np.zeros(8, dtype=bool), NO_DEADLINE)
         assert mass == pytest.approx(most_mass(p, matrix, ratio), abs=1e-8)

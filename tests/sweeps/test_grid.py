@@ -21,12 +21,12 @@ from sweeps.builders import logged, plain
 
 from pmlopt import PML, L1Ball, Prior, sweep
 from pmlopt.errors import SweepError
-from pmlopt.sweeps.journal import DEPTH, fingerprint, name_of
-from pmlopt.sweeps.table import points_of
+from pmlopt.sweeps.journal import MAX_FINGERPRINT_DEPTH, compute_fingerprint, get_builder_name
+from pmlopt.sweeps.table import list_points
 
 
 def test_all_combinations_with_the_last_name_fastest() -> None:
-    points = points_of({"size": [2, 3], "epsilon": np.array([0.1, 0.2])})
+    points = list_points({"size": [2, 3], "epsilon": np.array([0.1, 0.2])})
     assert [tuple(point.values()) for point in points] == [(2, 0.1), (2, 0.2), (3, 0.1), (3, 0.2)]
     assert {type(point["epsilon"]) for point in points} == {float}
 
@@ -42,7 +42,7 @@ def test_grids_that_cannot_be_meant() -> None:
     ]  # fmt: skip
     for grid, said in grids:
         with pytest.raises(SweepError, match=said):
-            points_of(grid)
+            list_points(grid)
 
 
 def test_the_fingerprint_tells_data_apart_and_nothing_else() -> None:
@@ -53,22 +53,26 @@ def test_the_fingerprint_tells_data_apart_and_nothing_else() -> None:
         PML(1.0, over=L1Ball(prior, 0.2)), partial(plain, size=3), partial(plain, size=4), prior.reordered,
         {1, 2}, 1, 1.0, "1", None, np.array([1, None]),
     ]  # fmt: skip
-    assert len({fingerprint(thing) for thing in things}) == 16
-    before = fingerprint(ball)
+    assert len({compute_fingerprint(thing) for thing in things}) == 16
+    before = compute_fingerprint(ball)
     known = [name for name, item in vars(L1Ball).items() if isinstance(item, cached_property)]
     assert [getattr(ball, name) for name in known]  # what is computed once and kept is no other data
-    assert fingerprint(ball) == before == fingerprint(L1Ball(Prior([0.5, 0.5]), 0.1))
+    assert compute_fingerprint(ball) == before == compute_fingerprint(L1Ball(Prior([0.5, 0.5]), 0.1))
 
 
 def test_the_fingerprint_sees_what_a_function_has_bound() -> None:
     def scaled(factor: float) -> Any:
         return lambda epsilon: plain(3, factor * epsilon)
 
-    assert fingerprint(scaled(2.0)) == fingerprint(scaled(2.0)) != fingerprint(scaled(3.0))
+    assert (
+        compute_fingerprint(scaled(2.0))
+        == compute_fingerprint(scaled(2.0))
+        != compute_fingerprint(scaled(3.0))
+    )
     around: list[Any] = []
     around.append(around)
-    assert fingerprint(around)
-    assert name_of(PML(1.0)) == "pmlopt.model.privacy.mean_bounds.PML"
+    assert compute_fingerprint(around)
+    assert get_builder_name(PML(1.0)) == "pmlopt.model.privacy.mean_bounds.PML"
 
 
 class Slotted:
@@ -135,14 +139,19 @@ def nested(depth: int) -> list[Any]:
 )
 def test_what_differs_has_another_fingerprint(pair: tuple[Any, Any]) -> None:
     one, other = pair
-    assert fingerprint(one) == fingerprint(one) != fingerprint(other)
+    assert compute_fingerprint(one) == compute_fingerprint(one) != compute_fingerprint(other)
 
 
 def test_what_cannot_be_told_apart_is_refused(tmp_path: Path) -> None:
-    things: list[Any] = [(x for x in (1, 2)), threading.Lock(), nested(DEPTH + 2), memoryview(b"a")]
+    things: list[Any] = [
+        (x for x in (1, 2)),
+        threading.Lock(),
+        nested(MAX_FINGERPRINT_DEPTH + 2),
+        memoryview(b"a"),
+    ]
     for thing in things:
         with pytest.raises(SweepError, match="instead"):
-            fingerprint(partial(plain, thing))
+            compute_fingerprint(partial(plain, thing))
         with pytest.raises(SweepError, match="instead"):
             sweep(partial(plain, size=thing), {"epsilon": [0.5]}, out=tmp_path / "table.csv")
     assert list(tmp_path.iterdir()) == []
@@ -159,5 +168,5 @@ def test_the_fingerprint_is_the_same_in_another_process() -> None:
         [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
     )
     bound: Any = (PML(1.0, over=L1Ball([0.5, 0.5], 0.1)), {"a", "b"})
-    here = fingerprint(partial(plain, *bound))
+    here = compute_fingerprint(partial(plain, *bound))
     assert there.stdout.strip() == here

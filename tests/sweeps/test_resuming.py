@@ -20,7 +20,7 @@ import pytest
 from sweeps.builders import GRID, but_seconds, gated, interrupted, logged, plain
 
 from pmlopt import Program, sweep
-from pmlopt.core.files import alone
+from pmlopt.core.files import exclusive_lock
 from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.sweeps import Sweep
 
@@ -206,7 +206,10 @@ def test_a_failed_point_stays_failed(tmp_path: Path) -> None:
 def test_two_writers_of_one_journal_are_refused(
     tmp_path: Path, stopped: Callable[[], Program[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with alone(tmp_path / "table.csv"), pytest.raises(SweepError, match="another process is writing it"):
+    with (
+        exclusive_lock(tmp_path / "table.csv"),
+        pytest.raises(SweepError, match="another process is writing it"),
+    ):
         sweep(stopped, GRID, out=tmp_path / "table.csv")
     sweep(stopped, GRID, out=tmp_path / "table.csv")
 

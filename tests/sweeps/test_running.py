@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_info
 
 from pmlopt import Mechanism, MutualInformation, solve, sweep, verify_file
 from pmlopt.errors import FileFormatError, InputError, SolverUnavailableError, SweepError, SweepStoppedError
-from pmlopt.sweeps import Row, Sweep
+from pmlopt.sweeps import Sweep, SweepRow
 
 
 @pytest.fixture(scope="module")
@@ -194,8 +194,8 @@ NUMBERS = (0.1 + 0.2, math.inf, 0.0, 0.5)
 @pytest.fixture
 def odd() -> Sweep:
     rows = (
-        Row({"name": "a\rb", "n": 2**70, "x": 1}, "optimal", *NUMBERS, "highs", 3, True, 0.1),
-        Row({"name": "c,d", "n": 1, "x": 0.5}, "failed", seconds=0.2, error="ValueError: a, b"),
+        SweepRow({"name": "a\rb", "n": 2**70, "x": 1}, "optimal", *NUMBERS, "highs", 3, True, 0.1),
+        SweepRow({"name": "c,d", "n": 1, "x": 0.5}, "failed", seconds=0.2, error="ValueError: a, b"),
     )
     return Sweep(("name", "n", "x"), rows)
 

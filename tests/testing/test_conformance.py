@@ -35,7 +35,7 @@ from pmlopt import (
     Vulnerability,
 )
 from pmlopt.core.arrays import FloatArray
-from pmlopt.model.privacy import Declared, Requirement
+from pmlopt.model.privacy import CvxpyConstraints, Requirement
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import Hellinger, LinearUtility, SubConvex, TotalVariation, absolute
 from pmlopt.testing import ConformanceError, check_prior_set, check_requirement, check_utility
@@ -107,28 +107,28 @@ class OtherNames(Twisted):
 
 
 class LooseConstraint(Twisted):
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        return PML(self.epsilon + 0.1).declare(prior, mechanism, law)
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+        return PML(self.epsilon + 0.1).to_cvxpy(prior, mechanism, law)
 
 
 class StrictConstraint(Twisted):
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        return PML(self.epsilon / 2).declare(prior, mechanism, law)
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+        return PML(self.epsilon / 2).to_cvxpy(prior, mechanism, law)
 
 
 class LooseExcess(Twisted):
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        return PML(self.epsilon + 0.1).excess(weights, matrix, power)
+    def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        return PML(self.epsilon + 0.1).violation(weights, matrix, power)
 
 
 class LowSupport(Twisted):
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        return PML(0.0).relaxation(prior, gains)
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        return PML(0.0).support_function(prior, gains)
 
 
 class OtherBlock(Twisted):
-    def block(self, prior: Prior) -> Any:
-        return PML(self.epsilon / 2).block(prior)
+    def cone_block(self, prior: Prior) -> Any:
+        return PML(self.epsilon / 2).cone_block(prior)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_a_requirement_that_is_wrong_in_one_form_is_found(wrong: type[Twisted]) 
 
 
 class OtherExpression(ExpectedGain):
-    def expression(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
-        return 1.01 * super().expression(prior, table, mechanism)
+    def to_cvxpy(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
+        return 1.01 * super().to_cvxpy(prior, table, mechanism)
 
 
 def test_a_utility_whose_expression_is_another_is_found() -> None:
@@ -150,23 +150,23 @@ def test_a_utility_whose_expression_is_another_is_found() -> None:
 
 
 class WideBall(L1Ball):
-    def least_mean(self, matrix: FloatArray) -> FloatArray:
-        return L1Ball(self.center, self.radius + 0.05).least_mean(matrix)
+    def min_mean(self, matrix: FloatArray) -> FloatArray:
+        return L1Ball(self.center, self.radius + 0.05).min_mean(matrix)
 
 
 class DoubledIntegers(L1Ball):
-    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
-        sums, unit = super().least_sum(matrix)
+    def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
+        sums, unit = super().min_mean_scaled(matrix)
         return (2 * sums, unit) if matrix.dtype.kind == "O" else (sums, unit)
 
 
 class NoAuxiliary(L1Ball):
-    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        return {name: np.zeros_like(value) for name, value in super().auxiliary(matrix).items()}
+    def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {name: np.zeros_like(value) for name, value in super().auxiliary_values(matrix).items()}
 
 
 class OtherWorstPrior(L1Ball):
-    def worst_prior(self, column: FloatArray) -> FloatArray:
+    def minimizer(self, column: FloatArray) -> FloatArray:
         return np.full(self.size, 1 / self.size)
 
 

@@ -14,7 +14,7 @@ from saved_cases import solved
 
 from pmlopt import PML, ExpectedGain, Prior, design, solve
 from pmlopt.errors import FileFormatError
-from pmlopt.programs.reports.baselines import baselines
+from pmlopt.programs.reports.baselines import compute_baselines
 from pmlopt.verification import write_report
 
 SHOWN = (
@@ -88,14 +88,14 @@ def test_the_command_writes_beside_the_file_and_labels_cannot_write_into_it(tmp_
 
 def test_baselines_are_what_they_are_called() -> None:
     result = solve(design([0.5, 0.25, 0.25], PML(math.log(1.5)), ExpectedGain(np.eye(3))))
-    found = baselines(result.certificate)
+    found = compute_baselines(result.certificate)
     assert found is not None
-    assert found.nothing == 0.5
+    assert found.without_release == 0.5
     assert found.everything == 1.0
     assert found.response is not None
     # an own letter with 1 - t + t / 3 is 3/2 of its mean (1 - t) / 4 + t / 3 at t = 15 / 19
     assert found.response == pytest.approx(1 - 2 / 3 * 15 / 19, abs=1e-9)
-    assert found.nothing <= found.design <= found.everything
+    assert found.without_release <= found.design <= found.everything
     assert found.response <= found.design + 1e-9
 
 

@@ -45,11 +45,11 @@ from pmlopt import (
 from pmlopt.core.arrays import Label
 from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError, SolverError
-from pmlopt.programs.certificate import DECIMAL, FLOATS, RATIONAL, violation
+from pmlopt.programs.certificate import DECIMAL, FLOATS, RATIONAL, describe_violation
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.program import Found, Method
-from pmlopt.solvers.outcome import Options
-from pmlopt.verification import trusted_mechanism, verifier, write_report
+from pmlopt.programs.program import Method, MethodResult
+from pmlopt.solvers.solver_result import MethodOptions
+from pmlopt.verification import load_trusted_mechanism, verifier, write_report
 
 CERTIFICATE = ("metadata", "certificate")
 SCHEMA = Path(__file__).parents[2] / "docs" / "mechanism.schema.json"
@@ -139,7 +139,7 @@ def test_what_is_optimal_has_no_claim_that_fails_and_changed_in_hand_it_does_not
     result, program = solved(name), CASES[name]()
     certificate, sign = result.certificate, 1 if program.maximised else -1
     assert result.status.value == "optimal"
-    assert result.gap <= program.allowed_gap(program.tolerance)
+    assert result.gap <= program.compute_allowed_gap(program.tolerance)
     claims = certificate.checks()
     assert [claim.name for claim in claims if claim.holds is False] == []
     assert {"value", "bound", "gap"} <= {claim.name for claim in claims}
@@ -279,7 +279,7 @@ def test_a_level_by_orbits_that_is_broken_names_the_limit(tmp_path: Path) -> Non
     assert judged(path, asked("types", "epsilon", 0.9))[0] is False
     parts = {part.name: part for part in verify_file(path).parts}
     assert parts["level"].holds is False
-    assert parts["level"].exact
+    assert parts["level"].is_exact
     assert "pml 1 <= 0.9" in parts["level"].detail
     assert parts["mechanism"].holds
     assert "FALSE" in run("verify", path, code=1)
@@ -400,11 +400,11 @@ def test_a_probability_that_no_sample_shows_is_not_checked() -> None:
     assert confidence_of(design(COUNTED, PML(1.5, confidence_box(COUNTED, 0.5)), LOSS)) is True
 
 
-def boast(program: LinearDesign, options: Options, start: Any) -> Found[Any]:
+def boast(program: LinearDesign, options: MethodOptions, start: Any) -> MethodResult[Any]:
     """A method whose certificate says more than is so."""
     good = solve(program).certificate
     lie = replace(good, value=good.value - 0.1, bound=good.bound - 0.1)
-    return Found(certificate=lie, finished=True, message="it says so")
+    return MethodResult(certificate=lie, finished=True, message="it says so")
 
 
 def test_a_certificate_that_fails_is_not_optimal() -> None:
@@ -468,14 +468,14 @@ def test_a_false_file_is_told_and_is_no_promise_and_no_mechanism(tmp_path: Path)
     assert not (tmp_path / "report.html").exists()
     run("report", path, code=2)
     with pytest.raises(FileFormatError, match="what its certificate claims is false"):
-        trusted_mechanism(path)
+        load_trusted_mechanism(path)
     assert json.loads(run("verify", path, "--json", code=1))["holds"] is False
     path.write_text(text_of("counts"))
-    assert trusted_mechanism(path).matrix.tolist() == solved("counts").mechanism.matrix.tolist()
+    assert load_trusted_mechanism(path).matrix.tolist() == solved("counts").mechanism.matrix.tolist()
     path.write_text(text_of("types"))
-    assert trusted_mechanism(path).inputs
+    assert load_trusted_mechanism(path).inputs
     Mechanism(np.eye(2)).save(tmp_path / "plain.csv")
-    assert trusted_mechanism(tmp_path / "plain.csv").matrix.tolist() == np.eye(2).tolist()
+    assert load_trusted_mechanism(tmp_path / "plain.csv").matrix.tolist() == np.eye(2).tolist()
 
 
 def test_sets_of_other_sizes_are_refused() -> None:
@@ -492,7 +492,7 @@ BREAKABLE = (
 def test_violations_name_an_outcome(name: str) -> None:
     program: Any = CASES[name]()
     mechanism = Mechanism(np.eye(3) * 0.97 + 0.01, program.prior.labels, ["x", "y", "z"])
-    tells = violation(program.prior, program.privacy, mechanism)
+    tells = describe_violation(program.prior, program.privacy, mechanism)
     assert any(repr(outcome) in tells for outcome in "xyz") or name == "approximate-pml"
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, check_json_labels, few, labels_from_text, name_outputs
-from pmlopt.core.files import LARGEST_FILE, expanded_size
+from pmlopt.core.arrays import Label, abbreviate, check_json_labels, name_outputs, parse_labels
+from pmlopt.core.files import MAX_FILE_BYTES, expanded_size
 from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept
 from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
@@ -162,8 +162,8 @@ def _cells(source: Source) -> list[list[Any]]:
     """Return the values of the sheet that is read, without empty rows and columns at its end."""
     openpyxl = _openpyxl()
     try:
-        if expanded_size(source.content) > LARGEST_FILE:
-            raise source.refuse(f"expands to more than {LARGEST_FILE} bytes")
+        if expanded_size(source.content) > MAX_FILE_BYTES:
+            raise source.refuse(f"expands to more than {MAX_FILE_BYTES} bytes")
         book = openpyxl.load_workbook(io.BytesIO(source.content), read_only=True, data_only=True)
         sheets = {sheet.title: sheet for sheet in book.worksheets}
         shown = [title for title, sheet in sheets.items() if sheet.sheet_state == "visible"]
@@ -189,7 +189,7 @@ def _labels(values: Sequence[Any], source: Source) -> tuple[Label, ...]:
     """Return the labels in cells; a blank cell is the empty text, and tuples are as Python writes them."""
     given = list(_plain_labels(values, source))
     if all(isinstance(label, str) for label in given):
-        read = labels_from_text(given)
+        read = parse_labels(given)
         return read if all(isinstance(label, tuple) for label in read) else tuple(given)
     return tuple(given)
 
@@ -207,7 +207,7 @@ def _plain_labels(values: Sequence[Any], source: Source) -> Iterator[Any]:
             yield value
         else:
             raise source.refuse(
-                f"the label {few([value])} is a date or a time: make its cell text, for labels are text or "
+                f"the label {abbreviate([value])} is a date or a time: make its cell text, for labels are text or "
                 "numbers"
             )
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import Label
-from pmlopt.core.files import ending_of, is_standard, read_bytes, write_whole
+from pmlopt.core.files import atomic_write, file_format, is_standard_stream, read_bytes
 from pmlopt.core.matrices.excel import check_excel, decode_xlsx, encode_xlsx
 from pmlopt.core.matrices.json_record import decode_json, encode_json
 from pmlopt.core.matrices.matlab import decode_mat, encode_mat
@@ -56,7 +56,7 @@ _BEGINNINGS = {b"\x93NUMPY": ".npy", b"MATLAB 5.0": ".mat", b"PAR1": ".parquet"}
 
 def write_matrix(path: str | os.PathLike[str], stored: MatrixFile) -> None:
     """Write a labelled matrix in the format that the path's ending names."""
-    write_whole(path, FORMATS[ending_of(path)].encode(stored))
+    atomic_write(path, FORMATS[file_format(path)].encode(stored))
 
 
 def read_matrix(
@@ -72,7 +72,7 @@ def read_matrix(
     Raises:
         FileFormatError: the file is not there, cut short, or not of its format.
     """
-    ending = None if is_standard(path) else ending_of(path)
+    ending = None if is_standard_stream(path) else file_format(path)
     content = read_bytes(path)
     found = FORMATS[ending or _ending_by_content(content)]
     if name is not None and not found.parts:
@@ -88,12 +88,12 @@ def read_table(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], tuple[L
 
 def check_format(path: str | os.PathLike[str]) -> None:
     """Raise where no matrix can be written to a path: its ending is not known, or a package is missing."""
-    FORMATS[ending_of(path)].check_available()
+    FORMATS[file_format(path)].check_available()
 
 
 def check_labels(path: str | os.PathLike[str], labels: tuple[Label, ...]) -> None:
     """Raise for labels of outputs that the format of a file cannot hold."""
-    FORMATS[ending_of(path)].encode(MatrixFile(np.zeros((1, len(labels))), ("input",), labels))
+    FORMATS[file_format(path)].encode(MatrixFile(np.zeros((1, len(labels))), ("input",), labels))
 
 
 def _ending_by_content(content: bytes) -> str:

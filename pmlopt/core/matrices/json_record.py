@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, check_json_labels, few
-from pmlopt.core.files import FORMAT, VERSION, json_bytes, read_saved
+from pmlopt.core.arrays import SUM_ATOL, DefaultLabels, FloatArray, Label, abbreviate, check_json_labels
+from pmlopt.core.files import FORMAT, MECHANISM_FILE_VERSION, json_bytes, read_saved_record
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source
 from pmlopt.core.records import Range, Shape
 from pmlopt.errors import FileFormatError
@@ -20,19 +20,21 @@ class SavedMatrix:
     """The record of a mechanism in JSON: labels that nobody gave are 0, 1, ..., and `unnamed` says so."""
 
     format: Literal[FORMAT]  # type: ignore[valid-type]
-    version: Literal[VERSION]  # type: ignore[valid-type]
+    version: Literal[MECHANISM_FILE_VERSION]  # type: ignore[valid-type]
     inputs: list[Label]
     outputs: list[Label]
     unnamed: list[Literal["inputs", "outputs"]]
-    matrix: Annotated[FloatArray, Shape("N", "M"), Range(0.0, 1 + SUM_TOLERANCE)]
+    matrix: Annotated[FloatArray, Shape("N", "M"), Range(0.0, 1 + SUM_ATOL)]
     metadata: Mapping[str, Any]
 
     def side(self, name: str) -> tuple[Label, ...]:
-        """The labels of one side; `Positions` where nobody gave them."""
+        """The labels of one side; `DefaultLabels` where nobody gave them."""
         labels = tuple(getattr(self, name))
-        positions = Positions(len(labels))
+        positions = DefaultLabels(len(labels))
         if name in self.unnamed and labels != positions:
-            raise FileFormatError(f"the {name} {few(labels)} are not 0, 1, ..., so they are not unnamed")
+            raise FileFormatError(
+                f"the {name} {abbreviate(labels)} are not 0, 1, ..., so they are not unnamed"
+            )
         return positions if name in self.unnamed else labels
 
     def __post_init__(self) -> None:
@@ -43,12 +45,14 @@ class SavedMatrix:
 def encode_json(stored: MatrixFile) -> bytes:
     """Encode a matrix, its labels and its metadata as JSON."""
     check_json_labels((*stored.inputs, *stored.outputs))
-    unnamed = [side for side in SIDES if isinstance(getattr(stored, side), Positions)]
+    unnamed = [side for side in SIDES if isinstance(getattr(stored, side), DefaultLabels)]
     indent = 1 if stored.matrix.size <= 100_000 else None
-    return json_bytes({"format": FORMAT, "version": VERSION, "unnamed": unnamed, **vars(stored)}, indent)
+    return json_bytes(
+        {"format": FORMAT, "version": MECHANISM_FILE_VERSION, "unnamed": unnamed, **vars(stored)}, indent
+    )
 
 
 def decode_json(source: Source) -> MatrixFile:
     """Read the record that `encode_json` wrote."""
-    found = read_saved(SavedMatrix, source.content, source.path)
+    found = read_saved_record(SavedMatrix, source.content, source.path)
     return MatrixFile(found.matrix, found.side("inputs"), found.side("outputs"), found.metadata)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, Positions
-from pmlopt.core.files import LARGEST_FILE
+from pmlopt.core.arrays import DefaultLabels, Label
+from pmlopt.core.files import MAX_FILE_BYTES
 from pmlopt.core.matrices.mat_reader import (
     CLASS_TYPES,
     MatCells,
@@ -35,7 +35,9 @@ _SAVE = "in MATLAB: save(file, 'P', 'inputs', 'outputs', '-v7')"
 def encode_mat(stored: MatrixFile) -> bytes:
     """Encode a matrix and its labels as a file of MATLAB, version 7."""
     named = {side: getattr(stored, side) for side in SIDES}
-    cells = {side: _cell_array(labels) for side, labels in named.items() if not isinstance(labels, Positions)}
+    cells = {
+        side: _cell_array(labels) for side, labels in named.items() if not isinstance(labels, DefaultLabels)
+    }
     if cells:
         source = Source("labels", _save(cells))
         for side, variable in _describe_variables(source).items():
@@ -68,12 +70,12 @@ def decode_mat(source: Source) -> MatrixFile:
     name = source.choose(candidates, "variable", MATRIX)
     if contents[name].kind == "sparse":
         raise source.refuse(f"its variable {name} is sparse: save it as full({name})")
-    if math.prod(contents[name].shape) * 8 > LARGEST_FILE:
+    if math.prod(contents[name].shape) * 8 > MAX_FILE_BYTES:
         shape = contents[name].shape
-        raise source.refuse(f"its variable {name} has the shape {shape}, more than {LARGEST_FILE} bytes")
+        raise source.refuse(f"its variable {name} has the shape {shape}, more than {MAX_FILE_BYTES} bytes")
     matrix = real_matrix(_load(contents[name], source), source, f"its variable {name}")
     inputs, outputs = (
-        _labels(_load(contents[side], source), side, source) if side in contents else Positions(length)
+        _labels(_load(contents[side], source), side, source) if side in contents else DefaultLabels(length)
         for side, length in zip(SIDES, matrix.shape, strict=True)
     )
     return MatrixFile(matrix, inputs, outputs)
@@ -140,7 +142,7 @@ def _describe_variables(source: Source) -> dict[str, MatVariable]:
 def _load(variable: MatVariable, source: Source) -> Any:
     """Return what a variable holds."""
     try:
-        return variable.value(LARGEST_FILE)
+        return variable.value(MAX_FILE_BYTES)
     except (ValueError, struct.error) as cause:
         raise source.refuse(f"its variable {variable.name} is damaged or not read: {cause}") from None
 

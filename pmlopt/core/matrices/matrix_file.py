@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, few, said
+from pmlopt.core.arrays import FloatArray, Label, abbreviate, join_words
 from pmlopt.errors import FileFormatError
 
 OTHER_FORMATS = "save as .json or .npz, which keep all labels"
@@ -19,7 +19,7 @@ OTHER_FORMATS = "save as .json or .npz, which keep all labels"
 class MatrixFile:
     """What a mechanism file holds: the matrix, the labels of its rows and columns, and metadata.
 
-    Labels that nobody gave are `Positions`, as in a `Mechanism`.
+    Labels that nobody gave are `DefaultLabels`, as in a `Mechanism`.
     """
 
     matrix: FloatArray
@@ -55,14 +55,14 @@ class Source:
         if self.name is not None:
             if self.name not in names:
                 raise FileFormatError(
-                    f"{self.path}: has no {kind} {self.name!r} that is read; it has {said(names)}"
+                    f"{self.path}: has no {kind} {self.name!r} that is read; it has {join_words(names)}"
                 )
             return self.name
         if default in names:
             return str(default)
         if len(names) != 1:
             raise FileFormatError(
-                f"{self.path}: has {len(names)} {kind}s that may be the matrix, {said(names, 12)}: name one, "
+                f"{self.path}: has {len(names)} {kind}s that may be the matrix, {join_words(names, 12)}: name one, "
                 f"such as Mechanism.load(path, name={names[0]!r}), or keep only one in the file"
             )
         return names[0]
@@ -99,5 +99,5 @@ def check_kept(labels: tuple[Label, ...], back: tuple[Label, ...], format_name: 
     """Raise where labels would not come back from a format as they are, by value and kind."""
     if repr(labels) != repr(back):
         raise FileFormatError(
-            f"{format_name} would give the labels {few(labels)} back as {few(back)}: {OTHER_FORMATS}"
+            f"{format_name} would give the labels {abbreviate(labels)} back as {abbreviate(back)}: {OTHER_FORMATS}"
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Positions
+from pmlopt.core.arrays import DefaultLabels
 from pmlopt.core.files import check_expansion
 from pmlopt.core.matrices.json_record import decode_json, encode_json
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source, real_matrix
@@ -43,7 +43,7 @@ def encode_npy(stored: MatrixFile) -> bytes:
     """Encode a matrix as an array of numpy, with its labels after it."""
     stream = io.BytesIO()
     np.lib.format.write_array(stream, np.ascontiguousarray(stored.matrix), allow_pickle=False)
-    if not (isinstance(stored.inputs, Positions) and isinstance(stored.outputs, Positions)):
+    if not (isinstance(stored.inputs, DefaultLabels) and isinstance(stored.outputs, DefaultLabels)):
         labels = MatrixFile(stored.matrix, stored.inputs, stored.outputs)
         np.lib.format.write_array(stream, _about(labels), allow_pickle=False)
     return stream.getvalue()
@@ -54,7 +54,7 @@ def decode_npy(source: Source) -> MatrixFile:
     stream = io.BytesIO(source.content)
     matrix = real_matrix(_read_array(stream, source), source)
     if stream.tell() == len(source.content):
-        return MatrixFile(matrix, Positions(len(matrix)), Positions(matrix.shape[1]))
+        return MatrixFile(matrix, DefaultLabels(len(matrix)), DefaultLabels(matrix.shape[1]))
     about = _read_array(stream, source)
     if about.dtype != np.uint8 or about.ndim != 1 or stream.tell() < len(source.content):
         raise source.refuse("holds several arrays: save the one that is the matrix in a file of its own")

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, check_json_labels, few, labels_from_text, name_outputs
-from pmlopt.core.files import LARGEST_FILE
+from pmlopt.core.arrays import Label, abbreviate, check_json_labels, name_outputs, parse_labels
+from pmlopt.core.files import MAX_FILE_BYTES
 from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept, real_matrix
 from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
@@ -35,7 +35,9 @@ def encode_parquet(stored: MatrixFile) -> bytes:
     check_json_labels((*stored.inputs, *outputs))
     names = [str(label) for label in outputs]
     if len(set(names)) < len(names):
-        raise FileFormatError(f"two of the outputs {few(outputs)} are one name of a column: {OTHER_FORMATS}")
+        raise FileFormatError(
+            f"two of the outputs {abbreviate(outputs)} are one name of a column: {OTHER_FORMATS}"
+        )
     first = INPUT_COLUMN
     while first in names:
         first = f"_{first}"
@@ -101,8 +103,8 @@ def _read_table(source: Source) -> Any:
     try:
         file = pyarrow.parquet.ParquetFile(io.BytesIO(source.content))
         cells = file.metadata.num_rows * file.metadata.num_columns
-        if cells * 8 > LARGEST_FILE:
-            raise source.refuse(f"has {cells} cells, more than fit into {LARGEST_FILE} bytes")
+        if cells * 8 > MAX_FILE_BYTES:
+            raise source.refuse(f"has {cells} cells, more than fit into {MAX_FILE_BYTES} bytes")
         return file.read()
     except (pyarrow.ArrowException, OSError, ValueError) as cause:
         if isinstance(cause, FileFormatError):
@@ -141,7 +143,7 @@ def _output_labels(fields: list[Any]) -> tuple[Label, ...]:
     """Return the labels of the columns; where none is kept beside them, what their names read like."""
     kept = [_kept_label(field) for field in fields]
     if all(one is None for one in kept):
-        return labels_from_text([field.name for field in fields])
+        return parse_labels([field.name for field in fields])
     return tuple(field.name if one is None else one for one, field in zip(kept, fields, strict=True))
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import check_csv_labels, labels_from_text, name_outputs
-from pmlopt.core.files import csv_bytes, read_rows
+from pmlopt.core.arrays import check_csv_labels, name_outputs, parse_labels
+from pmlopt.core.files import encode_csv, read_rows
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source
-from pmlopt.core.matrix_layout import check_layout, number_of
+from pmlopt.core.matrix_layout import check_layout, parse_number
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import FileFormatError
 
@@ -19,7 +19,7 @@ def encode_text(stored: MatrixFile, delimiter: str = ",") -> bytes:
     outputs = name_outputs(stored.inputs, stored.outputs)
     check_csv_labels(stored.inputs, outputs)
     rows = zip(stored.inputs, stored.matrix.tolist(), strict=True)
-    return csv_bytes([["", *outputs], *([label, *map(repr, row)] for label, row in rows)], delimiter)
+    return encode_csv([["", *outputs], *([label, *map(repr, row)] for label, row in rows)], delimiter)
 
 
 def decode_text(source: Source, delimiter: str = ",") -> MatrixFile:
@@ -37,10 +37,10 @@ def labelled_matrix(
     if stochastic:
         check_layout([[cell.replace(mark, ".") for cell in row] for row in rows], path)
     matrix = [
-        [number_of(cell.replace(mark, "."), f"{path}: row {number}") for cell in row[1:]]
+        [parse_number(cell.replace(mark, "."), f"{path}: row {number}") for cell in row[1:]]
         for number, row in enumerate(rows[1:], start=2)
     ]
-    inputs, outputs = (labels_from_text(texts) for texts in ([row[0] for row in rows[1:]], rows[0][1:]))
+    inputs, outputs = (parse_labels(texts) for texts in ([row[0] for row in rows[1:]], rows[0][1:]))
     for labels in (inputs, outputs):
         warn_of_near_labels(labels, path)
     return MatrixFile(np.array(matrix), inputs, outputs)

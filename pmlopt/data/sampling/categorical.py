@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, common_integers
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, common_integer_ratio
 from pmlopt.errors import MechanismError
 
 Words: TypeAlias = NDArray[np.uint64]
@@ -37,14 +37,14 @@ class RandomBits(ABC):
     """A source of independent, fair bits, 64 at a time."""
 
     @abstractmethod
-    def words(self, size: int) -> Words:
+    def draw_words(self, size: int) -> Words:
         """Draw (size,) words of 64 bits."""
 
-    def below(self, bound: int) -> int:
+    def draw_below(self, bound: int) -> int:
         """Draw one integer from 0 to `bound` - 1 uniformly: bits are drawn until they are below.
 
         Examples:
-            >>> 0 <= SystemBits().below(10**30) < 10**30
+            >>> 0 <= SystemBits().draw_below(10**30) < 10**30
             True
         """
         # rejection: fewest bits, so that more than half of
@@ -52,23 +52,23 @@ class RandomBits(ABC):
         digits = (bound - 1).bit_length()
         while True:
             drawn = 0
-            for word in self.words(-(-digits // 64)).tolist():
+            for word in self.draw_words(-(-digits // 64)).tolist():
                 drawn = drawn << 64 | word
             # the surplus bits of the last word are dropped
             drawn >>= -digits % 64
             if drawn < bound:
                 return drawn
 
-    def all_below(self, bounds: Words) -> Words:
+    def draw_all_below(self, bounds: Words) -> Words:
         """Draw for each bound, from 1 to 2^63, one integer below it, uniformly."""
         # the number of digits of bound - 1, exactly: frexp rounds to the next power of two at most
         digits = np.frexp((bounds - np.uint64(1)).astype(np.float64))[1].astype(np.uint64)
         shifts = np.uint64(64) - np.maximum(digits, np.uint64(1))
-        drawn = self.words(len(bounds)) >> shifts
+        drawn = self.draw_words(len(bounds)) >> shifts
         # only the rejected places are drawn again: accepted draws stay uniform and independent
         late = np.flatnonzero(drawn >= bounds)
         while late.size:
-            drawn[late] = self.words(late.size) >> shifts[late]
+            drawn[late] = self.draw_words(late.size) >> shifts[late]
             late = late[drawn[late] >= bounds[late]]
         return drawn
 
@@ -76,7 +76,7 @@ class RandomBits(ABC):
 class SystemBits(RandomBits):
     """The operating system's generator for cryptography, from which a release must be drawn."""
 
-    def words(self, size: int) -> Words:
+    def draw_words(self, size: int) -> Words:
         """(size,) words of 64 bits."""
         return np.frombuffer(os.urandom(8 * size), dtype=np.uint64).copy()
 
@@ -88,13 +88,13 @@ class KeyedBits(RandomBits):
     as far as anybody can compute.
 
     Args:
-        key: 32 bytes, as `new_key` makes them.
+        key: 32 bytes, as `make_key` makes them.
         place: what tells it apart from the other places where bits are drawn under the key.
 
     Examples:
-        >>> key = new_key(seed=5)
-        >>> again, other = KeyedBits(key, "part", 1).words(2), KeyedBits(key, "part", 2).words(2)
-        >>> bool((KeyedBits(key, "part", 1).words(2) == again).all()), bool((other == again).any())
+        >>> key = make_key(seed=5)
+        >>> again, other = KeyedBits(key, "part", 1).draw_words(2), KeyedBits(key, "part", 2).draw_words(2)
+        >>> bool((KeyedBits(key, "part", 1).draw_words(2) == again).all()), bool((other == again).any())
         (True, False)
     """
 
@@ -102,7 +102,7 @@ class KeyedBits(RandomBits):
         self._state = hashlib.shake_256(key + hashlib.sha256(repr(place).encode()).digest())
         self._calls = 0
 
-    def words(self, size: int) -> Words:
+    def draw_words(self, size: int) -> Words:
         """(size,) words of 64 bits."""
         state = self._state.copy()
         # a count in the hash: successive calls get fresh bits, and a repetition gets the same ones
@@ -111,7 +111,7 @@ class KeyedBits(RandomBits):
         return np.frombuffer(state.digest(8 * size), dtype=np.uint64).copy()
 
 
-def new_key(seed: int | None = None) -> bytes:
+def make_key(seed: int | None = None) -> bytes:
     """Return 32 bytes for `KeyedBits` from the operating system; from a seed in tests only."""
     return os.urandom(32) if seed is None else hashlib.sha256(f"pmlopt {seed}".encode()).digest()
 
@@ -122,12 +122,12 @@ class SeededBits(RandomBits):
     def __init__(self, generator: np.random.Generator) -> None:
         self._generator = generator
 
-    def words(self, size: int) -> Words:
+    def draw_words(self, size: int) -> Words:
         """(size,) words of 64 bits."""
         return self._generator.integers(0, 2**64, size=size, dtype=np.uint64)
 
 
-def random_bits(seed: Any = None) -> RandomBits:
+def make_random_bits(seed: Any = None) -> RandomBits:
     """Return the bits of a seed, of a numpy Generator, or, for None, of the operating system.
 
     Raises:
@@ -135,10 +135,10 @@ def random_bits(seed: Any = None) -> RandomBits:
     """
     if isinstance(seed, RandomBits):
         return seed
-    return SystemBits() if seed is None else SeededBits(generator(seed))
+    return SystemBits() if seed is None else SeededBits(make_generator(seed))
 
 
-def generator(seed: Any = None) -> np.random.Generator:
+def make_generator(seed: Any = None) -> np.random.Generator:
     """Return a numpy Generator from a seed; None takes the system's entropy. For searches, not for releases.
 
     For searches, not for releases.
@@ -152,7 +152,9 @@ def generator(seed: Any = None) -> np.random.Generator:
         raise MechanismError(f"the seed {seed!r} cannot be used: {cause}") from None
 
 
-def exponential_coins(exponents: FloatArray, exact: Callable[[int], Fraction], bits: RandomBits) -> BoolArray:
+def flip_exponential_coins(
+    exponents: FloatArray, exact: Callable[[int], Fraction], bits: RandomBits
+) -> BoolArray:
     """Flip (n,) coins that are heads with probability e^-x for the exact exponent x >= 0.
 
     Args:
@@ -162,10 +164,10 @@ def exponential_coins(exponents: FloatArray, exact: Callable[[int], Fraction], b
 
     Examples:
         >>> from pmlopt.data.sampling.categorical import SystemBits
-        >>> exponential_coins(np.zeros(3), lambda place: Fraction(0), SystemBits())
+        >>> flip_exponential_coins(np.zeros(3), lambda place: Fraction(0), SystemBits())
         array([ True,  True,  True])
     """
-    words = bits.words(len(exponents))
+    words = bits.draw_words(len(exponents))
     # 53 bits fit a float exactly: the product is not rounded
     uniform = (words >> np.uint64(11)) * 2.0**-53
     heads = np.exp(-exponents)
@@ -189,16 +191,16 @@ def is_below(word: int, exponent: Fraction, bits: RandomBits) -> bool:
     """
     digits = 64
     while True:
-        low, high = _bounds(exponent, digits)
+        low, high = _bound_exponential(exponent, digits)
         # the number is in [word, word + 1) / 2^digits: decided once that interval is on one side
         if (word + 1) <= low * 2**digits:
             return True
         if word >= high * 2**digits:
             return False
-        word, digits = word << 64 | int(bits.words(1)[0]), digits + 64
+        word, digits = word << 64 | int(bits.draw_words(1)[0]), digits + 64
 
 
-def _bounds(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+def _bound_exponential(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     """Return rational bounds on e^-exponent, with a relative error below 2^-digits; 1 for 0."""
     if exponent == 0:
         return Fraction(1), Fraction(1)
@@ -210,7 +212,7 @@ def _bounds(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     return near - error, near + error
 
 
-WIDTH = 53
+WORD_BITS = 53
 """Bits that are drawn at first: those of the grid of a mechanism."""
 
 
@@ -225,14 +227,14 @@ class RowSampler:
 
     Examples:
         >>> from pmlopt.data.sampling.categorical import SystemBits
-        >>> RowSampler(np.eye(3)).draw(np.array([2, 0]), SystemBits())
+        >>> RowSampler(np.eye(3)).draw_outputs(np.array([2, 0]), SystemBits())
         array([2, 0])
     """
 
-    def __init__(self, matrix: FloatArray, width: int = WIDTH) -> None:
+    def __init__(self, matrix: FloatArray, width: int = WORD_BITS) -> None:
         self._matrix = matrix
         self._width = width
-        self._ceilings, self._open = _thresholds(matrix, width)
+        self._ceilings, self._open = _compute_thresholds(matrix, width)
         rows, outputs = matrix.shape
         fine = (16 * outputs).bit_length()
         # Cells of all guide tables together, 16 MiB.
@@ -243,18 +245,18 @@ class RowSampler:
             [np.searchsorted(row, starts, side="right") for row in self._ceilings]
         ).astype(np.int32)
 
-    def draw(self, rows: IntArray, bits: RandomBits) -> IntArray:
+    def draw_outputs(self, rows: IntArray, bits: RandomBits) -> IntArray:
         """Draw (n,) an output for each of n rows, as column indices."""
         # Draws at a time: their numbers stay in the cache.
         chunk = 2**16
         drawn = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), chunk):
             part = slice(start, start + chunk)
-            drawn[part] = self._drawn(rows[part], bits)
+            drawn[part] = self._draw_from_rows(rows[part], bits)
         return drawn
 
-    def _drawn(self, rows: IntArray, bits: RandomBits) -> IntArray:
-        words = bits.words(len(rows)) >> np.uint64(64 - self._width)
+    def _draw_from_rows(self, rows: IntArray, bits: RandomBits) -> IntArray:
+        words = bits.draw_words(len(rows)) >> np.uint64(64 - self._width)
         first = (words >> np.uint64(self._width - self._digits)).view(np.int64)
         # a flat place in the matrix is faster than a row and an output
         places = self._guide[(rows << self._digits) + first] + rows * self._matrix.shape[1]
@@ -267,23 +269,25 @@ class RowSampler:
         if self._open is not None:
             undecided = self._open.ravel()[places] & (words + np.uint64(1) == ceilings[places])
             for draw in np.flatnonzero(undecided).tolist():
-                outputs[draw] = self._decided(int(rows[draw]), int(outputs[draw]), int(words[draw]), bits)
+                outputs[draw] = self._resolve_output(
+                    int(rows[draw]), int(outputs[draw]), int(words[draw]), bits
+                )
         return np.asarray(outputs)
 
-    def _decided(self, row: int, output: int, drawn: int, bits: RandomBits) -> int:
+    def _resolve_output(self, row: int, output: int, drawn: int, bits: RandomBits) -> int:
         """Return the output with more bits, from the first one that the bits drawn so far leave undecided."""
-        sums = list(accumulate(common_integers(self._matrix[row])[0]))
+        sums = list(accumulate(common_integer_ratio(self._matrix[row])[0]))
         total, digits = sums[-1], self._width
         while True:
             while drawn * total >= sums[output] << digits:
                 output += 1
             if (drawn + 1) * total <= sums[output] << digits:
                 return output
-            drawn = drawn << self._width | int(bits.words(1)[0]) >> (64 - self._width)
+            drawn = drawn << self._width | int(bits.draw_words(1)[0]) >> (64 - self._width)
             digits += self._width
 
 
-def _thresholds(matrix: FloatArray, width: int) -> tuple[Words, BoolArray | None]:
+def _compute_thresholds(matrix: FloatArray, width: int) -> tuple[Words, BoolArray | None]:
     """Return the (N, M) cumulative sums c_y rounded up, and which are no integers; None where all are."""
     whole = np.floor(matrix * 2.0**width)  # a power of two: exact
     sums = np.cumsum(np.minimum(whole, 2.0**width).astype(np.uint64), axis=1)
@@ -292,7 +296,7 @@ def _thresholds(matrix: FloatArray, width: int) -> tuple[Words, BoolArray | None
         return sums, None
     fractional: NDArray[np.bool_] = np.zeros(matrix.shape, dtype=bool)
     for row in np.flatnonzero(~on_grid).tolist():
-        below = list(accumulate(common_integers(matrix[row])[0]))
+        below = list(accumulate(common_integer_ratio(matrix[row])[0]))
         parts = [divmod(part << width, below[-1]) for part in below]
         sums[row] = [floor + (rest > 0) for floor, rest in parts]
         fractional[row] = [rest > 0 for _, rest in parts]

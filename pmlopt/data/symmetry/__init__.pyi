@@ -5,7 +5,7 @@ from .invariant import InvariantPrior as InvariantPrior
 from .invariant import reflection as reflection
 from .invariant import rotation as rotation
 from .orbit_mechanism import OrbitMechanism as OrbitMechanism
-from .prior import Cells as Cells
+from .prior import LetterCells as LetterCells
 from .prior import PairOrbits as PairOrbits
 from .prior import PairSpace as PairSpace
 from .prior import SymmetricPrior as SymmetricPrior

@@ -11,11 +11,18 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, whole
+from pmlopt.core.arrays import DefaultLabels, FloatArray, IntArray, Label, abbreviate, check_integer
 from pmlopt.core.records import COUNT, Range
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RandomBits
-from pmlopt.data.symmetry.prior import PairOrbits, PairSpace, SymmetricPrior, check_orbits, length_of, taken
+from pmlopt.data.symmetry.prior import (
+    PairOrbits,
+    PairSpace,
+    SymmetricPrior,
+    check_orbits,
+    get_length,
+    take_entries,
+)
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
 
@@ -34,7 +41,7 @@ class ProductPrior(SymmetricPrior):
     Examples:
         >>> from pmlopt.data.symmetry import IIDPrior
         >>> both = ProductPrior(IIDPrior([0.7, 0.3], 4), IIDPrior([0.9, 0.1], 3))
-        >>> both.size, both.pairs().orbits.count  # 35 times 20
+        >>> both.size, both.make_pairs().orbits.count  # 35 times 20
         (128, 700)
     """
 
@@ -52,7 +59,7 @@ class ProductPrior(SymmetricPrior):
     def size(self) -> int:
         return math.prod(part.size for part in self.parts)
 
-    def pairs(self, shape: Any = None) -> ProductPairs:
+    def make_pairs(self, shape: Any = None) -> ProductPairs:
         """Return the pairs of tuples; `shape` has one entry for each part, or is None.
 
         Raises:
@@ -64,9 +71,11 @@ class ProductPrior(SymmetricPrior):
                 f"the utility is a sum over {len(shape)} parts, and the product has {len(self.parts)}"
             )
         shapes = (None,) * len(self.parts) if shape is None else shape
-        return ProductPairs(self, [part.pairs(one) for part, one in zip(self.parts, shapes, strict=True)])
+        return ProductPairs(
+            self, [part.make_pairs(one) for part, one in zip(self.parts, shapes, strict=True)]
+        )
 
-    def _listed(self) -> Prior:
+    def _to_listed(self) -> Prior:
         parts = [part.listed() for part in self.parts]
         weights = [math.prod(several) for several in product(*(part.weights for part in parts))]
         return Prior.from_weights(weights, list(product(*(part.labels for part in parts))))
@@ -94,10 +103,10 @@ class ProductPairs(PairSpace):
         count = math.prod(orbits.count for orbits in several)
         check_orbits(prior, count)
         places = np.indices([orbits.count for orbits in several]).reshape(len(several), -1)
-        letter = _mixed(
+        letter = _encode_digits(
             [o.letter[k] for o, k in zip(several, places, strict=True)], [len(o.letters) for o in several]
         )
-        output = _mixed(
+        output = _encode_digits(
             [o.output[k] for o, k in zip(several, places, strict=True)], [len(o.outputs) for o in several]
         )
         order = np.lexsort((letter, output))
@@ -105,11 +114,11 @@ class ProductPairs(PairSpace):
         """(parts, C) the orbit of pairs of each part, for each orbit of pairs of the product."""
         self._rank = np.empty(count, dtype=np.int64)
         self._rank[order] = np.arange(count)
-        counts = _outer([orbits.counts for orbits in several])
+        counts = _multiply_all([orbits.counts for orbits in several])
         self.orbits = PairOrbits(
-            letters=tuple(_outer([orbits.letters for orbits in several]).tolist()),
-            weights=tuple(_outer([orbits.weights for orbits in several]).tolist()),
-            outputs=tuple(_outer([orbits.outputs for orbits in several]).tolist()),
+            letters=tuple(_multiply_all([orbits.letters for orbits in several]).tolist()),
+            weights=tuple(_multiply_all([orbits.weights for orbits in several]).tolist()),
+            outputs=tuple(_multiply_all([orbits.outputs for orbits in several]).tolist()),
             letter=letter[order],
             output=output[order],
             counts=tuple(counts[order].tolist()),
@@ -124,59 +133,64 @@ class ProductPairs(PairSpace):
         return list(product(*(space.output_names for space in self.spaces)))
 
     @property
-    def names(self) -> Sequence[Label]:
-        several = [space.names for space in self.spaces]
+    def pair_names(self) -> Sequence[Label]:
+        several = [space.pair_names for space in self.spaces]
         return [
             tuple(names[k] for names, k in zip(several, own, strict=True)) for own in self.places.T.tolist()
         ]
 
-    def encode(self, values: Any, outputs: bool = False) -> list[Any]:
+    def encode_labels(self, values: Any, outputs: bool = False) -> list[Any]:
         columns = list(zip(*values, strict=True)) if not isinstance(values, tuple) else list(values)
         if len(columns) != len(self.spaces):
             raise MechanismError(
                 f"the values have {len(columns)} parts, and the product {len(self.spaces)}: give tuples, or "
                 "a tuple of one array for each part"
             )
-        return [space.encode(column, outputs) for space, column in zip(self.spaces, columns, strict=True)]
+        return [
+            space.encode_labels(column, outputs) for space, column in zip(self.spaces, columns, strict=True)
+        ]
 
-    def decode(self, outputs: Any, letters: bool = False) -> list[Label]:
+    def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
         return list(
-            zip(*(s.decode(part, letters) for s, part in zip(self.spaces, outputs, strict=True)), strict=True)
+            zip(
+                *(s.decode_labels(part, letters) for s, part in zip(self.spaces, outputs, strict=True)),
+                strict=True,
+            )
         )
 
     def letter_orbits(self, letters: Any) -> IntArray:
         found = [space.letter_orbits(part) for space, part in zip(self.spaces, letters, strict=True)]
-        return _mixed(found, [len(space.orbits.letters) for space in self.spaces])
+        return _encode_digits(found, [len(space.orbits.letters) for space in self.spaces])
 
     def pair_orbits(self, letters: Any, outputs: Any) -> IntArray:
         found = [s.pair_orbits(x, y) for s, x, y in zip(self.spaces, letters, outputs, strict=True)]
-        return self._rank[_mixed(found, [space.orbits.count for space in self.spaces])]
+        return self._rank[_encode_digits(found, [space.orbits.count for space in self.spaces])]
 
-    def draw(self, letters: Any, places: IntArray, bits: RandomBits) -> list[Any]:
+    def draw_outputs(self, letters: Any, places: IntArray, bits: RandomBits) -> list[Any]:
         own = zip(self.spaces, letters, self.places, strict=True)
-        return [space.draw(part, several[places], bits) for space, part, several in own]
+        return [space.draw_outputs(part, several[places], bits) for space, part, several in own]
 
-    def representatives(self) -> tuple[list[Any], list[Any]]:
-        return self._sides([space.representatives() for space in self.spaces])
+    def choose_representatives(self) -> tuple[list[Any], list[Any]]:
+        return self._split_pairs([space.choose_representatives() for space in self.spaces])
 
-    def images(self, rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
-        return self._sides([space.images(rng) for space in self.spaces])
+    def draw_images(self, rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
+        return self._split_pairs([space.draw_images(rng) for space in self.spaces])
 
-    def _sides(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    def _split_pairs(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
         own = list(zip(pairs, self.places, strict=True))
         return (
-            [taken(pair[0], k) for pair, k in own],
-            [taken(pair[1], k) for pair, k in own],
+            [take_entries(pair[0], k) for pair, k in own],
+            [take_entries(pair[1], k) for pair, k in own],
         )
 
-    def listed(self, outputs: bool = False) -> list[Any]:
-        sides = [space.listed(outputs) for space in self.spaces]
-        sizes = [length_of(side) for side in sides]
+    def list_letters(self, outputs: bool = False) -> list[Any]:
+        sides = [space.list_letters(outputs) for space in self.spaces]
+        sizes = [get_length(side) for side in sides]
         places = np.indices(sizes).reshape(len(sizes), -1)
-        return [taken(side, k) for side, k in zip(sides, places, strict=True)]
+        return [take_entries(side, k) for side, k in zip(sides, places, strict=True)]
 
 
-def _mixed(digits: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
+def _encode_digits(digits: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
     """Return numbers of several digits, the last one changing fastest."""
     found = np.zeros(len(digits[0]), dtype=np.int64)
     for digit, size in zip(digits, sizes, strict=True):
@@ -184,7 +198,7 @@ def _mixed(digits: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
     return found
 
 
-def _outer(several: Sequence[Sequence[int]]) -> Any:
+def _multiply_all(several: Sequence[Sequence[int]]) -> Any:
     """Return all products of one integer of each array, the last one changing fastest."""
     found = np.array([1], dtype=object)
     for numbers in several:
@@ -212,7 +226,7 @@ class IIDPrior(SymmetricPrior):
     Examples:
         >>> from pmlopt import CoordinateLoss, PML, design, solve
         >>> bits = IIDPrior([0.7, 0.3], 24)
-        >>> bits.size, bits.pairs().orbits.count
+        >>> bits.size, bits.make_pairs().orbits.count
         (16777216, 2925)
         >>> result = solve(design(bits, PML(1.0), CoordinateLoss([[0, 1], [1, 0]])))
         >>> round(result.value, 8), result.certificate.verify()
@@ -220,7 +234,9 @@ class IIDPrior(SymmetricPrior):
     """
 
     def __init__(self, law: PriorLike, records: int) -> None:
-        vars(self).update(law=as_prior(law), records=whole(records, "the number of records", PriorError))
+        vars(self).update(
+            law=as_prior(law), records=check_integer(records, "the number of records", PriorError)
+        )
 
     kind: ClassVar[str] = "types"
     law: Prior
@@ -230,7 +246,7 @@ class IIDPrior(SymmetricPrior):
     def size(self) -> int:
         return int(self.law.size**self.records)
 
-    def pairs(self, shape: Any = None) -> TypePairs:
+    def make_pairs(self, shape: Any = None) -> TypePairs:
         """Return the pairs of tables; `shape` is (A, B), B being the letters in each place of an output.
 
         Raises:
@@ -242,10 +258,10 @@ class IIDPrior(SymmetricPrior):
             raise UtilityError(f"the utility is on {inputs} letters, and a record has {self.law.size}")
         return TypePairs(self, outputs)
 
-    def _listed(self) -> Prior:
-        tables = all_tables(self.law.size, self.records)
+    def _to_listed(self) -> Prior:
+        tables = list_tables(self.law.size, self.records)
         weights = np.array(self.law.weights, dtype=object)[tables].prod(axis=1)
-        return Prior.from_weights(weights.tolist(), _labels(self.law.labels, tables))
+        return Prior.from_weights(weights.tolist(), _to_labels(self.law.labels, tables))
 
     def __repr__(self) -> str:
         return f"Types(<{self.law.size} letters>, {self.records})"
@@ -262,7 +278,7 @@ class TypePairs(PairSpace):
         # Records of a table: the factorials up to their number take 100 MB of whole numbers.
         most_records = 10_000
         self.prior = prior
-        self.outputs = whole(outputs, "the number of letters in each place of an output", PriorError)
+        self.outputs = check_integer(outputs, "the number of letters in each place of an output", PriorError)
         self.sides = (prior.law.size, outputs)
         if prior.records > most_records:
             raise PriorError(f"{prior!r}: tables have up to {most_records} records: take fewer")
@@ -271,9 +287,9 @@ class TypePairs(PairSpace):
         check_orbits(prior, math.comb(prior.records + cells - 1, min(prior.records, cells - 1, 25)))
         self.places = (
             prior.law.labels,
-            prior.law.labels if outputs == prior.law.size else Positions(outputs),
+            prior.law.labels if outputs == prior.law.size else DefaultLabels(outputs),
         )
-        tables = compositions(prior.records, cells).reshape(-1, *self.sides)
+        tables = list_compositions(prior.records, cells).reshape(-1, *self.sides)
         self.output_types, output = np.unique(tables.sum(axis=1), axis=0, return_inverse=True)
         self.letter_types, letter = np.unique(tables.sum(axis=2), axis=0, return_inverse=True)
         order = np.lexsort((letter.ravel(), output.ravel()))
@@ -283,9 +299,9 @@ class TypePairs(PairSpace):
         ways = factorials[self.tables.sum(axis=1)].prod(axis=1) // factorials[self.tables].prod(axis=(1, 2))
         weights = np.array(prior.law.weights, dtype=object) ** self.letter_types.astype(object)
         self.orbits = PairOrbits(
-            letters=_orderings(self.letter_types, factorials),
+            letters=_count_orderings(self.letter_types, factorials),
             weights=tuple(weights.prod(axis=1).tolist()),
-            outputs=_orderings(self.output_types, factorials),
+            outputs=_count_orderings(self.output_types, factorials),
             letter=letter.ravel()[order],
             output=output.ravel()[order],
             counts=tuple(ways.tolist()),
@@ -300,22 +316,22 @@ class TypePairs(PairSpace):
         return [tuple(row) for row in self.output_types.tolist()]
 
     @property
-    def names(self) -> Sequence[Label]:
+    def pair_names(self) -> Sequence[Label]:
         """Return how often each letter of a record is released as each, as nested tuples."""
         return [tuple(map(tuple, table)) for table in self.tables.tolist()]
 
-    def encode(self, values: Any, outputs: bool = False) -> Rows:
+    def encode_labels(self, values: Any, outputs: bool = False) -> Rows:
         labels = self.places[outputs]
-        found = values if isinstance(values, np.ndarray) else _table(values)
+        found = values if isinstance(values, np.ndarray) else _make_label_table(values)
         n = self.prior.records
         if found.ndim != 2 or found.shape[1] != n:
             raise MechanismError(
                 f"the values have the shape {found.shape}: give one row of {n} records for each"
             )
-        if isinstance(labels, Positions):
+        if isinstance(labels, DefaultLabels):
             known = found.dtype.kind in "iub" and bool(((found >= 0) & (found < len(labels))).all())
             if not known:
-                raise MechanismError(f"a record is none of the letters {few(labels)}")
+                raise MechanismError(f"a record is none of the letters {abbreviate(labels)}")
             return found.astype(np.int16)
         where = {label: place for place, label in enumerate(labels)}
         # tuples and mixed kinds are found one by one, arrays of one kind by their distinct cells
@@ -325,33 +341,33 @@ class TypePairs(PairSpace):
         )
         strange = [kind for kind in kinds.tolist() if kind not in where]
         if strange:
-            raise MechanismError(f"the record {strange[0]!r} is none of the letters {few(labels)}")
+            raise MechanismError(f"the record {strange[0]!r} is none of the letters {abbreviate(labels)}")
         found_at = np.array([where[kind] for kind in kinds.tolist()], dtype=np.int16)
         return np.asarray(found_at[places].reshape(found.shape))
 
-    def decode(self, outputs: Any, letters: bool = False) -> list[Label]:
-        return _labels(self.places[not letters], outputs)
+    def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
+        return _to_labels(self.places[not letters], outputs)
 
     def letter_orbits(self, letters: Rows) -> IntArray:
-        return self.type_orbits(_occurrences(letters, self.sides[0]))
+        return self.type_orbits(_count_occurrences(letters, self.sides[0]))
 
     def pair_orbits(self, letters: Rows, outputs: Rows) -> IntArray:
         codes = letters.astype(np.int64) * self.sides[1] + outputs
-        found = _occurrences(codes, self.sides[0] * self.sides[1])
-        return _places(found, self.tables.reshape(len(self.tables), -1))
+        found = _count_occurrences(codes, self.sides[0] * self.sides[1])
+        return _find_rows(found, self.tables.reshape(len(self.tables), -1))
 
-    def draw(self, letters: Rows, places: IntArray, bits: RandomBits) -> Rows:
+    def draw_outputs(self, letters: Rows, places: IntArray, bits: RandomBits) -> Rows:
         # the records in a random order within each letter take the outputs of the table in theirs
-        order = shuffled_within(letters, self.sides[0], bits)
+        order = shuffle_within_letters(letters, self.sides[0], bits)
         drawn = np.empty_like(letters)
         np.put_along_axis(drawn, order, self._sequences[1][places], axis=1)
         return drawn
 
     def type_orbits(self, counts: IntArray) -> IntArray:
         """Return the (k,) orbits of tables given by how often each letter occurs in them."""
-        return _places(counts, self.letter_types)
+        return _find_rows(counts, self.letter_types)
 
-    def representatives(self) -> tuple[Rows, Rows]:
+    def choose_representatives(self) -> tuple[Rows, Rows]:
         return self._sequences
 
     @cached_property
@@ -362,24 +378,24 @@ class TypePairs(PairSpace):
         letters, outputs = np.divmod(codes.reshape(len(flat), -1), self.sides[1])
         return letters.astype(np.int16), outputs.astype(np.int16)
 
-    def images(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    def draw_images(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
         letters, outputs = self._sequences
         order = np.argsort(rng.random(letters.shape), axis=1)
         return np.take_along_axis(letters, order, axis=1), np.take_along_axis(outputs, order, axis=1)
 
-    def listed(self, outputs: bool = False) -> Rows:
-        return all_tables(self.sides[outputs], self.prior.records)
+    def list_letters(self, outputs: bool = False) -> Rows:
+        return list_tables(self.sides[outputs], self.prior.records)
 
     def coordinate_sums(self, values: FloatArray) -> FloatArray:
         """Compute the (C,) sums over the records of (A, B) values, for each orbit of pairs."""
         return np.asarray(self.tables.reshape(len(self.tables), -1) @ values.ravel())
 
 
-def compositions(total: int, parts: int) -> IntArray:
+def list_compositions(total: int, parts: int) -> IntArray:
     """List the (K, parts) ways to write a number as a sum of so many integers of at least 0, in order.
 
     Examples:
-        >>> compositions(2, 2).tolist()
+        >>> list_compositions(2, 2).tolist()
         [[0, 2], [1, 1], [2, 0]]
     """
     found = np.zeros((1, 0), dtype=np.int64)
@@ -390,31 +406,31 @@ def compositions(total: int, parts: int) -> IntArray:
     return np.column_stack([found, total - found.sum(axis=1)])
 
 
-def all_tables(letters: int, records: int) -> Rows:
+def list_tables(letters: int, records: int) -> Rows:
     """List all (letters ** records, records) tables of records, the last record changing fastest."""
     codes = np.arange(letters**records)
     powers = letters ** np.arange(records - 1, -1, -1)
     return (codes[:, None] // powers % letters).astype(np.int16)
 
 
-def _labels(letters: Sequence[Label], tables: Any) -> list[Label]:
+def _to_labels(letters: Sequence[Label], tables: Any) -> list[Label]:
     """Return tables of indices as tuples of labels."""
-    if isinstance(letters, Positions):
+    if isinstance(letters, DefaultLabels):
         return [tuple(row) for row in tables.tolist()]
     return [tuple(letters[place] for place in row) for row in tables.tolist()]
 
 
-def _orderings(types: IntArray, factorials: Any) -> tuple[int, ...]:
+def _count_orderings(types: IntArray, factorials: Any) -> tuple[int, ...]:
     """Count the tables of each type: n! over the factorials of the occurrences."""
     return tuple((factorials[int(types[0].sum())] // factorials[types].prod(axis=1)).tolist())
 
 
-def _occurrences(rows: Rows, letters: int) -> IntArray:
+def _count_occurrences(rows: Rows, letters: int) -> IntArray:
     """Count (k, letters) how often each letter occurs in each row."""
     return np.stack([np.count_nonzero(rows == letter, axis=1) for letter in range(letters)], axis=1)
 
 
-def _places(found: IntArray, listed: IntArray) -> IntArray:
+def _find_rows(found: IntArray, listed: IntArray) -> IntArray:
     """Return the (k,) index of each row in a list of different rows of integers with the same sum."""
     base, width = int(listed[0].sum()) + 1, listed.shape[1]
     kind = np.int64 if base ** (width - 1) < 2**63 else object  # whole numbers without end
@@ -425,7 +441,7 @@ def _places(found: IntArray, listed: IntArray) -> IntArray:
     return np.asarray(order[np.searchsorted(keys[order], wanted)])
 
 
-def shuffled_within(letters: Rows, size: int, bits: RandomBits) -> IntArray:
+def shuffle_within_letters(letters: Rows, size: int, bits: RandomBits) -> IntArray:
     """Return a (k, n) order of each row by its letters, with records of one letter shuffled uniformly.
 
     The records are sorted by random keys; a row with two equal keys is drawn again, so that each order of the
@@ -436,14 +452,14 @@ def shuffled_within(letters: Rows, size: int, bits: RandomBits) -> IntArray:
     open_rows = np.arange(len(letters))
     while open_rows.size:
         here = letters[open_rows].astype(np.uint64)
-        keys = here << (np.uint64(64) - shift) | bits.words(here.size).reshape(here.shape) >> shift
+        keys = here << (np.uint64(64) - shift) | bits.draw_words(here.size).reshape(here.shape) >> shift
         order[open_rows] = np.argsort(keys, axis=1)
         ordered = np.take_along_axis(keys, order[open_rows], axis=1)
         open_rows = open_rows[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)]
     return order
 
 
-def _table(values: Any) -> NDArray[Any]:
+def _make_label_table(values: Any) -> NDArray[Any]:
     """Return rows of records as a table of labels: tuples stay labels, and numbers next to text stay
     numbers.
     """

@@ -8,12 +8,19 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, Label, Positions, few, labels_of, whole
+from pmlopt.core.arrays import DefaultLabels, IntArray, Label, abbreviate, check_integer, check_labels_of_size
 from pmlopt.core.records import COUNT, Range, Shape
-from pmlopt.data.mechanism import letters_at
+from pmlopt.data.mechanism import find_rows
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RandomBits
-from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace, SymmetricPrior, check_orbits, orbits_of
+from pmlopt.data.symmetry.prior import (
+    LetterCells,
+    PairOrbits,
+    PairSpace,
+    SymmetricPrior,
+    check_orbits,
+    compute_orbits,
+)
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
 Permutation = Sequence[int] | Mapping[Label, Label]
@@ -39,7 +46,7 @@ class InvariantPrior(SymmetricPrior):
     Examples:
         >>> from pmlopt import ExpectedLoss, PML, design, solve
         >>> mirrored = InvariantPrior([0.1, 0.4, 0.4, 0.1], [[3, 2, 1, 0]])
-        >>> mirrored.pairs().orbits.letters, mirrored.pairs().orbits.count
+        >>> mirrored.make_pairs().orbits.letters, mirrored.make_pairs().orbits.count
         ((2, 2), 8)
         >>> InvariantPrior([0.1, 0.4, 0.4, 0.1], [[1, 2, 3, 0]])
         Traceback (most recent call last):
@@ -55,8 +62,10 @@ class InvariantPrior(SymmetricPrior):
         for what, given in (("generators", generators), ("outputs", () if outputs is None else outputs)):
             if not isinstance(given, Iterable):
                 raise PriorError(f"the {what} are {given!r:.60}: give a list of them")
-        sides = known.labels if outputs is None else labels_of(outputs, None, "outputs", PriorError)
-        moves = [_moves(one, place, known.labels, None if outputs is None else sides)
+        sides = (
+            known.labels if outputs is None else check_labels_of_size(outputs, None, "outputs", PriorError)
+        )
+        moves = [_parse_generator(one, place, known.labels, None if outputs is None else sides)
                  for place, one in enumerate(generators)]  # fmt: skip
         for place, (letters, _) in enumerate(moves):
             _check_invariant(known, letters, place)
@@ -86,7 +95,7 @@ class InvariantPrior(SymmetricPrior):
     def size(self) -> int:
         return self.base.size
 
-    def pairs(self, shape: Any = None) -> ListedPairs:
+    def make_pairs(self, shape: Any = None) -> ListedPairs:
         """Return the pairs of letters and outputs; `shape` is None or (N, M).
 
         Raises:
@@ -99,7 +108,7 @@ class InvariantPrior(SymmetricPrior):
             )
         return ListedPairs(self)
 
-    def _listed(self) -> Prior:
+    def _to_listed(self) -> Prior:
         return self.base
 
     def __repr__(self) -> str:
@@ -119,9 +128,9 @@ class ListedPairs(PairSpace):
         n, m = prior.size, len(prior.output_labels)
         if n * m > largest_pairs:
             raise PriorError(f"{prior!r} has {n * m} pairs: orbits are listed of up to {largest_pairs}")
-        letter = orbits_of(n, [move[0] for move in prior.moves])
-        output = orbits_of(m, [move[1] for move in prior.moves])
-        pairs = orbits_of(n * m, [(x[:, None] * m + y).ravel() for x, y in prior.moves])
+        letter = compute_orbits(n, [move[0] for move in prior.moves])
+        output = compute_orbits(m, [move[1] for move in prior.moves])
+        pairs = compute_orbits(n * m, [(x[:, None] * m + y).ravel() for x, y in prior.moves])
         first = np.unique(pairs, return_index=True)[1]
         order = np.lexsort((letter[first // m], output[first % m]))
         self.table: IntArray = np.argsort(order)[pairs].reshape(n, m)
@@ -130,7 +139,7 @@ class ListedPairs(PairSpace):
         self.letter = letter
         self.letter_first = np.unique(letter, return_index=True)[1]
         self.output_first = np.unique(output, return_index=True)[1]
-        self.orbits = PairOrbits.of_listed(letter, output, self.table, prior.base.weights)
+        self.orbits = PairOrbits.from_listed(letter, output, self.table, prior.base.weights)
 
     @property
     def letter_names(self) -> Sequence[Label]:
@@ -143,21 +152,21 @@ class ListedPairs(PairSpace):
         return [self.prior.output_labels[y] for y in self.output_first.tolist()]
 
     @property
-    def names(self) -> Sequence[Label]:
+    def pair_names(self) -> Sequence[Label]:
         """Return the first pair of each orbit."""
-        xs, ys = self.representatives()
-        return list(zip(self.decode(xs, letters=True), self.decode(ys), strict=True))
+        xs, ys = self.choose_representatives()
+        return list(zip(self.decode_labels(xs, letters=True), self.decode_labels(ys), strict=True))
 
-    def encode(self, values: Any, outputs: bool = False) -> IntArray:
+    def encode_labels(self, values: Any, outputs: bool = False) -> IntArray:
         labels = self.prior.output_labels if outputs else self.prior.base.labels
-        found = np.asarray(values) if isinstance(labels, Positions) else None
+        found = np.asarray(values) if isinstance(labels, DefaultLabels) else None
         if found is not None and found.ndim == 1 and found.dtype.kind in "iu":
             if not ((found >= 0) & (found < len(labels))).all():
-                raise MechanismError(f"a value is none of the letters {few(labels)}")
+                raise MechanismError(f"a value is none of the letters {abbreviate(labels)}")
             return found.astype(np.int64)
-        return letters_at(labels, values.tolist() if isinstance(values, np.ndarray) else values)
+        return find_rows(labels, values.tolist() if isinstance(values, np.ndarray) else values)
 
-    def decode(self, outputs: Any, letters: bool = False) -> list[Label]:
+    def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
         labels = self.prior.base.labels if letters else self.prior.output_labels
         return [labels[place] for place in outputs.tolist()]
 
@@ -167,13 +176,13 @@ class ListedPairs(PairSpace):
     def pair_orbits(self, letters: IntArray, outputs: IntArray) -> IntArray:
         return self.table[letters, outputs]
 
-    def draw(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
-        ordered, starts = self._by_orbit
+    def draw_outputs(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
+        ordered, starts = self._sort_by_orbit
         several = np.array(self.orbits.multiplicities, dtype=np.uint64)[places]
-        return np.asarray(ordered[letters, starts[places] + bits.all_below(several).astype(np.int64)])
+        return np.asarray(ordered[letters, starts[places] + bits.draw_all_below(several).astype(np.int64)])
 
     @cached_property
-    def _by_orbit(self) -> tuple[IntArray, IntArray]:
+    def _sort_by_orbit(self) -> tuple[IntArray, IntArray]:
         """Return the (N, M) outputs of each letter sorted by the orbits of their pairs, and (C,) where orbits
         start.
 
@@ -186,22 +195,22 @@ class ListedPairs(PairSpace):
             starts[own] = np.cumsum(several[own]) - several[own]
         return np.argsort(self.table, axis=1, kind="stable"), starts
 
-    def representatives(self) -> tuple[IntArray, IntArray]:
+    def choose_representatives(self) -> tuple[IntArray, IntArray]:
         return np.divmod(self.first, len(self.prior.output_labels))
 
-    def images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        xs, ys = self.representatives()
+    def draw_images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        xs, ys = self.choose_representatives()
         for x, y in self.prior.moves:
             moved = rng.random(len(xs)) < 0.5
             xs, ys = np.where(moved, x[xs], xs), np.where(moved, y[ys], ys)
         return xs, ys
 
-    def listed(self, outputs: bool = False) -> IntArray:
+    def list_letters(self, outputs: bool = False) -> IntArray:
         return np.arange(len(self.prior.output_labels) if outputs else self.prior.size)
 
-    def cells(self, place: int) -> Cells:
+    def get_cells(self, place: int) -> LetterCells:
         column = self.table[:, self.output_first[place]]
-        return self.orbits.cells(place, self.prior, self.prior.listed(), column)
+        return self.orbits.get_cells(place, self.prior, self.prior.listed(), column)
 
 
 def rotation(size: int, by: int = 1) -> list[int]:
@@ -224,12 +233,12 @@ def reflection(size: int) -> list[int]:
     return list(range(size))[::-1]
 
 
-def _moves(
+def _parse_generator(
     generator: Any, place: int, letters: tuple[Label, ...], outputs: tuple[Label, ...] | None
 ) -> tuple[IntArray, IntArray]:
     """Return where a generator takes each letter and each output."""
     if outputs is None:
-        moved = _permutation(generator, letters, f"generator {place}")
+        moved = _parse_permutation(generator, letters, f"generator {place}")
         return moved, moved
     if not isinstance(generator, tuple) or len(generator) != 2:
         raise PriorError(
@@ -237,17 +246,17 @@ def _moves(
             "of the letters and one of the outputs"
         )
     return (
-        _permutation(generator[0], letters, f"generator {place}"),
-        _permutation(generator[1], outputs, f"generator {place} on the outputs"),
+        _parse_permutation(generator[0], letters, f"generator {place}"),
+        _parse_permutation(generator[1], outputs, f"generator {place} on the outputs"),
     )
 
 
-def _permutation(given: Any, labels: tuple[Label, ...], what: str) -> IntArray:
+def _parse_permutation(given: Any, labels: tuple[Label, ...], what: str) -> IntArray:
     if isinstance(given, Mapping):
         where = {label: place for place, label in enumerate(labels)}
         strange = [label for pair in given.items() for label in pair if label not in where]
         if strange:
-            raise PriorError(f"{what} moves {strange[0]!r}, which is none of {few(labels)}")
+            raise PriorError(f"{what} moves {strange[0]!r}, which is none of {abbreviate(labels)}")
         given = [where[given.get(label, label)] for label in labels]
     try:
         moved = np.asarray(given)
@@ -296,7 +305,7 @@ class CirclePrior(SymmetricPrior):
 
     def __init__(self, size: Annotated[int, Range(1), COUNT], reflections: bool = True) -> None:
         vars(self).update(
-            letters=whole(size, "the size of the circle", PriorError), reflections=bool(reflections)
+            letters=check_integer(size, "the size of the circle", PriorError), reflections=bool(reflections)
         )
         check_orbits(self, self.letters // 2 + 1 if reflections else self.letters)
 
@@ -307,7 +316,7 @@ class CirclePrior(SymmetricPrior):
     def size(self) -> int:
         return self.letters
 
-    def pairs(self, shape: Any = None) -> CirclePairs:
+    def make_pairs(self, shape: Any = None) -> CirclePairs:
         """Return the pairs of letters; `shape` is (N, N) or None.
 
         Raises:
@@ -317,7 +326,7 @@ class CirclePrior(SymmetricPrior):
             raise UtilityError(f"the utility is on {shape[0]} letters, and the circle has {self.size}")
         return CirclePairs(self)
 
-    def _listed(self) -> Prior:
+    def _to_listed(self) -> Prior:
         return Prior.uniform(self.size)
 
     def __repr__(self) -> str:
@@ -353,11 +362,11 @@ class CirclePairs(PairSpace):
         return ["all outputs"]
 
     @property
-    def names(self) -> Sequence[Label]:
+    def pair_names(self) -> Sequence[Label]:
         """Return the displacements, or the distances where reflections count."""
         return self.displacements.tolist()
 
-    def encode(self, values: Any, outputs: bool = False) -> IntArray:
+    def encode_labels(self, values: Any, outputs: bool = False) -> IntArray:
         found = np.asarray(values)
         whole_numbers = found.ndim == 1 and found.dtype.kind in "iu"
         if not whole_numbers or not ((found >= 0) & (found < self.prior.size)).all():
@@ -366,7 +375,7 @@ class CirclePairs(PairSpace):
             )
         return found.astype(np.int64)
 
-    def decode(self, outputs: Any, letters: bool = False) -> list[Label]:
+    def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
         return list(outputs.tolist())
 
     def letter_orbits(self, letters: IntArray) -> IntArray:
@@ -376,20 +385,20 @@ class CirclePairs(PairSpace):
         ahead = (outputs - letters) % self.prior.size
         return np.minimum(ahead, self.prior.size - ahead) if self.prior.reflections else ahead
 
-    def draw(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
+    def draw_outputs(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
         steps = self.displacements[places]
         if self.prior.reflections:
-            steps = np.where(bits.words(len(steps)) & np.uint64(1), steps, -steps)
+            steps = np.where(bits.draw_words(len(steps)) & np.uint64(1), steps, -steps)
         return np.asarray((letters + steps) % self.prior.size)
 
-    def representatives(self) -> tuple[IntArray, IntArray]:
+    def choose_representatives(self) -> tuple[IntArray, IntArray]:
         return np.zeros_like(self.displacements), self.displacements
 
-    def images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    def draw_images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         n, count = self.prior.size, len(self.displacements)
         letters = rng.integers(n, size=count)
         signs = rng.choice([-1, 1], size=count) if self.prior.reflections else 1
         return letters, (letters + signs * self.displacements) % n
 
-    def listed(self, outputs: bool = False) -> IntArray:
+    def list_letters(self, outputs: bool = False) -> IntArray:
         return np.arange(self.prior.size)

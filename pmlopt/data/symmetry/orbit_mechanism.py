@@ -14,14 +14,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, label_array
-from pmlopt.core.display import table_html
-from pmlopt.core.files import VERSION, ending_of, is_standard, json_bytes, read_bytes, read_saved, write_whole
-from pmlopt.core.records import plain
+from pmlopt.core.arrays import FloatArray, IntArray, Label, to_label_array
+from pmlopt.core.display import format_table_html
+from pmlopt.core.files import (
+    MECHANISM_FILE_VERSION,
+    atomic_write,
+    file_format,
+    is_standard_stream,
+    json_bytes,
+    read_bytes,
+    read_saved_record,
+)
+from pmlopt.core.records import to_plain
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.sampling.categorical import RandomBits, Seed, random_bits
+from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
 from pmlopt.data.symmetry.independent import TypePairs
-from pmlopt.data.symmetry.prior import PairSpace, length_of, taken
+from pmlopt.data.symmetry.prior import PairSpace, get_length, take_entries
 from pmlopt.errors import FileFormatError, MechanismError
 
 FORMAT = "pmlopt-orbit-mechanism"
@@ -45,7 +53,7 @@ class OrbitMechanism(Mechanism):
 
     Examples:
         >>> from pmlopt.data.symmetry import CirclePrior
-        >>> half = OrbitMechanism(CirclePrior(4).pairs(), [2, 2, 0], 4)  # stay, or a step to either side
+        >>> half = OrbitMechanism(CirclePrior(4).make_pairs(), [2, 2, 0], 4)  # stay, or a step to either side
         >>> half.matrix[0], half.probability(0, 1)
         (array([0.5 , 0.25, 0.  , 0.25]), Fraction(1, 4))
     """
@@ -56,7 +64,7 @@ class OrbitMechanism(Mechanism):
             raise MechanismError(
                 f"there are {len(self.masses)} masses for {space.orbits.count} orbits of pairs"
             )
-        if not self.rows_are_exact:
+        if not self.has_exact_rows:
             raise MechanismError(
                 f"the masses are negative, or do not sum to {total}, above 0, over an orbit of letters: no "
                 "mechanism"
@@ -73,7 +81,7 @@ class OrbitMechanism(Mechanism):
         return hash((self.masses, self.total))
 
     @property
-    def rows_are_exact(self) -> bool:
+    def has_exact_rows(self) -> bool:
         """Return whether masses are at least 0 and sum to the total, above 0, over each orbit of letters."""
         sums = [0] * len(self.space.orbits.letters)
         for mass, letter in zip(self.masses, self.space.orbits.letter.tolist(), strict=True):
@@ -90,16 +98,16 @@ class OrbitMechanism(Mechanism):
         Raises:
             MechanismError: one of them is none.
         """
-        x, y = self.space.encode([letter]), self.space.encode([output], outputs=True)
+        x, y = self.space.encode_labels([letter]), self.space.encode_labels([output], outputs=True)
         return self.entry(int(self.space.pair_orbits(x, y)[0]))
 
     @cached_property
-    def shares(self) -> FloatArray:
+    def mass_fractions(self) -> FloatArray:
         """Return the (C,) masses over their total, as floats."""
         return np.array([mass / self.total for mass in self.masses])
 
     @cached_property
-    def lifts(self) -> FloatArray:
+    def scaled_entries(self) -> FloatArray:
         """Return the (C,) entries of the matrix times the number of outputs in their orbits.
 
         A column of these has the mean of the orbit's probability, whatever the size of the alphabet.
@@ -127,20 +135,26 @@ class OrbitMechanism(Mechanism):
         """
         # Outputs that are drawn at once: a few dozen megabytes for tables of 24 records.
         batch = 100_000
-        bits = random_bits(seed)
-        known = self.space.encode(letters)
-        batches = (slice(first, first + batch) for first in range(0, length_of(known), batch))
-        return _joined([self._draw(taken(known, some), bits) for some in batches])
+        bits = make_random_bits(seed)
+        known = self.space.encode_labels(letters)
+        batches = (slice(first, first + batch) for first in range(0, get_length(known), batch))
+        return _join_parts([self._draw_outputs(take_entries(known, some), bits) for some in batches])
 
     def sample(self, values: Iterable[Label], seed: Seed = None) -> NDArray[Any]:
         """Draw one random output for each value, as labels; see `sample_array` for many at once."""
         letters = list(values)
         if not letters:
-            return label_array([])
-        return label_array(self.space.decode(self._draw(self.space.encode(letters), random_bits(seed))))
+            return to_label_array([])
+        return to_label_array(
+            self.space.decode_labels(
+                self._draw_outputs(self.space.encode_labels(letters), make_random_bits(seed))
+            )
+        )
 
-    def _draw(self, letters: Any, bits: RandomBits) -> Any:
-        return self.space.draw(letters, self._places(self.space.letter_orbits(letters), bits), bits)
+    def _draw_outputs(self, letters: Any, bits: RandomBits) -> Any:
+        return self.space.draw_outputs(
+            letters, self._draw_orbits(self.space.letter_orbits(letters), bits), bits
+        )
 
     def sample_counts(self, counts: Any, seed: Seed = None) -> IntArray:
         """Draw the (k, B) occurrences of letters in random outputs, for tables given by theirs.
@@ -163,29 +177,29 @@ class OrbitMechanism(Mechanism):
             )
         if (found < 0).any() or (found.sum(axis=1) != space.prior.records).any():
             raise MechanismError(f"the counts do not sum to {space.prior.records} records")
-        places = self._places(space.type_orbits(found), random_bits(seed))
+        places = self._draw_orbits(space.type_orbits(found), make_random_bits(seed))
         return np.asarray(space.output_types[space.orbits.output[places]])
 
-    def _places(self, orbits: IntArray, bits: RandomBits) -> IntArray:
+    def _draw_orbits(self, orbits: IntArray, bits: RandomBits) -> IntArray:
         """Draw (k,) random orbits of pairs for letters of given orbits, with exact probabilities.
 
         Words of 64 bits are compared with the sums of the masses; where a word is on a sum itself, more bits
         decide.
         """
-        words = bits.words(len(orbits))
+        words = bits.draw_words(len(orbits))
         places = np.empty(len(orbits), dtype=np.int64)
         for orbit in np.unique(orbits).tolist():
-            own, thresholds = self._of_letters[orbit]
+            own, thresholds = self._orbit_thresholds[orbit]
             here = np.flatnonzero(orbits == orbit)
             drawn = np.searchsorted(thresholds, words[here], side="right")
             for k in np.flatnonzero(np.isin(words[here], thresholds)).tolist():
-                drawn[k] = self._decided(own, int(words[here[k]]), bits)
+                drawn[k] = self._resolve_orbit(own, int(words[here[k]]), bits)
             places[here] = own[drawn]
         return places
 
-    def _decided(self, own: IntArray, word: int, bits: RandomBits) -> int:
+    def _resolve_orbit(self, own: IntArray, word: int, bits: RandomBits) -> int:
         """Return the orbit of pairs that a word belongs to; digits beyond 64 are drawn as far as needed."""
-        position, end = word * self.total + bits.below(self.total), 0
+        position, end = word * self.total + bits.draw_below(self.total), 0
         for place, orbit in enumerate(own.tolist()):
             end += self.masses[orbit] << 64
             if position < end:
@@ -193,7 +207,7 @@ class OrbitMechanism(Mechanism):
         raise AssertionError("the masses sum to the total")
 
     @cached_property
-    def _of_letters(self) -> list[tuple[IntArray, NDArray[np.uint64]]]:
+    def _orbit_thresholds(self) -> list[tuple[IntArray, NDArray[np.uint64]]]:
         """Return the orbits of pairs of each orbit of letters, and the sums of their masses in 64 binary
         digits.
         """
@@ -214,7 +228,7 @@ class OrbitMechanism(Mechanism):
     def outputs(self) -> tuple[Label, ...]:
         """Return the labels of the outputs, where they are few enough to list them."""
         self._check_listable()
-        return tuple(self.space.decode(self.space.listed(outputs=True)))
+        return tuple(self.space.decode_labels(self.space.list_letters(outputs=True)))
 
     @cached_property
     def matrix(self) -> FloatArray:
@@ -225,11 +239,11 @@ class OrbitMechanism(Mechanism):
         """
         self._check_listable()
         entries = np.array([float(self.entry(place)) for place in range(len(self.masses))])
-        matrix = entries[self.space.listed_orbits()]
+        matrix = entries[self.space.list_orbits()]
         matrix.setflags(write=False)
         return matrix
 
-    def listable(self, most: int) -> bool:
+    def is_listable(self, most: int) -> bool:
         """Return whether there are no more letters, and no more outputs, than a number."""
         return max(sum(self.space.orbits.letters), sum(self.space.orbits.outputs)) <= most
 
@@ -254,7 +268,7 @@ class OrbitMechanism(Mechanism):
     @property
     def record(self) -> dict[str, Any]:
         return {
-            "space": plain(self.space),
+            "space": to_plain(self.space),
             "total": str(self.total),
             "masses": [str(mass) for mass in self.masses],
         }
@@ -267,9 +281,14 @@ class OrbitMechanism(Mechanism):
         Raises:
             FileFormatError: the ending is another one, or the file cannot be written.
         """
-        ending_of(path, (".json",))
-        content = {"format": FORMAT, "version": VERSION, **self.record, "metadata": dict(metadata or {})}
-        write_whole(path, json_bytes(content))
+        file_format(path, (".json",))
+        content = {
+            "format": FORMAT,
+            "version": MECHANISM_FILE_VERSION,
+            **self.record,
+            "metadata": dict(metadata or {}),
+        }
+        atomic_write(path, json_bytes(content))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, name: str | None = None) -> OrbitMechanism:
@@ -284,7 +303,7 @@ class OrbitMechanism(Mechanism):
         """
         if name is not None:
             raise FileFormatError(f"{path}: holds one mechanism, and a name chooses among several")
-        return saved_by_orbits(path)[0]
+        return read_orbit_mechanism(path)[0]
 
     def __repr__(self) -> str:
         return f"<OrbitMechanism on {self.space.prior!r}, {len(self.masses)} orbits of pairs>"
@@ -292,11 +311,13 @@ class OrbitMechanism(Mechanism):
     def _repr_html_(self) -> str:
         """Return the orbits of pairs as a notebook shows them, the most probable for their letters first."""
         orbits = self.space.orbits
-        order = np.argsort(-self.shares, kind="stable").tolist()
-        names = self.space.names
-        rows = [[str(names[k]), str(orbits.multiplicities[k]), f"{self.shares[k]:.4g}"] for k in order]
+        order = np.argsort(-self.mass_fractions, kind="stable").tolist()
+        names = self.space.pair_names
+        rows = [
+            [str(names[k]), str(orbits.multiplicities[k]), f"{self.mass_fractions[k]:.4g}"] for k in order
+        ]
         head = ["orbit of pairs", "outputs for each letter", "probability of the orbit"]
-        return table_html(repr(self).strip("<>"), head, rows)
+        return format_table_html(repr(self).strip("<>"), head, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +325,7 @@ class SavedOrbits:
     """The record of a mechanism by orbits in JSON, with integers in quotes because they are long."""
 
     format: Literal[FORMAT]  # type: ignore[valid-type]
-    version: Literal[VERSION]  # type: ignore[valid-type]
+    version: Literal[MECHANISM_FILE_VERSION]  # type: ignore[valid-type]
     space: PairSpace
     total: str
     masses: list[str]
@@ -323,31 +344,31 @@ class SavedOrbits:
         _ = self.mechanism  # complains of one that is none
 
 
-def is_by_orbits(data: Any) -> bool:
+def is_orbit_record(data: Any) -> bool:
     """Return whether the plain data of a file hold a mechanism by orbits."""
     return isinstance(data, dict) and data.get("format") == FORMAT
 
 
-def holds_orbits(path: str | os.PathLike[str]) -> bool:
+def is_orbit_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a file is JSON and holds a mechanism by orbits."""
-    if is_standard(path) or ending_of(path) != ".json":
+    if is_standard_stream(path) or file_format(path) != ".json":
         return False
     content = read_bytes(path)
     if f'"{FORMAT}"'.encode() not in content:  # most files are others, and may be long
         return False
     try:
-        return is_by_orbits(json.loads(content))
+        return is_orbit_record(json.loads(content))
     except (ValueError, RecursionError):
         return False
 
 
-def saved_by_orbits(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, Mapping[str, Any]]:
+def read_orbit_mechanism(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, Mapping[str, Any]]:
     """Read the mechanism of a file, and its metadata."""
-    saved = read_saved(SavedOrbits, read_bytes(path), path)
+    saved = read_saved_record(SavedOrbits, read_bytes(path), path)
     return saved.mechanism, saved.metadata
 
 
-def _joined(parts: list[Any]) -> Any:
+def _join_parts(parts: list[Any]) -> Any:
     if isinstance(parts[0], list):
-        return tuple(_joined(list(several)) for several in zip(*parts, strict=True))
+        return tuple(_join_parts(list(several)) for several in zip(*parts, strict=True))
     return np.concatenate(parts)

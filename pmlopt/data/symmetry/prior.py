@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label
-from pmlopt.core.loaded_later import sparse
+from pmlopt.core.lazy_imports import sparse
 from pmlopt.core.records import Context, Record
-from pmlopt.data.prior import SMALLEST, Prior
+from pmlopt.data.prior import MIN_PROBABILITY, Prior
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.errors import PriorError
 
@@ -29,7 +29,7 @@ def check_orbits(prior: object, count: int) -> None:
         )
 
 
-def orbits_of(size: int, moves: Iterable[IntArray]) -> IntArray:
+def compute_orbits(size: int, moves: Iterable[IntArray]) -> IntArray:
     """Compute the (size,) numbers of the orbits under some permutations, in the order of their first members.
 
     Args:
@@ -51,7 +51,7 @@ def orbits_of(size: int, moves: Iterable[IntArray]) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class LetterCells:
     """The cells of the letters for one output: their orbits under the permutations that fix the output.
 
     A column that is constant on orbits of pairs is constant on the cells of its output, and its mean is that
@@ -81,7 +81,7 @@ class Cells:
         return len(self.counts)
 
     @property
-    def letters_in_all(self) -> int:
+    def letter_count(self) -> int:
         """Return N, the number of letters."""
         return sum(self.orbits)
 
@@ -113,9 +113,9 @@ class PairOrbits:
     counts: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if self.weights and min(self.weights) / self.total < SMALLEST:
+        if self.weights and min(self.weights) / self.total < MIN_PROBABILITY:
             raise PriorError(
-                f"the least likely letter has a probability below {SMALLEST}: take fewer records, or a law "
+                f"the least likely letter has a probability below {MIN_PROBABILITY}: take fewer records, or a law "
                 "without rare letters"
             )
 
@@ -135,7 +135,7 @@ class PairOrbits:
         return np.array([n * w / self.total for n, w in zip(self.letters, self.weights, strict=True)])
 
     @cached_property
-    def shares(self) -> FloatArray:
+    def letter_fractions(self) -> FloatArray:
         """Return the (C,) fraction of the letters of its orbit that one output meets in an orbit of pairs."""
         return np.array([n / self.letters[x] for n, x in zip(self.counts, self.letter.tolist(), strict=True)])
 
@@ -151,20 +151,20 @@ class PairOrbits:
         ends = np.searchsorted(self.output, np.arange(len(self.outputs) + 1))
         return tuple(int(end) for end in ends)
 
-    def of_output(self, place: int) -> slice:
+    def orbits_of_output(self, place: int) -> slice:
         """Return the orbits of pairs that belong to an orbit of outputs."""
         return slice(self.starts[place], self.starts[place + 1])
 
-    def prior(self, place: int) -> Prior:
+    def prior_on_cells(self, place: int) -> Prior:
         """Return the prior on the cells of an output, in exact weights."""
-        part = self.of_output(place)
+        part = self.orbits_of_output(place)
         letters = self.letter[part].tolist()
         return Prior.from_weights(
             [n * self.weights[x] for n, x in zip(self.counts[part], letters, strict=True)]
         )
 
     @classmethod
-    def of_listed(cls, letter: IntArray, output: IntArray, table: IntArray, weights: Any) -> PairOrbits:
+    def from_listed(cls, letter: IntArray, output: IntArray, table: IntArray, weights: Any) -> PairOrbits:
         """Build the orbits of listed pairs.
 
         Args:
@@ -184,7 +184,9 @@ class PairOrbits:
             counts=tuple(np.bincount(table[:, outputs].ravel()).tolist()),
         )
 
-    def cells(self, place: int, whole: Prior, listed: Prior | None, column: IntArray | None) -> Cells:
+    def get_cells(
+        self, place: int, whole: Prior, listed: Prior | None, column: IntArray | None
+    ) -> LetterCells:
         """Return the cells of an output of the orbit at a place.
 
         Args:
@@ -193,9 +195,9 @@ class PairOrbits:
             listed: the same with its letters, where they are listed.
             column: (N,) the orbits of the output's pairs, where they are.
         """
-        part = self.of_output(place)
-        return Cells(
-            self.prior(place),
+        part = self.orbits_of_output(place)
+        return LetterCells(
+            self.prior_on_cells(place),
             self.letter[part],
             self.counts[part],
             self.letters,
@@ -205,7 +207,7 @@ class PairOrbits:
         )
 
     @property
-    def consistent(self) -> bool:
+    def is_consistent(self) -> bool:
         """Return whether each output meets each letter in exactly one orbit of pairs, and the other way
         round.
         """
@@ -217,14 +219,14 @@ class PairOrbits:
         return whole and all(n * self.outputs[y] == m * self.letters[x] for n, m, x, y in returned)
 
 
-def length_of(side: Any) -> int:
+def get_length(side: Any) -> int:
     """Return how many letters or outputs there are, in the form of a space."""
-    return length_of(side[0]) if isinstance(side, list) else len(side)
+    return get_length(side[0]) if isinstance(side, list) else len(side)
 
 
-def taken(side: Any, places: Any) -> Any:
+def take_entries(side: Any, places: Any) -> Any:
     """Return some of the letters or outputs, in the form of a space."""
-    return [taken(part, places) for part in side] if isinstance(side, list) else side[places]
+    return [take_entries(part, places) for part in side] if isinstance(side, list) else side[places]
 
 
 class PairSpace(Record, ABC):
@@ -232,7 +234,7 @@ class PairSpace(Record, ABC):
     orbits.
 
     Letters and outputs are handed about many at a time, in a form of the space's own (an array of positions,
-    or one row for each record), which `encode` makes from labels and `decode` turns back.
+    or one row for each record), which `encode_labels` makes from labels and `decode_labels` turns back.
 
     Attributes:
         prior: the prior.
@@ -254,11 +256,11 @@ class PairSpace(Record, ABC):
 
     @property
     @abstractmethod
-    def names(self) -> Sequence[Label]:
+    def pair_names(self) -> Sequence[Label]:
         """Return names of the orbits of pairs."""
 
     @abstractmethod
-    def encode(self, values: Any, outputs: bool = False) -> Any:
+    def encode_labels(self, values: Any, outputs: bool = False) -> Any:
         """Return letters (or outputs) that are given by their labels, in the form of the space.
 
         Raises:
@@ -266,7 +268,7 @@ class PairSpace(Record, ABC):
         """
 
     @abstractmethod
-    def decode(self, outputs: Any, letters: bool = False) -> list[Label]:
+    def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
         """Return the labels of outputs (or letters)."""
 
     @abstractmethod
@@ -278,31 +280,31 @@ class PairSpace(Record, ABC):
         """Return the (k,) orbits of pairs that k pairs are in."""
 
     @abstractmethod
-    def draw(self, letters: Any, places: IntArray, bits: RandomBits) -> Any:
+    def draw_outputs(self, letters: Any, places: IntArray, bits: RandomBits) -> Any:
         """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
 
     @abstractmethod
-    def representatives(self) -> tuple[Any, Any]:
+    def choose_representatives(self) -> tuple[Any, Any]:
         """Return a letter and an output in each orbit of pairs."""
 
     @abstractmethod
-    def images(self, rng: np.random.Generator) -> tuple[Any, Any]:
+    def draw_images(self, rng: np.random.Generator) -> tuple[Any, Any]:
         """Return the images of the representatives under random members of the group."""
 
     @abstractmethod
-    def listed(self, outputs: bool = False) -> Any:
+    def list_letters(self, outputs: bool = False) -> Any:
         """Return all letters (or all outputs), where they are few."""
 
-    def listed_orbits(self) -> IntArray:
+    def list_orbits(self) -> IntArray:
         """Return the (N, M) orbit of each pair, where letters and outputs are few."""
-        xs, ys = self.listed(), self.listed(outputs=True)
-        n, m = length_of(xs), length_of(ys)
+        xs, ys = self.list_letters(), self.list_letters(outputs=True)
+        n, m = get_length(xs), get_length(ys)
         pairs = np.arange(n * m)
-        return self.pair_orbits(taken(xs, pairs // m), taken(ys, pairs % m)).reshape(n, m)
+        return self.pair_orbits(take_entries(xs, pairs // m), take_entries(ys, pairs % m)).reshape(n, m)
 
-    def cells(self, place: int) -> Cells:
+    def get_cells(self, place: int) -> LetterCells:
         """Return the cells of an output of the orbit at a place."""
-        return self.orbits.cells(place, self.prior, None, None)
+        return self.orbits.get_cells(place, self.prior, None, None)
 
 
 class SymmetricPrior(Prior, ABC):
@@ -318,7 +320,7 @@ class SymmetricPrior(Prior, ABC):
         """Return N, the number of letters, which may have hundreds of digits."""
 
     @abstractmethod
-    def pairs(self, shape: Any = None) -> PairSpace:
+    def make_pairs(self, shape: Any = None) -> PairSpace:
         """Return the pairs of a letter and an output.
 
         Args:
@@ -326,7 +328,7 @@ class SymmetricPrior(Prior, ABC):
         """
 
     @abstractmethod
-    def _listed(self) -> Prior:
+    def _to_listed(self) -> Prior:
         """Return the same prior, letter by letter."""
 
     def listed(self) -> Prior:
@@ -335,7 +337,7 @@ class SymmetricPrior(Prior, ABC):
         Raises:
             PriorError: there are more than 2^16 letters.
         """
-        return self._list
+        return self._listed_prior
 
     def check_listable(self) -> None:
         """Raise a PriorError where there are too many letters to list them."""
@@ -348,24 +350,24 @@ class SymmetricPrior(Prior, ABC):
             )
 
     @cached_property
-    def _list(self) -> Prior:
+    def _listed_prior(self) -> Prior:
         self.check_listable()
-        return self._listed()
+        return self._to_listed()
 
     @property
     def probabilities(self) -> FloatArray:
         """Return the (N,) probabilities, where the letters are few enough to list them."""
-        return self._list.probabilities
+        return self._listed_prior.probabilities
 
     @property
     def labels(self) -> tuple[Label, ...]:
         """Return N labels, where the letters are few enough to list them."""
-        return self._list.labels
+        return self._listed_prior.labels
 
     @property
     def counts(self) -> tuple[int, ...] | None:
         """Return the exact weights, where the letters are few enough to list them."""
-        return self._list.counts
+        return self._listed_prior.counts
 
     @property
     def samples(self) -> int | None:
@@ -377,7 +379,7 @@ class SymmetricPrior(Prior, ABC):
         return Context(given={"prior": self})
 
     def reordered(self, labels: Iterable[Label]) -> Prior:
-        return self._list.reordered(labels)
+        return self._listed_prior.reordered(labels)
 
     @abstractmethod
     def __repr__(self) -> str: ...

@@ -6,26 +6,26 @@ anything with named columns: of pandas, Polars or Arrow, what an engine has not 
 `pmlopt.data.tables.labelled` reads tables of numbers by their labels.
 """
 
-from pmlopt.core.frames import MISSING_LETTER, Missing, listed
+from pmlopt.core.frames import MISSING_LETTER, Missing, to_plain_list
 from pmlopt.data.tables.counting import column_counts, counts_by_column, cross_counts, state_sequences
-from pmlopt.data.tables.reading import Batch, FolderTable, Table, column_place, is_folder, open_table
-from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.reading import FolderTable, Table, TableBatch, find_column, is_data_folder, open_table
+from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.data.tables.writing import write_table
 
 __all__ = [
     "MISSING_LETTER",
-    "Batch",
-    "CsvForm",
+    "CsvFormat",
     "FolderTable",
     "Missing",
     "Table",
+    "TableBatch",
     "column_counts",
-    "column_place",
     "counts_by_column",
     "cross_counts",
-    "is_folder",
-    "listed",
+    "find_column",
+    "is_data_folder",
     "open_table",
     "state_sequences",
+    "to_plain_list",
     "write_table",
 ]

@@ -23,11 +23,11 @@ def without_collations(frame: Any, columns: Sequence[str]) -> Any:
     relation = frame.to_native()
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
     return narwhals.from_native(
-        relation.project(", ".join(_projection(name, types[name]) for name in columns))
+        relation.project(", ".join(_make_projection(name, types[name]) for name in columns))
     )
 
 
-def _projection(name: str, kind: str) -> str:
+def _make_projection(name: str, kind: str) -> str:
     """Return the SQL of a column by its name, with the binary collation where it is text."""
     quoted = '"' + name.replace('"', '""') + '"'
     return f'{quoted} COLLATE "binary" AS {quoted}' if kind == "VARCHAR" else quoted

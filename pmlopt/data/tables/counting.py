@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray, Label, labels_from_text
+from pmlopt.core.arrays import BoolArray, IntArray, Label, parse_labels
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
 from pmlopt.core.matrix_layout import is_number
 from pmlopt.core.near_labels import warn_of_near_labels
-from pmlopt.data.tables.reading import Batch, Table, column_place, open_table
-from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.reading import Table, TableBatch, find_column, open_table
+from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import InputError
 
 
 def column_counts(
-    data: Any, column: str, missing: Missing = "refuse", form: CsvForm | None = None
+    data: Any, column: str, missing: Missing = "refuse", form: CsvFormat | None = None
 ) -> dict[Label, int]:
     r"""Count how often each value occurs in a column: letters in ascending order, for `Prior.from_counts`.
 
@@ -46,7 +46,7 @@ def column_counts(
 
 
 def cross_counts(
-    data: Any, rows: str, columns: str, missing: Missing = "refuse", form: CsvForm | None = None
+    data: Any, rows: str, columns: str, missing: Missing = "refuse", form: CsvFormat | None = None
 ) -> dict[tuple[Label, Label], int]:
     """Count how often each pair of values occurs in two columns, for `Secret.from_counts`.
 
@@ -63,12 +63,15 @@ def cross_counts(
         {('no', 30): 2, ('yes', 70): 1}
     """
     with open_table(data, form) as table:
-        found = tally(table, [rows, columns], missing)
+        found = count_tuples(table, [rows, columns], missing)
     return {(one, other): count for (one, other), count in found.items()}
 
 
 def counts_by_column(
-    data: Any, columns: Sequence[str] | None = None, missing: Missing = "refuse", form: CsvForm | None = None
+    data: Any,
+    columns: Sequence[str] | None = None,
+    missing: Missing = "refuse",
+    form: CsvFormat | None = None,
 ) -> dict[str, dict[Label, int]]:
     """Count how often each value occurs in each of several columns, in one pass over the data.
 
@@ -84,7 +87,7 @@ def counts_by_column(
     """
     with open_table(data, form) as table:
         names = table.names if columns is None else columns
-        found = _tallies(table, [[name] for name in names], missing)
+        found = _count_groups(table, [[name] for name in names], missing)
     return {
         name: {label: count for (label,), count in counts.items()}
         for name, counts in zip(names, found, strict=True)
@@ -92,7 +95,7 @@ def counts_by_column(
 
 
 def state_sequences(
-    data: Any, person: str, column: str, time: str | None = None, form: CsvForm | None = None
+    data: Any, person: str, column: str, time: str | None = None, form: CsvFormat | None = None
 ) -> list[list[Label]]:
     """Return the states of each person in their order in time, for `Chain.from_sequences`.
 
@@ -114,17 +117,17 @@ def state_sequences(
     """
     with open_table(data, form) as table:
         names = [person, column, *([] if time is None else [time])]
-        places = [column_place(table.names, name, table.where) for name in names]
+        places = [find_column(table.names, name, table.where) for name in names]
         rows: list[tuple[Any, ...]] = []
         for batch in table.batches():
-            values, codes = tuples_of(batch, places)
+            values, codes = find_tuples(batch, places)
             rows += [values[code] for code in codes.tolist()]
             lacking = next((value for value in values if None in value), None)
             if lacking is not None:
                 raise InputError(
                     f"{table.where}: a cell of {names[lacking.index(None)]!r} is missing: leave such rows out"
                 )
-        labels = [_labels([row[k] for row in rows], table) for k in range(len(names))]
+        labels = [_to_labels([row[k] for row in rows], table) for k in range(len(names))]
     found: dict[Any, list[tuple[Any, Label]]] = {}
     for number, row in enumerate(rows):
         when = number if time is None else labels[2][row[2]]
@@ -140,43 +143,43 @@ def state_sequences(
     return [[state for _, state in states] for states in found.values()]
 
 
-def tally(table: Table, columns: Sequence[str], missing: Missing) -> dict[tuple[Label, ...], int]:
+def count_tuples(table: Table, columns: Sequence[str], missing: Missing) -> dict[tuple[Label, ...], int]:
     """Count how often each tuple of values occurs in some columns, in ascending order."""
-    return _tallies(table, [columns], missing)[0]
+    return _count_groups(table, [columns], missing)[0]
 
 
-def _tallies(
+def _count_groups(
     table: Table, groups: Sequence[Sequence[str]], missing: Missing
 ) -> list[dict[tuple[Label, ...], int]]:
     """Count tuples for several groups of columns, in one pass but where an engine counts each group."""
     check_missing(missing)
     for column in (column for group in groups for column in group):
-        column_place(table.names, column, table.where)
+        find_column(table.names, column, table.where)
     counts: list[dict[tuple[Any, ...], int]] = [{} for _ in groups]
     passes: dict[int, tuple[Table, list[int]]] = {}
     for number, group in enumerate(groups):
-        counted = table.counted(group)
+        counted = table.count_by_engine(group)
         passes.setdefault(number if counted is not table else -1, (counted, []))[1].append(number)
     for counted, numbers in passes.values():
-        places = [[column_place(counted.names, column, table.where) for column in groups[k]] for k in numbers]
+        places = [[find_column(counted.names, column, table.where) for column in groups[k]] for k in numbers]
         for batch in counted.batches():
             for number, own in zip(numbers, places, strict=True):
-                count_in(counts[number], batch, own, missing, counted)
-    return [_ordered(table, *one) for one in zip(groups, counts, strict=True)]
+                add_batch_counts(counts[number], batch, own, missing, counted)
+    return [_sort_counts(table, *one) for one in zip(groups, counts, strict=True)]
 
 
-def _ordered(
+def _sort_counts(
     table: Table, columns: Sequence[str], counts: Mapping[tuple[Any, ...], int]
 ) -> dict[tuple[Label, ...], int]:
     """Return the counts by labels, in ascending order."""
     if not counts:
         raise InputError(f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}")
-    kinds = [_labels([key[k] for key in counts], table) for k in range(len(columns))]
+    kinds = [_to_labels([key[k] for key in counts], table) for k in range(len(columns))]
     for column, kind in zip(columns, kinds, strict=True):
         _check_numbers(column, kind, table)
         warn_of_near_labels(list(kind.values()), f"{table.where}: the column {column!r}")
     try:
-        letters = [sorted(kind, key=_rank_of(kind)) for kind in kinds]
+        letters = [sorted(kind, key=_make_sort_key(kind)) for kind in kinds]
     except TypeError:
         raise InputError(
             f"{table.where}: a column mixes kinds that have no order, such as text and numbers: convert it "
@@ -187,15 +190,15 @@ def _ordered(
     return {tuple(kind[part] for kind, part in zip(kinds, key, strict=True)): counts[key] for key in ordered}
 
 
-def count_in(
+def add_batch_counts(
     counts: dict[tuple[Any, ...], int],
-    batch: Batch,
+    batch: TableBatch,
     places: Sequence[int],
     missing: Missing,
     table: Table,
 ) -> None:
     """Add to counts how often each tuple of values occurs in some columns of a batch."""
-    values, codes, keep = filled(batch, places, missing, table)
+    values, codes, keep = encode_tuples(batch, places, missing, table)
     kept = slice(None) if keep is None else keep
     if batch.times is None:
         numbers = np.bincount(codes[kept], minlength=len(values))
@@ -207,8 +210,8 @@ def count_in(
             counts[value] = counts.get(value, 0) + number
 
 
-def filled(
-    batch: Batch, places: Sequence[int], missing: Missing, table: Table
+def encode_tuples(
+    batch: TableBatch, places: Sequence[int], missing: Missing, table: Table
 ) -> tuple[list[tuple[Any, ...]], IntArray, BoolArray | None]:
     """Return the distinct tuples of values in some columns, the index of each row's, and the rows to keep.
 
@@ -217,7 +220,7 @@ def filled(
     Raises:
         InputError: a missing cell is refused.
     """
-    values, codes = tuples_of(batch, places)
+    values, codes = find_tuples(batch, places)
     absent = np.array([None in value for value in values], dtype=bool)
     if not absent.any():
         return values, codes, None
@@ -232,10 +235,12 @@ def filled(
         )
     if missing == "drop":
         return values, codes, ~lacking
-    return [with_letter(value) for value in values], codes, None
+    return [replace_missing(value) for value in values], codes, None
 
 
-def pairs_in(batch: Batch, places: Sequence[int], letters: IntArray) -> dict[tuple[Label, Label], int]:
+def count_pairs(
+    batch: TableBatch, places: Sequence[int], letters: IntArray
+) -> dict[tuple[Label, Label], int]:
     """Count how often each tuple of values in some columns of a batch occurs with each letter.
 
     Args:
@@ -243,8 +248,8 @@ def pairs_in(batch: Batch, places: Sequence[int], letters: IntArray) -> dict[tup
         places: of the columns; a missing cell is the letter for it.
         letters: (size,) whole numbers from 0 on, or -1 for a row that is not counted.
     """
-    values, codes = tuples_of(batch, places)
-    filled_in = [with_letter(value) for value in values]
+    values, codes = find_tuples(batch, places)
+    filled_in = [replace_missing(value) for value in values]
     width = int(letters.max(initial=0)) + 1
     pairs, numbers = np.unique((codes * width + letters)[letters >= 0], return_counts=True)
     counts: dict[tuple[Label, Label], int] = {}
@@ -254,32 +259,32 @@ def pairs_in(batch: Batch, places: Sequence[int], letters: IntArray) -> dict[tup
     return counts
 
 
-def with_letter(value: Iterable[Any]) -> tuple[Any, ...]:
+def replace_missing(value: Iterable[Any]) -> tuple[Any, ...]:
     """Return a tuple of values with the letter for a missing cell in place of None."""
     return tuple(MISSING_LETTER if part is None else part for part in value)
 
 
-def tuples_of(batch: Batch, places: Sequence[int]) -> tuple[list[tuple[Any, ...]], IntArray]:
+def find_tuples(batch: TableBatch, places: Sequence[int]) -> tuple[list[tuple[Any, ...]], IntArray]:
     """Return the distinct tuples of values in some columns, None for a missing cell, and each row's index."""
-    values, codes = batch.encoded(places[0])
+    values, codes = batch.encode_column(places[0])
     tuples = [(value,) for value in values]
     for place in places[1:]:
-        others, other_codes = batch.encoded(place)
+        others, other_codes = batch.encode_column(place)
         pairs, codes = np.unique(codes * len(others) + other_codes, return_inverse=True)
         tuples = [(*tuples[pair // len(others)], others[pair % len(others)]) for pair in pairs.tolist()]
     return tuples, codes
 
 
-def _labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
+def _to_labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
     """Return the label of each value: of text from a CSV file, a number where all others are numbers."""
     distinct = list(dict.fromkeys(values))
     if table.typed:
         return {value: value for value in distinct}
     texts = [value for value in distinct if value != MISSING_LETTER]
-    return {MISSING_LETTER: MISSING_LETTER, **dict(zip(texts, labels_from_text(texts), strict=True))}
+    return {MISSING_LETTER: MISSING_LETTER, **dict(zip(texts, parse_labels(texts), strict=True))}
 
 
-def _rank_of(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, Any]]:
+def _make_sort_key(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, Any]]:
     """Return the key by which values ascend: text of numbers by their numbers.
 
     The letter for a missing cell comes last.
@@ -288,13 +293,13 @@ def _rank_of(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, Any]]:
     texts = [label for value, label in labels.items() if value not in missing]
     as_numbers = all(isinstance(text, str) and is_number(text) and "_" not in text for text in texts)
 
-    def rank(value: Any) -> tuple[bool, Any]:
+    def rank_value(value: Any) -> tuple[bool, Any]:
         if value in missing:
             return True, ""
         label: Any = labels[value]
         return False, (float(label), label) if as_numbers and float(label) == float(label) else label
 
-    return rank
+    return rank_value
 
 
 _WRITTEN_NUMBER = re.compile(r"[+-]?([1-9]\d{0,2}([., '\u2019\u00a0\u202f]\d{3})+|\d+)([.,]\d+)?")

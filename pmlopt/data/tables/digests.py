@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pmlopt.core.arrays import IntArray
-from pmlopt.core.drafts import digest_names, digest_of
-from pmlopt.core.files import is_standard, reason_of
+from pmlopt.core.drafts import digest_file, digest_names
+from pmlopt.core.files import describe_os_error, is_standard_stream
 from pmlopt.data.tables.frame_tables import LazyTable
-from pmlopt.data.tables.reading import Batch, Table, column_place, files_in, is_folder
+from pmlopt.data.tables.reading import Table, TableBatch, find_column, is_data_folder, list_data_files
 from pmlopt.errors import FileFormatError
 
 
@@ -25,15 +25,15 @@ def digest_data(data: Any) -> str | None:
     Raises:
         FileFormatError: a file cannot be read.
     """
-    if not isinstance(data, str | os.PathLike) or is_standard(data):
+    if not isinstance(data, str | os.PathLike) or is_standard_stream(data):
         return None
     try:
-        if not is_folder(data):
-            return digest_of(Path(data))
-        folder, found = files_in(data)
-        return digest_files({file.relative_to(folder).as_posix(): digest_of(file) for file in found})
+        if not is_data_folder(data):
+            return digest_file(Path(data))
+        folder, found = list_data_files(data)
+        return digest_files({file.relative_to(folder).as_posix(): digest_file(file) for file in found})
     except (OSError, ValueError) as cause:
-        raise FileFormatError(f"{data}: cannot be read: {reason_of(cause)}") from None
+        raise FileFormatError(f"{data}: cannot be read: {describe_os_error(cause)}") from None
 
 
 def digest_files(digests: dict[str, str]) -> str:
@@ -52,12 +52,12 @@ class RowDigest:
     """
 
     def __init__(self, table: Table, columns: Sequence[str]) -> None:
-        self._places = [column_place(table.names, name, table.where) for name in columns]
+        self._places = [find_column(table.names, name, table.where) for name in columns]
         self._ordered = not isinstance(table, LazyTable)
         self._hash = hashlib.sha256()
         self._counts: Counter[str] = Counter()
 
-    def add(self, batch: Batch, letters: Sequence[IntArray]) -> None:
+    def add_batch(self, batch: TableBatch, letters: Sequence[IntArray]) -> None:
         """Add the rows of a batch, with the letter of each row for each mechanism."""
         for number, codes in enumerate(letters):
             if self._ordered:
@@ -65,13 +65,13 @@ class RowDigest:
             else:
                 self._counts.update(f"{number} {code}" for code in codes.tolist())
         for place in self._places:
-            values, codes = batch.encoded(place)
+            values, codes = batch.encode_column(place)
             if self._ordered:
                 self._hash.update(repr(values).encode("utf-8", "surrogatepass") + codes.tobytes())
             else:
                 self._counts.update(f"{place} {values[code]!r}" for code in codes.tolist())
 
-    def digest(self) -> str:
+    def compute_digest(self) -> str:
         """Return the digest of all rows so far."""
         counted = repr(sorted(self._counts.items())).encode("utf-8", "surrogatepass")
         return hashlib.sha256(self._hash.digest() + counted).hexdigest()

@@ -28,12 +28,12 @@ def values_in_path(file: Path, folder: Path) -> dict[str, str | None]:
     parts = file.relative_to(folder).parent.parts
     pairs = (part.split("=", 1) for part in parts if "=" in part)
     return {
-        _decoded(name, file): None if value == MISSING_NAME else _decoded(value, file)
+        _decode_value(name, file): None if value == MISSING_NAME else _decode_value(value, file)
         for name, value in pairs
     }
 
 
-def _decoded(text: str, file: Path) -> str:
+def _decode_value(text: str, file: Path) -> str:
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:

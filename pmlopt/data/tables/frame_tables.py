@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.frames import is_frame, listed, opened
+from pmlopt.core.frames import is_frame, to_narwhals, to_plain_list
 from pmlopt.data.tables.collations import without_collations
-from pmlopt.data.tables.table import Batch, Table, no_letters, no_rows
+from pmlopt.data.tables.table import Table, TableBatch, make_no_rows_error, make_type_error
 from pmlopt.errors import InputError
 
 
@@ -19,9 +19,9 @@ class FrameTable(Table):
     where = "the table"
 
     def __init__(self, data: Any) -> None:
-        frame = opened(data)
+        frame = to_narwhals(data)
         if isinstance(data, Mapping):
-            columns = {name: _listed_column(column, name) for name, column in data.items()}
+            columns = {name: _list_column(column, name) for name, column in data.items()}
         elif frame is not None and is_frame(frame):
             _check_levels(frame)
             columns = {name: frame[:, place].to_arrow for place, name in enumerate(frame.columns)}
@@ -42,13 +42,13 @@ class FrameTable(Table):
     @property
     def types(self) -> Sequence[Any]:  # type: ignore[override]  # made where they are asked for
         """The types of the columns in Arrow."""
-        return [column.type for column in _Converted(self._columns)]
+        return [column.type for column in _ConvertedColumns(self._columns)]
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[TableBatch]:
         """All rows in one batch."""
         if not self._size:
-            raise no_rows(self.where)
-        yield Batch(_Converted(self._columns), self._size, 0, text=False, names=self.names)
+            raise make_no_rows_error(self.where)
+        yield TableBatch(_ConvertedColumns(self._columns), self._size, 0, text=False, names=self.names)
 
 
 class LazyTable(Table):
@@ -61,11 +61,11 @@ class LazyTable(Table):
     def __init__(self, frame: Any) -> None:
         self._frame, self.names = frame, frame.collect_schema().names()
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[TableBatch]:
         """All rows in one batch."""
         return FrameTable(self._frame.collect("pyarrow").to_native()).batches()
 
-    def counted(self, columns: Sequence[str]) -> Table:
+    def count_by_engine(self, columns: Sequence[str]) -> Table:
         """Return the tuples in some columns, each once, with how many rows have it."""
         import narwhals
 
@@ -74,24 +74,24 @@ class LazyTable(Table):
         size = "-".join(["rows", *columns])  # no column's name
         texts = without_collations(self._frame, columns)
         groups = texts.group_by(*columns).agg(narwhals.len().alias(size)).collect("pyarrow")
-        return _Counted(groups.to_native(), size)
+        return _CountedTable(groups.to_native(), size)
 
 
-class _Counted(FrameTable):
+class _CountedTable(FrameTable):
     """A table of tuples of values, each with how many rows have it."""
 
     def __init__(self, data: Any, size: str) -> None:
         super().__init__(data.drop_columns([size]))
         self._times = np.array(data[size].to_pylist(), dtype=np.int64)
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[TableBatch]:
         """All tuples in one batch."""
         for batch in super().batches():
             batch.times = self._times
             yield batch
 
 
-class _Converted(Sequence[Any]):
+class _ConvertedColumns(Sequence[Any]):
     """Columns as arrays of Arrow, each made when it is first used: a frame may have many others."""
 
     def __init__(self, columns: Mapping[Any, Any]) -> None:
@@ -107,7 +107,7 @@ class _Converted(Sequence[Any]):
         try:
             return pyarrow.array(column, from_pandas=True) if isinstance(column, list) else column()
         except pyarrow.ArrowNotImplementedError as cause:
-            raise no_letters(name, cause) from None
+            raise make_type_error(name, cause) from None
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError, UnicodeEncodeError) as cause:
             raise InputError(
                 f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to "
@@ -125,7 +125,7 @@ def _check_levels(frame: Any) -> None:
         )
 
 
-def _listed_column(column: Any, name: object) -> list[Any]:
+def _list_column(column: Any, name: object) -> list[Any]:
     if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
         raise InputError(f"the column {name!r} is {column!r}: give a list or an array of its cells")
-    return listed(column)
+    return to_plain_list(column)

@@ -20,15 +20,23 @@ from numpy.typing import ArrayLike
 from pmlopt.core import files
 from pmlopt.core.arrays import (
     NUMBER_HEADERS,
+    DefaultLabels,
     Label,
-    Positions,
+    abbreviate,
+    check_labels_of_size,
     check_unmasked,
-    few,
-    labels_from_text,
-    labels_of,
-    places_of,
+    indices_of,
+    parse_labels,
 )
-from pmlopt.core.frames import are_named, column_names, is_frame, is_missing, listed, opened, row_names
+from pmlopt.core.frames import (
+    get_column_names,
+    get_row_names,
+    has_labels,
+    is_frame,
+    is_missing,
+    to_narwhals,
+    to_plain_list,
+)
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_table
 from pmlopt.core.records import parse_json
@@ -40,7 +48,7 @@ Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class LabelledArray:
     """Numbers along one axis or two, with the labels of each; None along an axis without names.
 
     Attributes:
@@ -55,9 +63,9 @@ class Labelled:
     what: str
     text: bool = False
 
-    def along(
+    def reorder_axis(
         self, axis: int, known: Sequence[Label], error: type[InputError], absent: float | None = None
-    ) -> Labelled:
+    ) -> LabelledArray:
         """Return the same in the order of some known labels along an axis.
 
         Args:
@@ -70,42 +78,44 @@ class Labelled:
             InputError: of the class `error`: a label is not known or stands twice, or one is missing; or
                 there are no labels, and more or fewer entries than known labels.
         """
-        found, size = self.axes[axis], _size(self.values, axis)
+        found, size = self.axes[axis], _axis_size(self.values, axis)
         if found is None:
             side = "entries" if len(self.axes) == 1 else ("rows", "columns")[axis]
             if size != len(known):
-                raise error(f"{self.what} have {size} {side} for {few(known)}: give one for each")
-            if any(names is not None for names in self.axes) and not isinstance(known, Positions):
-                raise error(f"the {side} of {self.what} have no names: name them too, by {few(known)}")
+                raise error(f"{self.what} have {size} {side} for {abbreviate(known)}: give one for each")
+            if any(names is not None for names in self.axes) and not isinstance(known, DefaultLabels):
+                raise error(f"the {side} of {self.what} have no names: name them too, by {abbreviate(known)}")
             return self
-        places = places_of(found, known, self.what, error, text=self.text)
+        places = indices_of(found, known, self.what, error, text=self.text)
         order = np.full(len(known), -1)
         order[places] = range(len(places))
         lacking = [label for label, place in zip(known, order, strict=True) if place < 0]
         if len(set(places)) < len(places):  # cells such as 1 and 1.0
-            raise error(f"{self.what}: two of {few(found)} are one label: add their entries up")
+            raise error(f"{self.what}: two of {abbreviate(found)} are one label: add their entries up")
         if lacking and absent is None:
-            raise error(f"{self.what} have no entry for {lacking[0]!r}: give one for each of {few(known)}")
+            raise error(
+                f"{self.what} have no entry for {lacking[0]!r}: give one for each of {abbreviate(known)}"
+            )
         axes = tuple(tuple(known) if k == axis else names for k, names in enumerate(self.axes))
-        return Labelled(_taken(self.values, axis, order, absent), axes, self.what, self.text)
+        return LabelledArray(_take_entries(self.values, axis, order, absent), axes, self.what, self.text)
 
 
-def _size(values: Any, axis: int) -> int:
+def _axis_size(values: Any, axis: int) -> int:
     return len(values) if axis == 0 else len(values[0])
 
 
-def _taken(values: Any, axis: int, order: Any, absent: float | None) -> Any:
+def _take_entries(values: Any, axis: int, order: Any, absent: float | None) -> Any:
     """Return the entries at some indices along an axis, and the default for the index -1."""
     if isinstance(values, np.ndarray) and (order >= 0).all():
         return values.take(order, axis=axis)
     if axis == 1:
-        return [_taken(list(row), 0, order, absent) for row in values]
+        return [_take_entries(list(row), 0, order, absent) for row in values]
     width = np.shape(values[:1])[1:]
     blank = [absent] * width[0] if width else absent
     return [values[place] if place >= 0 else blank for place in order.tolist()]
 
 
-def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
+def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
     """Read one number for each label: a mapping, a series by its index, a frame, or the path of a file of
     them.
 
@@ -116,22 +126,22 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
         InputError: of the class `error`: it is no such thing, a label is missing, or stands twice.
 
     Examples:
-        >>> found = vector({"b": 1, "a": 3}, "the counts", InputError)
-        >>> found.axes, found.along(0, ("a", "b"), InputError).values
+        >>> found = read_vector({"b": 1, "a": 3}, "the counts", InputError)
+        >>> found.axes, found.reorder_axis(0, ("a", "b"), InputError).values
         ((('b', 'a'),), [3, 1])
     """
-    if isinstance(data, Labelled) or _is_plain(data, 1):
-        return data if isinstance(data, Labelled) else Labelled(data, (None,), what)
+    if isinstance(data, LabelledArray) or _is_plain_array(data, 1):
+        return data if isinstance(data, LabelledArray) else LabelledArray(data, (None,), what)
     if isinstance(data, os.PathLike):
-        return _of_file(data, vector, read_letters, error)
+        return _read_file(data, read_vector, read_letters, error)
     if isinstance(data, Mapping):
-        return Labelled(list(data.values()), (_named(data, what, error),), what)
-    found = opened(data)
+        return LabelledArray(list(data.values()), (_clean_labels(data, what, error),), what)
+    found = to_narwhals(data)
     if found is None:
-        return Labelled(_entries(data, what, error), (None,), what)
-    names = row_names(found)
+        return LabelledArray(_list_entries(data, what, error), (None,), what)
+    names = get_row_names(found)
     if is_frame(found):
-        columns = _columns(found)
+        columns = _get_columns(found)
         several = len(columns) == 2 or (len(columns) > 2 and str(found.columns[-1]).lower() in NUMBER_HEADERS)
         if names is None and several:
             names = columns[0] if len(columns) == 2 else list(zip(*columns[:-1], strict=True))
@@ -142,11 +152,11 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
             )
         numbers = columns[-1]
     else:
-        numbers = listed(found)
-    return Labelled(numbers, (_named(names, what, error),), what)
+        numbers = to_plain_list(found)
+    return LabelledArray(numbers, (_clean_labels(names, what, error),), what)
 
 
-def table(data: Any, what: str, error: type[InputError], absent: float | None = None) -> Labelled:
+def table(data: Any, what: str, error: type[InputError], absent: float | None = None) -> LabelledArray:
     """Read a number for each pair of labels: nested mappings, a mapping of pairs, a frame, or the path of a
     file.
 
@@ -171,29 +181,31 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
         >>> table(frame, "the counts", InputError).axes
         (('x', 'y'), (1, 2))
     """
-    if isinstance(data, Labelled) or _is_plain(data, 2):
-        return data if isinstance(data, Labelled) else Labelled(data, (None, None), what)
+    if isinstance(data, LabelledArray) or _is_plain_array(data, 2):
+        return data if isinstance(data, LabelledArray) else LabelledArray(data, (None, None), what)
     if isinstance(data, os.PathLike):
-        return _of_file(data, table, read_table, error)
+        return _read_file(data, table, read_table, error)
     if isinstance(data, Mapping):
-        return _of_mapping(data, what, error, absent)
-    found = opened(data)
+        return _read_mapping(data, what, error, absent)
+    found = to_narwhals(data)
     if found is None:
-        return Labelled(_rows(data, what, error), (None, None), what)
+        return LabelledArray(_list_rows(data, what, error), (None, None), what)
     if not is_frame(found):
         raise error(f"{what} are one column: give a table with two sides")
-    names, columns = row_names(found), column_names(found)
+    names, columns = get_row_names(found), get_column_names(found)
     if names is None and columns is not None:
-        names, columns, found = _by_first_column(found, columns, what, error)
-    return Labelled(_cells(found), (_named(names, what, error), _named(columns, what, error)), what)
+        names, columns, found = _take_first_column_as_labels(found, columns, what, error)
+    return LabelledArray(
+        _get_cells(found), (_clean_labels(names, what, error), _clean_labels(columns, what, error)), what
+    )
 
 
-def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputError]) -> Labelled:
+def _read_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputError]) -> LabelledArray:
     """Read the content of a file: labels of Parquet and mechanisms have types; those of CSV and mappings
     are text.
     """
     ending, what = Path(path).suffix.lower(), str(path)
-    if ending in (".parquet", ".pq") and (door is vector or ending == ".pq"):
+    if ending in (".parquet", ".pq") and (door is read_vector or ending == ".pq"):
         import narwhals
 
         try:
@@ -201,26 +213,27 @@ def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputErro
                 "Labelled", door(narwhals.read_parquet(path, backend="pyarrow").to_native(), what, error)
             )
         except OSError as cause:
-            raise FileFormatError(f"{path}: cannot be read: {files.reason_of(cause)}") from None
+            raise FileFormatError(f"{path}: cannot be read: {files.describe_os_error(cause)}") from None
     if ending == ".json":
         data = parse_json(files.read_bytes(path), what)
         if not (isinstance(data, dict) and "format" in data):  # a mapping, or rows, and no mechanism
-            return _of_text(door(data, what, error))
+            return _read_text_file(door(data, what, error))
     *axes, values = read(path)
     named = tuple(
-        None if isinstance(side, Positions) else labels_of(side, None, what, error) for side in axes
+        None if isinstance(side, DefaultLabels) else check_labels_of_size(side, None, what, error)
+        for side in axes
     )
-    return Labelled(values, named, what, text=ending in (".csv", ".tsv"))
+    return LabelledArray(values, named, what, text=ending in (".csv", ".tsv"))
 
 
-def _of_text(found: Labelled) -> Labelled:
+def _read_text_file(found: LabelledArray) -> LabelledArray:
     """Read the content of a text file: labels are what their text reads like."""
     sides = (None if side is None else tuple(map(str, side)) for side in found.axes)
-    axes = tuple(None if side is None else labels_from_text(side) for side in sides)
-    return Labelled(found.values, axes, found.what, text=True)
+    axes = tuple(None if side is None else parse_labels(side) for side in sides)
+    return LabelledArray(found.values, axes, found.what, text=True)
 
 
-def _by_first_column(
+def _take_first_column_as_labels(
     found: Any, columns: list[Any], what: str, error: type[InputError]
 ) -> tuple[list[Any], list[Any], Any]:
     """Return the names of the rows in the first column, which pandas must not take for default numbers."""
@@ -231,83 +244,91 @@ def _by_first_column(
     first = found[:, 0]
     if first.dtype.is_numeric() and hasattr(found.to_native(), "index"):
         raise error(
-            f"{what} have named columns, {few(columns)}, and rows without names: make the column of names "
+            f"{what} have named columns, {abbreviate(columns)}, and rows without names: make the column of names "
             f"the index, such as .set_index({columns[0]!r})"
         )
-    return listed(first), columns[1:], found[:, 1:]
+    return to_plain_list(first), columns[1:], found[:, 1:]
 
 
-def _cells(found: Any) -> Any:
+def _get_cells(found: Any) -> Any:
     """Return the cells of a frame: as an array where all columns are of one type of numbers, else row by
     row.
     """
     kinds = set(found.schema.dtypes())
     if len(kinds) == 1 and next(iter(kinds)).is_numeric():
         return np.asarray(found.to_numpy())
-    return [list(row) for row in zip(*_columns(found), strict=True)]
+    return [list(row) for row in zip(*_get_columns(found), strict=True)]
 
 
-def _of_mapping(
+def _read_mapping(
     data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
-) -> Labelled:
+) -> LabelledArray:
     """Return a table of nested mappings, or of a mapping from pairs."""
     rows = dict.fromkeys(data)
-    inner = [None if _is_number(value) else vector(value, what, error) for value in data.values()]
+    inner = [None if _is_number(value) else read_vector(value, what, error) for value in data.values()]
     if any(row is None for row in inner):
-        return _of_pairs(data, what, error, absent)
+        return _read_pairs(data, what, error, absent)
     lines = [row for row in inner if row is not None]
     sides = [row.axes[0] for row in lines]
     if all(side is None for side in sides):
-        return Labelled(
-            _rows([row.values for row in lines], what, error), (_named(rows, what, error), None), what
+        return LabelledArray(
+            _list_rows([row.values for row in lines], what, error),
+            (_clean_labels(rows, what, error), None),
+            what,
         )
     if any(side is None for side in sides):
         raise error(f"{what} name the columns of some rows and not of others: name them in each")
-    columns = labels_of(dict.fromkeys(label for side in sides for label in side or ()), None, what, error)
-    values = [row.along(0, columns, error, absent).values for row in lines]
-    return Labelled(values, (_named(rows, what, error), columns), what)
+    columns = check_labels_of_size(
+        dict.fromkeys(label for side in sides for label in side or ()), None, what, error
+    )
+    values = [row.reorder_axis(0, columns, error, absent).values for row in lines]
+    return LabelledArray(values, (_clean_labels(rows, what, error), columns), what)
 
 
-def _of_pairs(data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None) -> Labelled:
+def _read_pairs(
+    data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
+) -> LabelledArray:
     for pair in data:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise error(f"{what} have the key {pair!r}: give pairs of labels, or a mapping for each row")
     rows, columns = (
-        labels_of(dict.fromkeys(pair[side] for pair in data), None, what, error) for side in (0, 1)
+        check_labels_of_size(dict.fromkeys(pair[side] for pair in data), None, what, error) for side in (0, 1)
     )
     if absent is None and len(data) < len(rows) * len(columns):
         pair = next((row, column) for row in rows for column in columns if (row, column) not in data)
         raise error(f"{what} have no entry for the pair {pair!r}")
     values = [[data.get((row, column), absent) for column in columns] for row in rows]
-    return Labelled(values, (rows, columns), what)
+    return LabelledArray(values, (rows, columns), what)
 
 
-def combinations(data: Any, what: str, error: type[InputError]) -> Labelled:
+def read_combinations(data: Any, what: str, error: type[InputError]) -> LabelledArray:
     """Read rows of numbers, which may have names, and whose columns may have labels; a single row of a
     vector.
 
     Examples:
-        >>> combinations({"b": 1, "a": 0}, "the workload", InputError).along(1, ("a", "b"), InputError).values
+        >>> read_combinations({"b": 1, "a": 0}, "the workload", InputError).reorder_axis(1, ("a", "b"), InputError).values
         [[0, 1]]
     """
-    if isinstance(data, Labelled):
+    if isinstance(data, LabelledArray):
         return data
-    found = opened(data)
+    found = to_narwhals(data)
     if found is not None and is_frame(found):
-        names = row_names(found), column_names(found)
-        return Labelled(_cells(found), tuple(_named(side, what, error) for side in names), what)
+        names = get_row_names(found), get_column_names(found)
+        return LabelledArray(
+            _get_cells(found), tuple(_clean_labels(side, what, error) for side in names), what
+        )
     if isinstance(data, Mapping):
         single = all(map(_is_number, data.values()))
     else:
-        data = data if found is not None else _entries(data, what, error)
+        data = data if found is not None else _list_entries(data, what, error)
         single = found is not None or np.ndim(data[0] if len(data) else 0) == 0
     if single:
-        row = vector(data, what, error)
-        return Labelled([row.values], (None, row.axes[0]), what)
+        row = read_vector(data, what, error)
+        return LabelledArray([row.values], (None, row.axes[0]), what)
     return table(data, what, error)
 
 
-def column(data: Any, what: str, error: type[InputError], *, missing: bool = False) -> list[Any]:
+def read_column(data: Any, what: str, error: type[InputError], *, missing: bool = False) -> list[Any]:
     """Read the observations in a column, one for each person; of a frame of several columns their tuples.
 
     Args:
@@ -321,19 +342,19 @@ def column(data: Any, what: str, error: type[InputError], *, missing: bool = Fal
 
     Examples:
         >>> import pandas
-        >>> column(pandas.DataFrame({"smokes": ["no", "yes"]}), "the column", InputError)
+        >>> read_column(pandas.DataFrame({"smokes": ["no", "yes"]}), "the column", InputError)
         ['no', 'yes']
     """
     if isinstance(data, Mapping):
         raise error(f"{what} are a mapping: give one observation for each person")
-    found = opened(data)
+    found = to_narwhals(data)
     if found is not None and is_frame(found):
-        columns = _columns(found)
+        columns = _get_columns(found)
         values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     else:
         # masked entries are missing ones, which `tolist` makes None
         masked = isinstance(data, np.ma.MaskedArray)
-        values = listed(data if masked else _entries(data, what, error, missing=True))
+        values = to_plain_list(data if masked else _list_entries(data, what, error, missing=True))
     if missing:
         return values
     for place, value in enumerate(values):
@@ -342,39 +363,41 @@ def column(data: Any, what: str, error: type[InputError], *, missing: bool = Fal
     return values
 
 
-def _columns(found: Any) -> list[list[Any]]:
+def _get_columns(found: Any) -> list[list[Any]]:
     """Return the columns of a frame."""
-    return [listed(found[:, place]) for place in range(found.shape[1])]
+    return [to_plain_list(found[:, place]) for place in range(found.shape[1])]
 
 
-def _entries(data: Any, what: str, error: type[InputError], ndim: int = 1, *, missing: bool = False) -> Any:
+def _list_entries(
+    data: Any, what: str, error: type[InputError], ndim: int = 1, *, missing: bool = False
+) -> Any:
     """Return the entries of a list or another ordered iterable; an array as it is."""
     if not missing:
         check_unmasked(data, what, error)
-    if hasattr(data, "__array__") and np.ndim(data) and opened(data) is None:
+    if hasattr(data, "__array__") and np.ndim(data) and to_narwhals(data) is None:
         return np.asarray(data)
     if isinstance(data, str | bytes | set | frozenset) or not isinstance(data, Iterable):
         raise error(
             f"{what} are {reprlib.repr(data)}, of shape (), and must have {ndim} dimension(s): give a list, "
             "an array, a series, a frame, or a mapping from labels"
         )
-    return listed(data)
+    return to_plain_list(data)
 
 
-def _is_plain(data: Any, ndim: int) -> bool:
+def _is_plain_array(data: Any, ndim: int) -> bool:
     """Return whether data are an array of numbers of the right shape, which needs no further look."""
     return type(data) is np.ndarray and data.ndim == ndim and data.size > 0 and data.dtype.kind in "fiu"
 
 
-def _rows(data: Any, what: str, error: type[InputError]) -> Any:
+def _list_rows(data: Any, what: str, error: type[InputError]) -> Any:
     """Return a matrix as it is, or rows of one length."""
-    given = _entries(data, what, error, 2)
-    if any(isinstance(row, Mapping) or are_named(row) for row in given):
+    given = _list_entries(data, what, error, 2)
+    if any(isinstance(row, Mapping) or has_labels(row) for row in given):
         raise error(f"{what} are a list of rows with names: give a mapping from the label of each row to it")
     rows = (
         given
         if isinstance(given, np.ndarray)
-        else [listed(row) if isinstance(row, Iterable) else row for row in given]
+        else [to_plain_list(row) if isinstance(row, Iterable) else row for row in given]
     )
     try:
         shape = np.shape(rows)
@@ -391,7 +414,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, str) or not isinstance(value, Iterable)
 
 
-def _named(labels: Iterable[Any] | None, what: str, error: type[InputError]) -> tuple[Label, ...] | None:
+def _clean_labels(
+    labels: Iterable[Any] | None, what: str, error: type[InputError]
+) -> tuple[Label, ...] | None:
     """Return labels that data came with, where None and NaN stand for missing cells and are no letters."""
     found = None if labels is None else list(labels)
     for place, label in enumerate(found or ()):
@@ -400,4 +425,4 @@ def _named(labels: Iterable[Any] | None, what: str, error: type[InputError]) -> 
                 f"{what}: the label at position {place} is {label!r}, a missing cell: leave it out, or make "
                 "it a letter, such as the empty text ''"
             )
-    return None if found is None else labels_of(found, None, what, error)
+    return None if found is None else check_labels_of_size(found, None, what, error)

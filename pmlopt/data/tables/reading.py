@@ -11,29 +11,43 @@ from typing import Any, Literal
 import numpy as np
 
 from pmlopt.core.file_kinds import describe_foreign_file
-from pmlopt.core.files import is_standard, reason_of, standard_input
-from pmlopt.core.frames import is_lazy, opened
+from pmlopt.core.files import describe_os_error, is_standard_stream, read_standard_input
+from pmlopt.core.frames import is_lazy, to_narwhals
 from pmlopt.data.tables.folder_names import values_in_path
 from pmlopt.data.tables.frame_tables import FrameTable, LazyTable
-from pmlopt.data.tables.streams import HEAD, CsvForm, DataStream, QuoteCheck, text_rows, with_seeking
-from pmlopt.data.tables.table import Batch, Table, column_place, labels_to_arrow, no_rows, to_arrow
+from pmlopt.data.tables.streams import (
+    HEAD_BYTES,
+    CsvFormat,
+    DataStream,
+    QuoteCheck,
+    make_seekable,
+    read_text_rows,
+)
+from pmlopt.data.tables.table import (
+    Table,
+    TableBatch,
+    find_column,
+    integers_to_arrow,
+    labels_to_arrow,
+    make_no_rows_error,
+)
 from pmlopt.errors import FileFormatError, InputError
 
 __all__ = [
     "PARQUET_ENDINGS",
-    "Batch",
     "CsvTable",
     "FolderTable",
     "FrameTable",
     "Table",
+    "TableBatch",
     "TypedTable",
-    "column_place",
-    "files_in",
-    "is_folder",
+    "find_column",
+    "integers_to_arrow",
+    "is_data_folder",
     "labels_to_arrow",
+    "list_data_files",
     "open_table",
-    "texts_in",
-    "to_arrow",
+    "read_texts",
 ]
 
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -45,10 +59,10 @@ _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 """What compressed files begin with, and the codec of Arrow."""
 
 
-_LONGEST_BATCH = 2**18
+_MAX_BATCH_ROWS = 2**18
 
 
-def open_table(data: Any, form: CsvForm | None = None, *, may_be_empty: bool = False) -> Table:
+def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool = False) -> Table:
     """Open the table of a data file, or of a frame.
 
     Args:
@@ -63,25 +77,25 @@ def open_table(data: Any, form: CsvForm | None = None, *, may_be_empty: bool = F
         InputError: it is no frame, a column is none, or two have one name.
     """
     if not isinstance(data, str | os.PathLike):
-        frame = opened(data, lazy=True)
+        frame = to_narwhals(data, lazy=True)
         return LazyTable(frame) if is_lazy(frame) else FrameTable(data)
-    if is_folder(data):
+    if is_data_folder(data):
         return FolderTable(data)
     try:
-        stream = standard_input() if is_standard(data) else Path(data).open("rb")  # noqa: SIM115 -- the table's
+        stream = read_standard_input() if is_standard_stream(data) else Path(data).open("rb")  # noqa: SIM115 -- the table's
         source = DataStream(stream)
     except (OSError, ValueError, TypeError) as cause:
-        raise FileFormatError(f"{data}: cannot be read: {reason_of(cause)}") from None
+        raise FileFormatError(f"{data}: cannot be read: {describe_os_error(cause)}") from None
     try:
         codec = next((codec for mark, codec in _COMPRESSED.items() if source.head.startswith(mark)), None)
         if codec is not None:
-            source = _opened(source, codec, data)
+            source = _decompress(source, codec, data)
         if source.head.startswith(_PARQUET):
-            return TypedTable(data, with_seeking(source), "Parquet", may_be_empty=may_be_empty)
+            return TypedTable(data, make_seekable(source), "Parquet", may_be_empty=may_be_empty)
         if source.head.startswith(_ARROW):
-            return TypedTable(data, with_seeking(source), "Arrow", may_be_empty=may_be_empty)
+            return TypedTable(data, make_seekable(source), "Arrow", may_be_empty=may_be_empty)
         _check_kind(source.head, data)
-        found = (form or CsvForm()).found(source.head, data, whole=len(source.head) < HEAD)
+        found = (form or CsvFormat()).detect(source.head, data, whole=len(source.head) < HEAD_BYTES)
         return CsvTable(data, source, found)
     except BaseException:
         source.close()
@@ -98,14 +112,14 @@ def _check_kind(head: bytes, where: Any) -> None:
         raise FileFormatError(f"{where}: is no Parquet file: it {found}; write it again, or leave it out")
 
 
-def _opened(source: DataStream, codec: str, where: object) -> DataStream:
+def _decompress(source: DataStream, codec: str, where: object) -> DataStream:
     """Return the content of a compressed file."""
     import pyarrow
 
     try:
         return DataStream(pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), codec), where)
     except OSError as cause:
-        raise FileFormatError(f"{where}: is not a whole {codec} file: {reason_of(cause)}") from None
+        raise FileFormatError(f"{where}: is not a whole {codec} file: {describe_os_error(cause)}") from None
 
 
 class CsvTable(Table):
@@ -113,38 +127,38 @@ class CsvTable(Table):
 
     typed = False
 
-    def __init__(self, path: str | os.PathLike[str], source: DataStream, form: CsvForm) -> None:
+    def __init__(self, path: str | os.PathLike[str], source: DataStream, form: CsvFormat) -> None:
         import pyarrow
 
         self.where, self.form = path, form
         self._source = source
         self._reading: Any = None
         self._quotes, self._judged = QuoteCheck(form.delimiter or ","), False
-        self.names = next(text_rows(io.BytesIO(source.head), form, path), [])
+        self.names = next(read_text_rows(io.BytesIO(source.head), form, path), [])
         if not self.names:
-            raise no_rows(path, 0)
+            raise make_no_rows_error(path, 0)
         self.types = [pyarrow.string()] * len(self.names)
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[TableBatch]:
         """Yield the batches of rows."""
         import pyarrow
 
         first = 1  # the header is read as a row
         try:
-            self._reading = self._reader()
+            self._reading = self._open_reader()
             for batch in self._reading:
                 self._check_quotes()
                 columns = batch.columns if first > 1 else [column.slice(1) for column in batch.columns]
                 size = batch.num_rows if first > 1 else batch.num_rows - 1
                 first = max(first, 2)
                 if size:
-                    yield Batch(columns, size, first, text=True, names=self.names, where=self.where)
+                    yield TableBatch(columns, size, first, text=True, names=self.names, where=self.where)
                 first += size
         except (pyarrow.ArrowInvalid, UnicodeError) as cause:
-            self._explain(cause)
+            self._raise_explained(cause)
         self._check_quotes()
         if first <= 2:
-            raise no_rows(self.where)
+            raise make_no_rows_error(self.where)
 
     def _check_quotes(self) -> None:
         """Let the plain reader judge a file whose quotes are unusual, before any of its rows are used."""
@@ -162,15 +176,15 @@ class CsvTable(Table):
         """Raise what the plain reader reports about the file, which counts rows."""
         assert self.form is not None
         with DataStream(Path(self.where).open("rb")) as stream:  # type: ignore[arg-type]
-            for _ in text_rows(stream, self.form, self.where):
+            for _ in read_text_rows(stream, self.form, self.where):
                 pass
 
-    def _reader(self) -> Any:
+    def _open_reader(self) -> Any:
         import pyarrow.csv
 
         assert self.form is not None
         self._source.skip_blank_lines()
-        self._source.watch = self._quotes.feed
+        self._source.watch = self._quotes.check_chunk
         encoding = "utf8" if self.form.encoding in ("utf-8", "utf-8-sig") else self.form.encoding
         # Bytes of CSV that are parsed at a time.
         return pyarrow.csv.open_csv(
@@ -185,13 +199,15 @@ class CsvTable(Table):
             ),
         )
 
-    def _explain(self, cause: Exception) -> None:
+    def _raise_explained(self, cause: Exception) -> None:
         """Raise what the plain reader reports about the file, which counts rows; else the cause."""
         assert self.form is not None
         if Path(self.where).is_file():  # type: ignore[arg-type]
             self._read_plainly()
         if isinstance(cause, UnicodeError) or "UTF8" in str(cause):
-            raise FileFormatError(self.form.not_text(self.where, self.form.encoding or "utf-8")) from None
+            raise FileFormatError(
+                self.form.encoding_error(self.where, self.form.encoding or "utf-8")
+            ) from None
         raise FileFormatError(
             f"{self.where}: is not a whole CSV file: {str(cause).splitlines()[0]}"
         ) from None
@@ -230,7 +246,7 @@ class TypedTable(Table):
                 file = pyarrow.parquet.ParquetFile(stream)
                 schema, self.rows = file.schema_arrow, file.metadata.num_rows
                 # Cells of a batch of Parquet, so that wide tables have shorter batches.
-                size = max(1, min(_LONGEST_BATCH, (2**21) // max(1, len(schema.names))))
+                size = max(1, min(_MAX_BATCH_ROWS, (2**21) // max(1, len(schema.names))))
                 self._parts: Callable[[], Iterable[Any]] = lambda: file.iter_batches(batch_size=size)
             else:
                 import pyarrow.ipc
@@ -240,13 +256,13 @@ class TypedTable(Table):
                 self._parts = lambda: map(file.get_batch, range(file.num_record_batches))
             self.names, self.types = list(schema.names), list(schema.types)
         except (pyarrow.ArrowInvalid, OSError) as cause:
-            raise FileFormatError(f"{path}: is not a whole {kind} file: {reason_of(cause)}") from None
+            raise FileFormatError(f"{path}: is not a whole {kind} file: {describe_os_error(cause)}") from None
         except UnicodeDecodeError as cause:
             raise FileFormatError(
                 f"{path}: the name {cause.object!r} of a column is text that is not UTF-8: rename it"
             ) from None
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[TableBatch]:
         """Yield the batches of rows."""
         import pyarrow
 
@@ -254,13 +270,13 @@ class TypedTable(Table):
         try:
             for batch in self._parts():
                 if batch.num_rows:
-                    yield Batch(
+                    yield TableBatch(
                         batch.columns, batch.num_rows, self._read + 1, text=False, names=self.names,
                         where=self.where,
                     )  # fmt: skip
                 self._read += batch.num_rows
         except (pyarrow.ArrowInvalid, OSError) as cause:
-            raise FileFormatError(f"{self.where}: cannot be read: {reason_of(cause)}") from None
+            raise FileFormatError(f"{self.where}: cannot be read: {describe_os_error(cause)}") from None
         if not (self._read or self._may_be_empty):
             raise _no_typed_rows(self.where)
 
@@ -289,7 +305,7 @@ class FolderTable(Table):
         import pyarrow
 
         self.where = data
-        self.folder, self.files = files_in(data)
+        self.folder, self.files = list_data_files(data)
         self.rows, first = 0, None
         for file in self.files:
             with open_table(file, may_be_empty=True) as head:
@@ -303,35 +319,37 @@ class FolderTable(Table):
                     f"{file}: has the columns {named[0]} and lies in folders of {named[1]}, and "
                     f"{self.files[0]} has {first[0]} and {first[1]}: files of one table have the same"
                 )
-            _check_truths(file, types, self)
+            _check_boolean_columns(file, types, self)
         own, self.partitions = first or ([], [])
         # some engines write the column that names the folders into the files, too
         self._named = [name for name in self.partitions if name not in own]
         self.names = own + self._named
         self.types = [*self.types, *[pyarrow.string()] * len(self._named)]
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[TableBatch]:
         """Yield the batches of rows of one file after the other."""
         for file in self.files:
             values = values_in_path(file, self.folder)
-            named = [_constant(values[name]) for name in self._named]
+            named = [_make_constant(values[name]) for name in self._named]
             with open_table(file, may_be_empty=True) as table:
                 for batch in table.batches():
-                    rows = to_arrow(np.zeros(batch.size, dtype=np.int64))
+                    rows = integers_to_arrow(np.zeros(batch.size, dtype=np.int64))
                     columns = [*batch.columns, *(value.take(rows) for value in named)]
-                    yield Batch(columns, batch.size, batch.first, text=False, names=self.names, where=file)
+                    yield TableBatch(
+                        columns, batch.size, batch.first, text=False, names=self.names, where=file
+                    )
         if not self.rows:
             raise _no_typed_rows(self.where)
 
 
-def _constant(value: str | None) -> Any:
+def _make_constant(value: str | None) -> Any:
     """Return a text, or a missing one, as an array of one row."""
     import pyarrow
 
     return pyarrow.nulls(1, pyarrow.string()) if value is None else labels_to_arrow([value])
 
 
-def _check_truths(file: Path, types: Sequence[Any], table: FolderTable) -> None:
+def _check_boolean_columns(file: Path, types: Sequence[Any], table: FolderTable) -> None:
     """Raise where a column has truth values in one file and numbers in another: True is equal to 1."""
     import pyarrow
 
@@ -344,13 +362,13 @@ def _check_truths(file: Path, types: Sequence[Any], table: FolderTable) -> None:
             )
 
 
-def is_folder(data: str | os.PathLike[str]) -> bool:
+def is_data_folder(data: str | os.PathLike[str]) -> bool:
     """Return whether data are a folder of files, or a pattern with `*` for the names of several."""
     path = Path(data)
     return path.is_dir() or ("*" in str(path) and not path.exists())
 
 
-def files_in(data: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
+def list_data_files(data: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     """List the Parquet files of a folder, or of a pattern, in the order of their names, and the folder of
     all.
 
@@ -379,11 +397,11 @@ def _no_typed_rows(where: object) -> FileFormatError:
     return FileFormatError(f"{where}: has 0 rows: at least one is needed")
 
 
-def texts_in(table: Table, columns: Sequence[str]) -> list[list[str]]:
+def read_texts(table: Table, columns: Sequence[str]) -> list[list[str]]:
     """Read the cells of some columns of a table as text, an empty one where one is missing."""
-    places = [column_place(table.names, column, table.where) for column in columns]
+    places = [find_column(table.names, column, table.where) for column in columns]
     found: list[list[str]] = [[] for _ in places]
     for batch in table.batches():
         for texts, place in zip(found, places, strict=True):
-            texts.extend(batch.texts(place))
+            texts.extend(batch.column_texts(place))
     return found

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import IntArray
-from pmlopt.core.files import is_standard
+from pmlopt.core.files import is_standard_stream
 from pmlopt.data.sampling.categorical import RandomBits
-from pmlopt.data.tables.cells import gather
-from pmlopt.data.tables.reading import to_arrow
+from pmlopt.data.tables.cells import gather_cells
+from pmlopt.data.tables.reading import integers_to_arrow
 
 T = TypeVar("T")
 
@@ -44,11 +44,11 @@ MAX_PACKED_ROWS = 2**20
 1/32.
 """
 
-SORTED_ROWS = 2**16
+SORT_BLOCK_ROWS = 2**16
 """Rows that are sorted by their buckets at a time: a column of so many is in the cache, where copying cells
 in any order takes a tenth of the time."""
 
-BUCKETS = 2**7
+BUCKET_COUNT = 2**7
 """A bucket is seven bits of a random byte."""
 
 
@@ -66,7 +66,7 @@ def random_permutation(size: int, bits: RandomBits) -> IntArray:
     """
     if size > MAX_PACKED_ROWS:
         while True:
-            keys = bits.words(size)
+            keys = bits.draw_words(size)
             order = np.argsort(keys)
             ascending = keys[order]
             if not (ascending[1:] == ascending[:-1]).any():
@@ -74,7 +74,7 @@ def random_permutation(size: int, bits: RandomBits) -> IntArray:
     digits = np.uint64(max(1, (size - 1).bit_length()))
     numbers = np.arange(size, dtype=np.uint64)
     while True:  # sorting numbers is several times as fast as sorting places by them
-        words = np.sort(bits.words(size) >> digits << digits | numbers)
+        words = np.sort(bits.draw_words(size) >> digits << digits | numbers)
         keys = words >> digits
         if not (keys[1:] == keys[:-1]).any():
             return (words & (np.uint64(1) << digits) - np.uint64(1)).astype(np.int64)
@@ -96,12 +96,12 @@ class ByteBuckets:
         self._bits = bits
         self._left = np.zeros(0, dtype=np.uint8)
 
-    def draw(self, size: int) -> Buckets:
+    def draw_buckets(self, size: int) -> Buckets:
         """Return (size,) the buckets of the next rows."""
-        words = self._bits.words(-(-max(0, size - len(self._left)) // 8))
+        words = self._bits.draw_words(-(-max(0, size - len(self._left)) // 8))
         drawn = np.concatenate([self._left, words.astype("<u8").view(np.uint8)])
         self._left = drawn[size:]
-        return drawn[:size] % np.uint8(BUCKETS)
+        return drawn[:size] % np.uint8(BUCKET_COUNT)
 
 
 class SortedRows:
@@ -114,18 +114,18 @@ class SortedRows:
         size: in bytes.
     """
 
-    def __init__(self, buckets: int = BUCKETS) -> None:
+    def __init__(self, buckets: int = BUCKET_COUNT) -> None:
         self.buckets, self.size = buckets, 0
         self._pieces: list[tuple[Any, list[int]]] = []
 
-    def add(self, rows: Any, buckets: Buckets) -> None:
+    def add_batch(self, rows: Any, buckets: Buckets) -> None:
         """Take the rows of a record batch, each with its bucket."""
-        for begin in range(0, len(buckets), SORTED_ROWS):
-            order, ends = _by_bucket(buckets[begin : begin + SORTED_ROWS], self.buckets)
+        for begin in range(0, len(buckets), SORT_BLOCK_ROWS):
+            order, ends = _sort_by_bucket(buckets[begin : begin + SORT_BLOCK_ROWS], self.buckets)
             self._pieces.append((gather_rows(rows.slice(begin, len(order)), order), ends.tolist()))
         self.size += rows.nbytes
 
-    def rows(self, bucket: int) -> list[Any]:
+    def get_rows(self, bucket: int) -> list[Any]:
         """Return the rows of a bucket in several record batches; none where it has none."""
         return [
             rows.slice(ends[bucket], ends[bucket + 1] - ends[bucket])
@@ -151,10 +151,10 @@ class BucketFile:
             [pyarrow.array([], type=field.type) for field in schema], schema=schema
         )
 
-    def add(self, chunk: SortedRows) -> None:
+    def add_chunk(self, chunk: SortedRows) -> None:
         """Write a chunk of rows; every chunk has as many buckets."""
         for bucket in range(chunk.buckets):
-            self._writer.write_batch(join(chunk.rows(bucket) or [self._nothing]))
+            self._writer.write_batch(join_all(chunk.get_rows(bucket) or [self._nothing]))
 
     def close(self) -> BucketReader:
         """Write the footer, and return what reads the buckets; the stream stays open."""
@@ -171,13 +171,13 @@ class BucketReader:
         buckets: how many there are.
     """
 
-    def __init__(self, source: Any, buckets: int = BUCKETS) -> None:
+    def __init__(self, source: Any, buckets: int = BUCKET_COUNT) -> None:
         import pyarrow.ipc
 
         held = source if isinstance(source, str) else pyarrow.PythonFile(source, mode="r")
         self._file, self._buckets = pyarrow.ipc.open_file(held), buckets
 
-    def pieces(self, bucket: int) -> Iterator[Any]:
+    def read_pieces(self, bucket: int) -> Iterator[Any]:
         """Return the record batches of a bucket, one of each chunk."""
         for number in range(bucket, self._file.num_record_batches, self._buckets):
             yield self._file.get_batch(number)
@@ -195,30 +195,30 @@ def shuffle_rows(
             system. It holds these rows alone, nobody else can read it, and it goes with the process.
     """
     with ExitStack() as stack:
-        buckets, sizes = ByteBuckets(bits), np.zeros(BUCKETS, dtype=np.int64)
+        buckets, sizes = ByteBuckets(bits), np.zeros(BUCKET_COUNT, dtype=np.int64)
         few: list[tuple[Any, Buckets]] = []
         held, count = SortedRows(), 0
         file: BucketFile | None = None
         for rows in batches:
-            few.append((rows, buckets.draw(rows.num_rows)))
+            few.append((rows, buckets.draw_buckets(rows.num_rows)))
             count += rows.num_rows
-            sizes += np.bincount(few[-1][1], minlength=BUCKETS) * (rows.nbytes // max(1, rows.num_rows))
+            sizes += np.bincount(few[-1][1], minlength=BUCKET_COUNT) * (rows.nbytes // max(1, rows.num_rows))
             if count <= MAX_SMALL_ROWS and sizes.sum() < MAX_CHUNK_BYTES:
                 continue
             while few:
-                held.add(*few.pop(0))
+                held.add_batch(*few.pop(0))
             if held.size >= MAX_CHUNK_BYTES:
                 file = file or BucketFile(
                     stack.enter_context(tempfile.TemporaryFile(dir=folder)), rows.schema
                 )
-                file.add(held)
+                file.add_chunk(held)
                 held = SortedRows()
         if few:
             yield _shuffle_few(few, bits)
             return
         reader = None if file is None else file.close()
         for bucket, size in enumerate(sizes.tolist()):
-            pieces = [*(reader.pieces(bucket) if reader else ()), *held.rows(bucket)]
+            pieces = [*(reader.read_pieces(bucket) if reader else ()), *held.get_rows(bucket)]
             if size > MAX_BUCKET_BYTES:
                 yield from shuffle_rows(pieces, bits, folder)
             elif pieces:
@@ -227,18 +227,18 @@ def shuffle_rows(
 
 def _shuffle_few(held: Sequence[tuple[Any, Buckets]], bits: RandomBits) -> Any:
     """Return rows, each batch with their buckets, all at once in the order that `shuffle_rows` gives them."""
-    order, ends = _by_bucket(np.concatenate([buckets for _, buckets in held]), BUCKETS)
+    order, ends = _sort_by_bucket(np.concatenate([buckets for _, buckets in held]), BUCKET_COUNT)
     parts = [
         order[begin:end][random_permutation(end - begin, bits)]
         for begin, end in pairwise(ends.tolist())
         if begin < end
     ]
-    return gather_rows(join([rows for rows, _ in held]), np.concatenate([order[:0], *parts]))
+    return gather_rows(join_all([rows for rows, _ in held]), np.concatenate([order[:0], *parts]))
 
 
 def permute_rows(batches: Sequence[Any], bits: RandomBits) -> Any:
     """Return the rows of record batches, one or more, as one in a uniformly random order."""
-    rows = join(batches)
+    rows = join_all(batches)
     return gather_rows(rows, random_permutation(rows.num_rows, bits))
 
 
@@ -252,20 +252,22 @@ def gather_rows(rows: Any, order: IntArray) -> Any:
     """Return the rows of a record batch of plain types at some places, built anew from their cells."""
     import pyarrow
 
-    places = to_arrow(order)
-    return pyarrow.RecordBatch.from_arrays([gather(one, places) for one in rows.columns], schema=rows.schema)
+    places = integers_to_arrow(order)
+    return pyarrow.RecordBatch.from_arrays(
+        [gather_cells(one, places) for one in rows.columns], schema=rows.schema
+    )
 
 
 def join_batches(batches: Iterable[Any], size: int) -> Iterator[Any]:
     """Yield record batches joined, each as soon as it has so many bytes; the last one may have fewer."""
-    return map(join, _collect_batches(batches, size, lambda batch: batch.nbytes))
+    return map(join_all, _collect_batches(batches, size, lambda batch: batch.nbytes))
 
 
 def cut_rows(batches: Iterable[Any], size: int) -> Iterator[Any]:
     """Yield the rows of record batches in batches of as many rows each; the last one may have fewer."""
     left: list[Any] = []
     for held in _collect_batches(batches, size, lambda batch: batch.num_rows):
-        whole = join([*left, *held])
+        whole = join_all([*left, *held])
         end = whole.num_rows - whole.num_rows % size
         for begin in range(0, end, size):
             yield whole.slice(begin, size)
@@ -287,14 +289,14 @@ def _collect_batches(batches: Iterable[Any], size: int, measure: Callable[[Any],
         yield held
 
 
-def join(batches: Sequence[Any]) -> Any:
+def join_all(batches: Sequence[Any]) -> Any:
     """Return one record batch of several, one or more."""
     import pyarrow
 
     return batches[0] if len(batches) == 1 else pyarrow.concat_batches(batches)
 
 
-def _by_bucket(buckets: Buckets, count: int) -> tuple[IntArray, IntArray]:
+def _sort_by_bucket(buckets: Buckets, count: int) -> tuple[IntArray, IntArray]:
     """Return the indices of rows sorted by their buckets, in order within each, and where each bucket
     ends.
     """
@@ -302,9 +304,9 @@ def _by_bucket(buckets: Buckets, count: int) -> tuple[IntArray, IntArray]:
     return np.argsort(buckets, kind="stable"), ends
 
 
-def spill_folder(path: str | os.PathLike[str]) -> Path | None:
+def choose_spill_folder(path: str | os.PathLike[str]) -> Path | None:
     """Return the folder for rows on their way to a file: its own; None where it is a stream or a device."""
     target = Path(path)
-    if is_standard(path) or (target.exists() and not target.is_file()):
+    if is_standard_stream(path) or (target.exists() and not target.is_file()):
         return None
     return target.absolute().parent

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.files import reason_of, rows_of
+from pmlopt.core.files import describe_os_error, parse_rows
 from pmlopt.errors import FileFormatError, InputError
 
 _QUOTE = ord('"')
@@ -40,7 +40,7 @@ class QuoteCheck:
         self._closed_last = False
         self.unusual = False
 
-    def feed(self, chunk: bytes) -> None:
+    def check_chunk(self, chunk: bytes) -> None:
         """Check the next bytes; none at the end of the file."""
         if not chunk:
             self.unusual |= self._inside
@@ -52,19 +52,19 @@ class QuoteCheck:
         opens = (np.arange(len(places)) + self._inside) % 2 == 0
         self._closed_last = bool(len(places)) and bool(places[-1] == len(data) - 1) and not opens[-1]
         self.unusual |= not (
-            self._good_before(data, places[opens]) and self._good_after(data, places[~opens])
+            self._is_valid_before(data, places[opens]) and self._is_valid_after(data, places[~opens])
         )
         self._inside ^= bool(len(places) % 2)
         self._before = int(data[-1])
 
-    def _good_before(self, data: NDArray[np.uint8], places: NDArray[np.intp]) -> bool:
+    def _is_valid_before(self, data: NDArray[np.uint8], places: NDArray[np.intp]) -> bool:
         """Return whether a cell begins at each opening quote, or the quote before it is its double."""
         first = places[:1] == 0
         before = data[places - 1]
         before[:1][first] = self._before
         return bool(self._ends[before].all())
 
-    def _good_after(self, data: NDArray[np.uint8], places: NDArray[np.intp]) -> bool:
+    def _is_valid_after(self, data: NDArray[np.uint8], places: NDArray[np.intp]) -> bool:
         """Return whether a cell ends behind each closing quote, or its double follows."""
         return bool(self._ends[data[places[places + 1 < len(data)] + 1]].all())
 
@@ -78,12 +78,12 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-HEAD = 2**20
+HEAD_BYTES = 2**20
 """Bytes of a file from which its form is found."""
 
 
 @dataclass(frozen=True)
-class CsvForm:
+class CsvFormat:
     r"""The delimiter of a CSV file, and its encoding; None where it is to be detected.
 
     The delimiter is a comma, a semicolon, a tab or a bar: the one that gives the header and all rows of the
@@ -98,7 +98,7 @@ class CsvForm:
         InputError: the delimiter is not one character, or the encoding is not known.
 
     Examples:
-        >>> CsvForm().found(b"id;income\n1;2,5\n2;3,0\n", "people.csv")
+        >>> CsvFormat().detect(b"id;income\n1;2,5\n2;3,0\n", "people.csv")
         CsvForm(delimiter=';', encoding='utf-8')
     """
 
@@ -119,7 +119,7 @@ class CsvForm:
                 f"the encoding {self.encoding!r} is not known: give one such as cp1252"
             ) from None
 
-    def found(self, head: bytes, where: object, *, whole: bool = True) -> CsvForm:
+    def detect(self, head: bytes, where: object, *, whole: bool = True) -> CsvFormat:
         """Return the format with what was not given detected in the first bytes of a file.
 
         Args:
@@ -136,26 +136,28 @@ class CsvForm:
         try:
             text = decoder.decode(head, final=whole)
         except UnicodeError:
-            raise FileFormatError(self.not_text(where, encoding)) from None
+            raise FileFormatError(self.encoding_error(where, encoding)) from None
         form = replace(self, encoding=encoding)
-        return form if self.delimiter else replace(form, delimiter=_delimiter(text, where, whole=whole))
+        return (
+            form if self.delimiter else replace(form, delimiter=_detect_delimiter(text, where, whole=whole))
+        )
 
-    def not_text(self, where: object, encoding: str) -> str:
+    def encoding_error(self, where: object, encoding: str) -> str:
         """Return the error for a file that is not of its encoding."""
         name = "UTF-8" if encoding in ("utf-8", "utf-8-sig") else encoding
         return f"{where}: is not text in {name}, so not a CSV file of it: say its --encoding, such as cp1252"
 
 
-def _delimiter(text: str, where: object, *, whole: bool) -> str:
+def _detect_delimiter(text: str, where: object, *, whole: bool) -> str:
     """Return the one delimiter by which all rows have as many cells as the header."""
-    fitting = [candidate for candidate in _CANDIDATES if _fits(text, candidate, whole=whole)]
+    fitting = [candidate for candidate in _CANDIDATES if _fits_delimiter(text, candidate, whole=whole)]
     if len(fitting) > 1:
         names = " and ".join(_NAMES[candidate] for candidate in fitting)
         raise FileFormatError(f"{where}: may have {names} between its cells: say which by --delimiter")
     return fitting[0] if fitting else ","
 
 
-def _fits(text: str, delimiter: str, *, whole: bool) -> bool:
+def _fits_delimiter(text: str, delimiter: str, *, whole: bool) -> bool:
     try:
         rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
     except csv.Error:
@@ -179,7 +181,7 @@ class DataStream(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO, where: object = None) -> None:
         self._stream, self._where = stream, where or getattr(stream, "name", "the data")
-        self.head = stream.read(HEAD)
+        self.head = stream.read(HEAD_BYTES)
         self._ahead = self.head
         self._read = 0
         self.watch: Callable[[bytes], None] | None = None
@@ -203,7 +205,7 @@ class DataStream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read what is left of the head, then the rest."""
         view = memoryview(buffer).cast("B")
-        chunk = self._ahead[: len(view)] or self._more(len(view))
+        chunk = self._ahead[: len(view)] or self._read_more(len(view))
         self._ahead = self._ahead[len(view) :]
         view[: len(chunk)] = chunk
         self._read += len(chunk)
@@ -211,11 +213,11 @@ class DataStream(io.RawIOBase):
             self.watch(chunk)
         return len(chunk)
 
-    def _more(self, size: int) -> bytes:
+    def _read_more(self, size: int) -> bytes:
         try:
             return self._stream.read(size) or b""
         except OSError as cause:
-            raise FileFormatError(f"{self._where}: cannot be read: {reason_of(cause)}") from None
+            raise FileFormatError(f"{self._where}: cannot be read: {describe_os_error(cause)}") from None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move to a position in the file."""
@@ -239,7 +241,7 @@ class DataStream(io.RawIOBase):
         return None if self.size is None else min(1.0, self._read / self.size)
 
 
-def with_seeking(source: DataStream) -> DataStream:
+def make_seekable(source: DataStream) -> DataStream:
     """Return the stream, or a copy of it on disk, without a name, where one cannot go back in it."""
     if source.seekable():
         return source
@@ -249,8 +251,10 @@ def with_seeking(source: DataStream) -> DataStream:
     return DataStream(cast("BinaryIO", copy))
 
 
-def text_rows(source: Any, form: CsvForm, where: object) -> Iterator[list[str]]:
+def read_text_rows(source: Any, form: CsvFormat, where: object) -> Iterator[list[str]]:
     """Read the rows of a CSV file in plain Python, the header first."""
     buffered = io.BufferedReader(source, 2**16) if isinstance(source, io.RawIOBase) else source
     text = io.TextIOWrapper(buffered, encoding=form.encoding, newline="")
-    return rows_of(text, where, form.delimiter or ",", form.not_text(where, form.encoding or "utf-8"))
+    return parse_rows(
+        text, where, form.delimiter or ",", form.encoding_error(where, form.encoding or "utf-8")
+    )

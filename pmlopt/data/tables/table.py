@@ -12,18 +12,18 @@ from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import is_missing
 from pmlopt.data.tables.arrow_text import check_text
-from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import FileFormatError, InputError
 
 
-def column_place(names: Sequence[str], column: str, where: object) -> int:
+def find_column(names: Sequence[str], column: str, where: object) -> int:
     """Return the index of the one column of that name.
 
     Raises:
         InputError: there is none, or more than one.
 
     Examples:
-        >>> column_place(["id", "level"], "level", "people.csv")
+        >>> find_column(["id", "level"], "level", "people.csv")
         1
     """
     found = [place for place, name in enumerate(names) if name == column]
@@ -34,23 +34,23 @@ def column_place(names: Sequence[str], column: str, where: object) -> int:
     return found[0]
 
 
-def numpy_type(kind: Any) -> np.dtype[Any]:
+def to_numpy_type(kind: Any) -> np.dtype[Any]:
     """Return the numpy type of numbers in Arrow; `to_pandas_dtype` loads pandas in some versions."""
     floats = {"halffloat": "float16", "float": "float32", "double": "float64"}
     return np.dtype(floats.get(str(kind), str(kind)))
 
 
-def from_arrow(numbers: Any) -> IntArray:
+def to_numpy_integers(numbers: Any) -> IntArray:
     """Return the integers of an Arrow array without nulls; its own `to_numpy` would load pandas."""
-    values = np.frombuffer(numbers.buffers()[1], dtype=numpy_type(numbers.type))
+    values = np.frombuffer(numbers.buffers()[1], dtype=to_numpy_type(numbers.type))
     return values[numbers.offset : numbers.offset + len(numbers)].astype(np.int64)
 
 
-def to_arrow(numbers: IntArray) -> Any:
+def integers_to_arrow(numbers: IntArray) -> Any:
     """Return integers as an Arrow array; `pyarrow.array` would load pandas.
 
     Examples:
-        >>> from_arrow(to_arrow(np.array([2, 0, 1]))[1:]).tolist()
+        >>> to_numpy_integers(integers_to_arrow(np.array([2, 0, 1]))[1:]).tolist()
         [0, 1]
     """
     import pyarrow
@@ -77,7 +77,7 @@ def labels_to_arrow(texts: Sequence[str]) -> Any:
     return pyarrow.Array.from_buffers(pyarrow.string(), len(encoded), held)
 
 
-class Batch:
+class TableBatch:
     """Some rows of a table, as arrays of Arrow.
 
     Attributes:
@@ -108,10 +108,10 @@ class Batch:
         self.columns, self.size, self.first = columns, size, first
         self._text, self._names, self._where = text, names, where
 
-    def _name(self, place: int) -> object:
+    def _column_name(self, place: int) -> object:
         return place if self._names is None else self._names[place]
 
-    def encoded(self, place: int) -> tuple[list[Any], IntArray]:
+    def encode_column(self, place: int) -> tuple[list[Any], IntArray]:
         """Return the distinct values of a column, None for a missing cell, and (size,) the index of each
         row's.
         """
@@ -123,34 +123,34 @@ class Batch:
                 column = column.cast(column.type.value_type)
             coded = column.dictionary_encode(null_encoding="encode")
         except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
-            raise no_letters(self._name(place), column.type) from None
+            raise make_type_error(self._column_name(place), column.type) from None
         if isinstance(coded, pyarrow.ChunkedArray):
             coded = coded.combine_chunks()
         try:
             values = coded.dictionary.to_pylist()
         except UnicodeDecodeError:
-            check_text(column, self._name(place), self._where, self.first)
+            check_text(column, self._column_name(place), self._where, self.first)
             raise
-        codes = from_arrow(coded.indices)
+        codes = to_numpy_integers(coded.indices)
         if self._text:
             return [value or None for value in values], codes
         return [None if is_missing(value) else value for value in values], codes
 
-    def texts(self, place: int) -> list[str]:
+    def column_texts(self, place: int) -> list[str]:
         """Return the cells of a column as text, an empty one where one is missing."""
-        values, codes = self.encoded(place)
+        values, codes = self.encode_column(place)
         shown = ["" if value is None else str(value) for value in values]
         return [shown[code] for code in codes.tolist()]
 
-    def column(self, place: int, keep: BoolArray | None = None) -> Any:
+    def get_column(self, place: int, keep: BoolArray | None = None) -> Any:
         """Return the array of a column, of the rows to keep.
 
         Raises:
             FileFormatError: it holds text that is not UTF-8.
         """
         column = self.columns[place]
-        check_text(column, self._name(place), self._where, self.first)
-        return column if keep is None else column.take(to_arrow(np.flatnonzero(keep)))
+        check_text(column, self._column_name(place), self._where, self.first)
+        return column if keep is None else column.take(integers_to_arrow(np.flatnonzero(keep)))
 
 
 class Table(ABC):
@@ -168,15 +168,15 @@ class Table(ABC):
     names: list[str]
     where: object
     typed: bool = True
-    form: CsvForm | None = None
+    form: CsvFormat | None = None
     rows: int | None = None
     types: Sequence[Any]
 
     @abstractmethod
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[TableBatch]:
         """Yield the batches of rows, in their order."""
 
-    def counted(self, columns: Sequence[str]) -> Table:
+    def count_by_engine(self, columns: Sequence[str]) -> Table:
         """Return a table with the same counts of the tuples in some columns; this one, where it cannot
         count.
         """
@@ -197,11 +197,11 @@ class Table(ABC):
         return None
 
 
-def no_letters(name: object, kind: object) -> InputError:
+def make_type_error(name: object, kind: object) -> InputError:
     """Make the error on a column of a type that letters do not have."""
     return InputError(f"the column {name!r} ({kind}) is no column of letters: give one of text or numbers")
 
 
-def no_rows(where: object, rows: int = 1) -> FileFormatError:
+def make_no_rows_error(where: object, rows: int = 1) -> FileFormatError:
     """Make the error on a table without rows, of as many with the header."""
     return FileFormatError(f"{where}: has {rows} row(s): a header and at least one row are needed")

@@ -20,10 +20,16 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from pmlopt.core.arrays import IntArray, Label
-from pmlopt.core.files import is_standard, reason_of, whole_file
+from pmlopt.core.files import atomic_file, describe_os_error, is_standard_stream
 from pmlopt.data.sampling.categorical import RandomBits
-from pmlopt.data.tables.cells import category_type, encode_categories, gather_all, is_plain, plain_type
-from pmlopt.data.tables.reading import PARQUET_ENDINGS, FrameTable, Table, labels_to_arrow, to_arrow
+from pmlopt.data.tables.cells import (
+    encode_categories,
+    gather_all_cells,
+    get_category_type,
+    get_plain_type,
+    is_plain,
+)
+from pmlopt.data.tables.reading import PARQUET_ENDINGS, FrameTable, Table, integers_to_arrow, labels_to_arrow
 from pmlopt.data.tables.row_order import copy_rows, cut_rows, join_batches, shuffle_rows
 from pmlopt.errors import FileFormatError, InputError
 
@@ -50,13 +56,13 @@ class OutputColumn:
     @cached_property
     def texts(self) -> Any:
         """Return the (M,) labels as an array of texts, as `str` writes them."""
-        return _text_array(list(map(str, self.labels)), labels_to_arrow([]).type)
+        return _to_text_array(list(map(str, self.labels)), labels_to_arrow([]).type)
 
     @cached_property
     def values(self) -> Any:
         """Return the (M,) labels as an array of their own type, where they have one; else texts."""
-        kind = label_type(self.labels)
-        return self.texts if kind == self.texts.type else _text_array(self.labels, kind)
+        kind = get_label_type(self.labels)
+        return self.texts if kind == self.texts.type else _to_text_array(self.labels, kind)
 
 
 @contextmanager
@@ -77,9 +83,9 @@ def open_sink(
         FileFormatError: the ending is another one, or the file cannot be written there.
         InputError: a column cannot be written in that format.
     """
-    kind, codec = sink_of(path)
+    kind, codec = choose_sink(path)
     try:
-        with whole_file(path, replace=replace) as stream, _compressed(stream, codec) as inner:
+        with atomic_file(path, replace=replace) as stream, _open_compressed(stream, codec) as inner:
             sink = kind(inner, columns, like)
             try:
                 yield sink
@@ -88,9 +94,9 @@ def open_sink(
                 raise
             sink.close()
     except OSError as cause:
-        if is_standard(path) and isinstance(cause, BrokenPipeError):
+        if is_standard_stream(path) and isinstance(cause, BrokenPipeError):
             raise  # whoever was reading has left
-        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
+        raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Label]]) -> None:
@@ -137,16 +143,16 @@ def write_rows(
         sink.write(rows)
 
 
-def sink_of(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink], str | None]:
+def choose_sink(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink], str | None]:
     """Return the kind of sink for a file, by its ending, and the codec that compresses it, if any.
 
     Raises:
         FileFormatError: the ending is not known.
 
     Examples:
-        >>> [sink_of(name)[0].__name__ for name in ("a.parquet", "a.feather", "a.CSV", "-")]
+        >>> [choose_sink(name)[0].__name__ for name in ("a.parquet", "a.feather", "a.CSV", "-")]
         ['ParquetSink', 'ArrowSink', 'CsvSink', 'CsvSink']
-        >>> sink_of("a.csv.gz")[1]
+        >>> choose_sink("a.csv.gz")[1]
         'gzip'
     """
     ending, codec = Path(path).suffix.lower(), None
@@ -166,14 +172,14 @@ def sink_of(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink], st
 
 
 @contextmanager
-def _compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
+def _open_compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
     """Yield the stream, or one that writes to it through a codec, and leave it open."""
     if codec is None:
         yield stream
         return
     import pyarrow
 
-    kept = _Kept(stream)
+    kept = _UnclosedStream(stream)
     inner = pyarrow.CompressedOutputStream(pyarrow.PythonFile(kept, mode="w"), codec)
     try:
         yield inner
@@ -184,7 +190,7 @@ def _compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
         inner.close()
 
 
-class _Kept(io.RawIOBase):
+class _UnclosedStream(io.RawIOBase):
     """A stream that stays open when its writer is done.
 
     Attributes:
@@ -207,7 +213,7 @@ Cells: TypeAlias = Any
 """The cells of a column: an Arrow array, or (size,) the places of its labels where it is a new one."""
 
 
-def _text_array(values: Sequence[Any], kind: Any) -> Any:
+def _to_text_array(values: Sequence[Any], kind: Any) -> Any:
     import pyarrow
 
     try:
@@ -216,12 +222,12 @@ def _text_array(values: Sequence[Any], kind: Any) -> Any:
         raise FileFormatError(f"a label or a name cannot be written as UTF-8: {cause}") from None
 
 
-def _scalar(text: str) -> Any:
+def _to_scalar(text: str) -> Any:
     """Return a text as a scalar of Arrow."""
     return labels_to_arrow([text])[0]
 
 
-def label_type(labels: Sequence[Label]) -> Any:
+def get_label_type(labels: Sequence[Label]) -> Any:
     """Return the Arrow type of labels: integers, numbers, truth values, or text for all others."""
     import pyarrow
 
@@ -254,18 +260,20 @@ class CsvSink:
             include_header=False, delimiter=self._delimiter, quoting_style="none"
         )
         for column in columns:
-            check_text(column, "CSV")
+            check_readable_labels(column, "CSV")
         self._lines = pyarrow.schema([("line", pyarrow.large_binary())])
-        self.write(self._formatted([_text_array([str(column.name)], pyarrow.string()) for column in columns]))
+        self.write(
+            self._format_lines([_to_text_array([str(column.name)], pyarrow.string()) for column in columns])
+        )
 
     def rows(self, columns: Sequence[Cells]) -> Any:
         """Return the lines of the columns of a batch."""
-        return self._formatted([
-            self._text(cells, column) if column.place is not None else column.texts.take(to_arrow(cells))
+        return self._format_lines([
+            self._to_text(cells, column) if column.place is not None else column.texts.take(integers_to_arrow(cells))
             for cells, column in zip(columns, self._columns, strict=True)
         ])  # fmt: skip
 
-    def _formatted(self, texts: Sequence[Any]) -> Any:
+    def _format_lines(self, texts: Sequence[Any]) -> Any:
         """Return lines: at once where no cell needs quotes."""
         import pyarrow
         import pyarrow.compute
@@ -276,16 +284,16 @@ class CsvSink:
             try:
                 batch = pyarrow.RecordBatch.from_arrays(texts, schema=self._schema)
                 pyarrow.csv.write_csv(batch, buffer, self._options)
-                return self._split(buffer.getvalue(), batch.num_rows)
+                return self._split_lines(buffer.getvalue(), batch.num_rows)
             except pyarrow.ArrowInvalid:  # a cell needs quotes
                 pass
-        quoted = [self._quoted(text, alone=len(texts) == 1) for text in texts]
-        quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], _scalar(""), _scalar("\n"))
-        between = _scalar(self._delimiter)
+        quoted = [self._quote_cells(text, alone=len(texts) == 1) for text in texts]
+        quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], _to_scalar(""), _to_scalar("\n"))
+        between = _to_scalar(self._delimiter)
         lines = pyarrow.compute.binary_join_element_wise(*quoted, between) if len(quoted) > 1 else quoted[0]
         return pyarrow.RecordBatch.from_arrays([lines.cast(pyarrow.large_binary())], schema=self._lines)
 
-    def _split(self, text: Any, size: int) -> Any:
+    def _split_lines(self, text: Any, size: int) -> Any:
         """Return lines none of whose cells has a line end."""
         import pyarrow
 
@@ -303,7 +311,7 @@ class CsvSink:
         if len(lines):
             self._stream.write(memoryview(lines.buffers()[2])[int(ends[0]) : int(ends[-1])])
 
-    def _text(self, column: Any, about: OutputColumn) -> Any:
+    def _to_text(self, column: Any, about: OutputColumn) -> Any:
         """Return the cells as text, an empty one where there is none."""
         import pyarrow
 
@@ -313,10 +321,10 @@ class CsvSink:
                     column = column.cast(column.type.value_type)
                 column = column.cast(pyarrow.string())
             except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
-                raise cannot_write(about.name, column.type) from None
-        return column.fill_null(_scalar("")) if column.null_count else column
+                raise make_write_error(about.name, column.type) from None
+        return column.fill_null(_to_scalar("")) if column.null_count else column
 
-    def _quoted(self, text: Any, *, alone: bool) -> Any:
+    def _quote_cells(self, text: Any, *, alone: bool) -> Any:
         """Return the cells, those that need it in quotes."""
         from pyarrow import compute
 
@@ -324,10 +332,10 @@ class CsvSink:
         needed = compute.match_substring_regex(text, pattern)
         if not compute.any(needed).as_py():
             return text
-        quote = _scalar('"')
+        quote = _to_scalar('"')
         inside = compute.replace_substring(text, '"', '""')
         return compute.if_else(
-            needed, compute.binary_join_element_wise(quote, inside, quote, _scalar("")), text
+            needed, compute.binary_join_element_wise(quote, inside, quote, _to_scalar("")), text
         )
 
     def close(self) -> None:
@@ -356,24 +364,24 @@ class TypedSink:
         plain, written = [], []
         for column in columns:
             if column.place is None:
-                kind = label_type(column.labels)
+                kind = get_label_type(column.labels)
                 if kind == pyarrow.string():
-                    check_text(column, "a column of mixed kinds")
-                plain.append(pyarrow.field(column.name, pyarrow.from_numpy_dtype(_code_type(column))))
+                    check_readable_labels(column, "a column of mixed kinds")
+                plain.append(pyarrow.field(column.name, pyarrow.from_numpy_dtype(_choose_code_type(column))))
                 written.append(pyarrow.field(column.name, kind))
             else:
                 kind = like.types[column.place]
-                plain.append(pyarrow.field(column.name, plain_type(kind, column.name)))
-                written.append(pyarrow.field(column.name, self._type(kind, column.name)))
+                plain.append(pyarrow.field(column.name, get_plain_type(kind, column.name)))
+                written.append(pyarrow.field(column.name, self._column_type(kind, column.name)))
         self._columns = columns
         self.plain, self._schema = pyarrow.schema(plain), pyarrow.schema(written)
         self._stream = stream
         self._writer: Any = None  # from the first group of rows on
 
-    def _type(self, kind: Any, name: str) -> Any:
-        return plain_type(kind, name)
+    def _column_type(self, kind: Any, name: str) -> Any:
+        return get_plain_type(kind, name)
 
-    def _begun(self, first: Any) -> Any:
+    def _open_writer(self, first: Any) -> Any:
         """Return the writer of a file whose first group of rows is known."""
         raise NotImplementedError
 
@@ -382,7 +390,7 @@ class TypedSink:
         import pyarrow
 
         arrays = [
-            _plain(cells, field.type) if column.place is not None else _coded(cells, column)
+            _to_plain_cells(cells, field.type) if column.place is not None else _codes_to_arrow(cells, column)
             for cells, column, field in zip(columns, self._columns, self.plain, strict=True)
         ]
         return pyarrow.RecordBatch.from_arrays(arrays, schema=self.plain)
@@ -397,13 +405,13 @@ class TypedSink:
             for cells, column, field in zip(rows.columns, self._columns, self._schema, strict=True)
         ]  # fmt: skip
         group = pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema)
-        writer = self._writer or self._begun(group)
+        writer = self._writer or self._open_writer(group)
         self._writer = writer
         writer.write_batch(group)
 
     def close(self) -> None:
         """Write the footer, of a file without rows too."""
-        writer = self._writer or self._begun(self._schema.empty_table())
+        writer = self._writer or self._open_writer(self._schema.empty_table())
         self._writer = writer
         writer.close()
 
@@ -414,14 +422,14 @@ class TypedSink:
 class ParquetSink(TypedSink):
     """A sink of Parquet, a row group for each group of rows; categories are those of its own rows."""
 
-    def _begun(self, first: Any) -> Any:
+    def _open_writer(self, first: Any) -> Any:
         import pyarrow.parquet
 
         named = repeating_columns(first)
         return pyarrow.parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
 
-    def _type(self, kind: Any, name: str) -> Any:
-        return category_type(kind, name)
+    def _column_type(self, kind: Any, name: str) -> Any:
+        return get_category_type(kind, name)
 
     def abandon(self) -> None:
         """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
@@ -434,7 +442,7 @@ class ArrowSink(TypedSink):
     them.
     """
 
-    def _begun(self, first: Any) -> Any:
+    def _open_writer(self, first: Any) -> Any:
         import pyarrow.ipc
 
         return pyarrow.ipc.new_file(self._stream, self._schema)
@@ -470,29 +478,29 @@ def _repeats(cells: Any) -> bool:
         return True
 
 
-def _plain(cells: Any, kind: Any) -> Any:
+def _to_plain_cells(cells: Any, kind: Any) -> Any:
     """Return the cells of a column in the plain type of its file, whatever a batch has."""
     import pyarrow
 
     is_ready = isinstance(cells, pyarrow.Array) and is_plain(cells.type)
-    return (cells if is_ready else gather_all(cells)).cast(kind)
+    return (cells if is_ready else gather_all_cells(cells)).cast(kind)
 
 
-def _code_type(column: OutputColumn) -> np.dtype[Any]:
+def _choose_code_type(column: OutputColumn) -> np.dtype[Any]:
     """Return the smallest type of the indices of labels."""
     return np.min_scalar_type(-max(1, len(column.labels)))
 
 
-def _coded(codes: IntArray, column: OutputColumn) -> Any:
+def _codes_to_arrow(codes: IntArray, column: OutputColumn) -> Any:
     """Return the indices of labels as an Arrow array; `pyarrow.array` would load pandas."""
     import pyarrow
 
-    kind = _code_type(column)
+    kind = _choose_code_type(column)
     held = pyarrow.py_buffer(codes.astype(kind))
     return pyarrow.Array.from_buffers(pyarrow.from_numpy_dtype(kind), len(codes), [None, held])
 
 
-def check_text(column: OutputColumn, what: str) -> None:
+def check_readable_labels(column: OutputColumn, what: str) -> None:
     """Raise for new labels that two of which would read the same."""
     different = {(type(label), label) for label in column.labels}  # parts of tuples stand several times
     if len({str(label) for _, label in different}) < len(different):
@@ -502,6 +510,6 @@ def check_text(column: OutputColumn, what: str) -> None:
         )
 
 
-def cannot_write(name: str, kind: object) -> FileFormatError:
+def make_write_error(name: str, kind: object) -> FileFormatError:
     """Make the error on a column that has no text."""
     return FileFormatError(f"the column {name!r} of {kind} cannot be written as CSV: leave it out by --drop")

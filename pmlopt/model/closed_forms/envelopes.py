@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, probability
+from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError
 
@@ -37,7 +37,7 @@ def randomized_response_envelope(prior: PriorLike, epsilon: float, delta: float)
         >>> round(math.exp(randomized_response_envelope([0.25] * 4, math.log(3), 0.5)), 12)
         2.0
     """
-    case = _case(prior, epsilon, delta)
+    case = _make_case(prior, epsilon, delta)
     count = np.arange(1, case.number)
     spread = (count * case.alpha + (case.number - 1 - count + case.theta) * case.beta) / case.delta
     best = np.minimum(case.alpha / case.law[: case.number - 1], spread)
@@ -64,7 +64,7 @@ def randomized_response_lower_bound(prior: PriorLike, epsilon: float, delta: flo
         >>> abs(value - randomized_response_envelope([0.2, 0.3, 0.5], 1.0, 0.4)) < 1e-12
         True
     """
-    case = _case(prior, epsilon, delta)
+    case = _make_case(prior, epsilon, delta)
     last = case.number - 1
     if last == 0:
         return math.log(case.alpha / case.law[0])
@@ -88,7 +88,7 @@ def randomized_response_thresholds(prior: PriorLike, epsilon: float, delta: floa
         >>> [round(value, 12) for value in thresholds] == [round(2 / 17, 12), round(2 / 3, 12)]
         True
     """
-    case = _case(prior, epsilon, delta)
+    case = _make_case(prior, epsilon, delta)
     if case.number == 1 or case.alpha == case.beta:
         raise PrivacyError("there are no thresholds where delta is at most q_1, or epsilon is 0")
     n, q, alpha, beta = case.number, case.law, case.alpha, case.beta
@@ -110,7 +110,7 @@ def randomized_response_condition(prior: PriorLike, epsilon: float, delta: float
         >>> randomized_response_condition([0.2, 0.3, 0.5], 1.0, 0.7)
         True
     """
-    case = _case(prior, epsilon, delta)
+    case = _make_case(prior, epsilon, delta)
     if case.number == 1:
         return True
     p = np.sort(as_prior(prior).pmf)
@@ -130,7 +130,7 @@ def randomized_response_upper_bound(prior: PriorLike, epsilon: float, delta: flo
         >>> round(math.exp(randomized_response_upper_bound([0.5, 0.5], math.log(3), 0.9)), 12)
         1.5
     """
-    case = _case(prior, epsilon, delta)
+    case = _make_case(prior, epsilon, delta)
     return math.log(min(len(case.law) * case.alpha / case.delta, case.alpha / case.law[0]))
 
 
@@ -148,14 +148,14 @@ def randomized_response_adp(size: int, epsilon: float, delta: float) -> float:
         >>> randomized_response_adp(4, 1.0, 0.9)
         0.0
     """
-    case = _case(np.full(size, 1 / size), epsilon, delta)
+    case = _make_case(np.full(size, 1 / size), epsilon, delta)
     if case.alpha - case.delta <= case.beta:
         return 0.0
-    return nonnegative(epsilon, "epsilon", PrivacyError) + math.log1p(-case.delta / case.alpha)
+    return check_nonnegative(epsilon, "epsilon", PrivacyError) + math.log1p(-case.delta / case.alpha)
 
 
 @dataclass(frozen=True, eq=False)
-class _Case:
+class _ResponseCase:
     """Randomized response at delta, in the letters of [saeidian2026envelopes, Theorem 5].
 
     Attributes:
@@ -174,8 +174,12 @@ class _Case:
     delta: float
 
 
-def _case(prior: PriorLike, epsilon: float, delta: float) -> _Case:
-    p, level, share = as_prior(prior), nonnegative(epsilon, "epsilon", PrivacyError), probability(delta)
+def _make_case(prior: PriorLike, epsilon: float, delta: float) -> _ResponseCase:
+    p, level, share = (
+        as_prior(prior),
+        check_nonnegative(epsilon, "epsilon", PrivacyError),
+        check_probability(delta),
+    )
     if p.size < 2:
         raise PrivacyError("randomized response needs at least two letters")
     down = math.exp(-level)
@@ -184,4 +188,4 @@ def _case(prior: PriorLike, epsilon: float, delta: float) -> _Case:
     before = np.concatenate([[0.0], np.cumsum(law)])
     number = min(int(np.searchsorted(before[1:], share * (1 - 1e-15))) + 1, p.size)
     theta = min(1.0, (share - before[number - 1]) / law[number - 1])
-    return _Case(alpha, beta, np.asarray(law), number, float(theta), share)
+    return _ResponseCase(alpha, beta, np.asarray(law), number, float(theta), share)

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from pmlopt.core.arrays import nonnegative, whole
+from pmlopt.core.arrays import check_integer, check_nonnegative
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import PrivacyError
 
@@ -35,8 +35,8 @@ def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
     """
     # Outputs up to which subset selection is written as a matrix.
     most_subsets = 200_000
-    n, d = _letters(size), whole(chosen, "the size of the sets", PrivacyError)
-    down = math.exp(-nonnegative(epsilon, "epsilon", PrivacyError))
+    n, d = _check_size(size), check_integer(chosen, "the size of the sets", PrivacyError)
+    down = math.exp(-check_nonnegative(epsilon, "epsilon", PrivacyError))
     if d >= n:
         raise PrivacyError(f"sets of {d} of {n} letters tell nothing: give a size from 1 to {n - 1}")
     if math.comb(n, d) > most_subsets:
@@ -69,7 +69,7 @@ def least_ldp_estimation_error(size: int, epsilon: float) -> float:
         >>> round(least_ldp_estimation_error(6, 1.0), 4)
         15.7086
     """
-    n, level = _letters(size), _positive(epsilon)
+    n, level = _check_size(size), _check_epsilon(epsilon)
     # In nats: from there on the secret itself is released but for less than a float can say.
     rest = n / math.expm1(min(level, 700.0))  # d e^eps + N - d is d (e^eps - 1) + N
     lengths = ((d + rest) / math.sqrt(d * (n - d)) for d in range(1, n))
@@ -99,7 +99,7 @@ def least_pml_estimation_error(size: int, epsilon: float) -> float:
         >>> round(least_pml_estimation_error(6, 1.0), 5), round(least_pml_estimation_error(6, 2.0), 5)
         (2.74859, 0.83333)
     """
-    n, level = _letters(size), min(_positive(epsilon), math.log(_letters(size)))
+    n, level = _check_size(size), min(_check_epsilon(epsilon), math.log(_check_size(size)))
     grown = math.expm1(level)
     full = min(n - 1, math.floor(n * math.exp(-level) * (1 + 1e-14)))
     empty = n - 1 - full
@@ -109,15 +109,15 @@ def least_pml_estimation_error(size: int, epsilon: float) -> float:
     return root * root
 
 
-def _letters(size: int) -> int:
-    n = whole(size, "the size of the alphabet", PrivacyError)
+def _check_size(size: int) -> int:
+    n = check_integer(size, "the size of the alphabet", PrivacyError)
     if n < 2:
         raise PrivacyError("one letter has the frequency one: give two letters or more")
     return n
 
 
-def _positive(epsilon: float) -> float:
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
+def _check_epsilon(epsilon: float) -> float:
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     if level == 0:
         raise PrivacyError("epsilon is 0: nothing can be estimated; give a positive one")
     return level

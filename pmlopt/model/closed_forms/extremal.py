@@ -11,7 +11,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, float_array, nonnegative, real, whole
+from pmlopt.core.arrays import (
+    FloatArray,
+    IntArray,
+    check_integer,
+    check_nonnegative,
+    check_real,
+    copy_float_array,
+)
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
@@ -32,8 +39,8 @@ def constant(prior: PriorLike, gains: ArrayLike) -> Mechanism:
                [1., 0.]])
     """
     p = as_prior(prior)
-    table = _gains(gains, p.size)
-    return _sure(p, table, np.full(p.size, np.argmax(p.probabilities @ table)))
+    table = _check_gains(gains, p.size)
+    return _build_deterministic(p, table, np.full(p.size, np.argmax(p.probabilities @ table)))
 
 
 def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
@@ -48,17 +55,17 @@ def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
                [0., 1.]])
     """
     p = as_prior(prior)
-    table = _gains(gains, p.size)
-    return _sure(p, table, np.argmax(table, axis=1))
+    table = _check_gains(gains, p.size)
+    return _build_deterministic(p, table, np.argmax(table, axis=1))
 
 
-def _sure(prior: Prior, table: FloatArray, outputs: IntArray) -> Mechanism:
+def _build_deterministic(prior: Prior, table: FloatArray, outputs: IntArray) -> Mechanism:
     """Build the mechanism that releases one output for each letter, of those of a table of gains."""
     return Mechanism(np.eye(table.shape[1])[outputs], prior.labels)
 
 
-def _gains(gains: ArrayLike, size: int) -> FloatArray:
-    table = float_array(gains, 2, "the gains", UtilityError)
+def _check_gains(gains: ArrayLike, size: int) -> FloatArray:
+    table = copy_float_array(gains, 2, "the gains", UtilityError)
     if len(table) != size:
         raise UtilityError(f"the gains have {len(table)} rows for {size} letters")
     return table
@@ -86,9 +93,9 @@ def binary(prior: PriorLike, epsilon: float) -> Mechanism:
     p = as_prior(prior)
     if p.size != 2:
         raise PrivacyError(f"the binary mechanism needs a prior on 2 letters, not {p.size}")
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     known = float(p.pmf[0]), float(p.pmf[1])
-    matrix = np.eye(2) if level >= p.max_leakage else _on_two_letters(known, known, level)
+    matrix = np.eye(2) if level >= p.max_leakage else _build_binary_rows(known, known, level)
     return Mechanism(matrix, p.labels, p.labels)
 
 
@@ -108,7 +115,7 @@ def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
         array([0.325, 0.225, 0.225, 0.225])
     """
     p = as_prior(prior)
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     limit = -math.log1p(-float(p.pmf.min())) if p.size > 1 else 0.0
     if level > limit and not math.isclose(level, limit, rel_tol=1e-14):
         raise PrivacyError(
@@ -133,8 +140,8 @@ def uniform(size: int, epsilon: float) -> Mechanism:
         >>> uniform(4, math.log(4 / 3)).matrix.round(12)[0] * 3
         array([1., 1., 1., 0.])
     """
-    n = whole(size, "the size of the alphabet", PrivacyError)
-    level = min(nonnegative(epsilon, "epsilon", PrivacyError), math.log(n))
+    n = check_integer(size, "the size of the alphabet", PrivacyError)
+    level = min(check_nonnegative(epsilon, "epsilon", PrivacyError), math.log(n))
     ratio = math.exp(level)
     full = math.floor(n / ratio)
     row = np.zeros(n)
@@ -158,8 +165,8 @@ def k_singular(size: int, k: int) -> Mechanism:
                [0. , 0.5, 0.5],
                [0.5, 0. , 0.5]])
     """
-    n = whole(size, "the size of the alphabet", PrivacyError)
-    ones = whole(k, "k", PrivacyError)
+    n = check_integer(size, "the size of the alphabet", PrivacyError)
+    ones = check_integer(k, "k", PrivacyError)
     if ones > n:
         raise PrivacyError(f"k must be at most the size {n}, not {k}")
     shift = (np.arange(n)[None, :] - np.arange(n)[:, None]) % n
@@ -194,13 +201,13 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
         array([[0.83333333, 0.16666667],
                [0.        , 1.        ]])
     """
-    low, high = (real(end, "an end of the interval", PrivacyError) for end in (lowest, highest))
+    low, high = (check_real(end, "an end of the interval", PrivacyError) for end in (lowest, highest))
     if not 0 <= low <= high <= 1 or low == 1 or high == 0:
         raise PrivacyError(
             f"[{low:g}, {high:g}] is no interval of probabilities: give 0 <= lowest <= highest <= 1"
         )
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
-    return Mechanism(_on_two_letters((low, 1 - low), (high, 1 - high), min(level, 700.0)))
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    return Mechanism(_build_binary_rows((low, 1 - low), (high, 1 - high), min(level, 700.0)))
 
 
 def robust_randomized_response(size: int, lowest: float, epsilon: float) -> Mechanism:
@@ -231,11 +238,11 @@ def robust_randomized_response(size: int, lowest: float, epsilon: float) -> Mech
         >>> robust_randomized_response(4, 0.25, math.log(2)).matrix[0]  # the prior is known
         array([0.5       , 0.16666667, 0.16666667, 0.16666667])
     """
-    letters = whole(size, "the number of letters", PrivacyError)
-    low = real(lowest, "the least probability of a letter", PrivacyError)
+    letters = check_integer(size, "the number of letters", PrivacyError)
+    low = check_real(lowest, "the least probability of a letter", PrivacyError)
     if not 0 <= low <= 1 / letters + 1e-15:
         raise PrivacyError(f"the least probability of a letter is {low:g}: give one in [0, 1/{letters}]")
-    grown = math.expm1(min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0))
+    grown = math.expm1(min(check_nonnegative(epsilon, "epsilon", PrivacyError), 700.0))
     # 1 - t L without the cancellation of t near 1
     off = max(0.0, 1 - low - low * grown)
     if off == 0:
@@ -243,7 +250,7 @@ def robust_randomized_response(size: int, lowest: float, epsilon: float) -> Mech
     return Mechanism((off + grown * np.eye(letters)) / (letters * off + grown))
 
 
-def _on_two_letters(low: tuple[float, float], high: tuple[float, float], level: float) -> FloatArray:
+def _build_binary_rows(low: tuple[float, float], high: tuple[float, float], level: float) -> FloatArray:
     """Return the rows of `robust_binary`, from both probabilities at each end of the interval."""
     ratio, down, grown = math.exp(level), math.exp(-level), math.expm1(level)
     # off the diagonal, times d: 1 - t (1 - high) = high - (1 - high) (t - 1), which loses no digits

@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import float_array, nonnegative, whole
+from pmlopt.core.arrays import check_integer, check_nonnegative, copy_float_array
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.measures.leakage import log_quotient
 
-_UNDERFLOW_LIMIT = 1e-290
+_MIN_NORMAL_RATIO = 1e-290
 """Differences of floats below this are formed in logarithms: below 2^-1022 = 2e-308 floats lose digits."""
 
 
@@ -31,8 +31,8 @@ def randomized_response(size: int, epsilon: float) -> Mechanism:
                [0.25, 0.5 , 0.25],
                [0.25, 0.25, 0.5 ]])
     """
-    n = whole(size, "the size of the alphabet", PrivacyError)
-    down = math.exp(-nonnegative(epsilon, "epsilon", PrivacyError))
+    n = check_integer(size, "the size of the alphabet", PrivacyError)
+    down = math.exp(-check_nonnegative(epsilon, "epsilon", PrivacyError))
     matrix = np.full((n, n), down)
     np.fill_diagonal(matrix, 1.0)
     return Mechanism(matrix / (1 + (n - 1) * down))
@@ -56,10 +56,10 @@ def geometric(size: int, epsilon: float) -> Mechanism:
         >>> geometric(3, math.log(2)).matrix.round(12).tolist()[0]
         [0.666666666667, 0.166666666667, 0.166666666667]
     """
-    n = whole(size, "the size of the alphabet", PrivacyError)
+    n = check_integer(size, "the size of the alphabet", PrivacyError)
     if n < 2:
         raise PrivacyError("the geometric mechanism needs two letters or more")
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     letters, down = np.arange(n), math.exp(-level)
     inside = np.full(n, -math.expm1(-level) / (1 + down))
     inside[[0, -1]] = 1 / (1 + down)
@@ -82,8 +82,8 @@ def exponential(scores: ArrayLike, epsilon: float) -> Mechanism:
         array([[0.75, 0.25],
                [0.25, 0.75]])
     """
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
-    table = float_array(scores, 2, "the scores", UtilityError)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    table = copy_float_array(scores, 2, "the scores", UtilityError)
     sensitivity = float(np.ptp(table, axis=0).max())
     if sensitivity == 0:  # no letter changes a score: the best output, whatever the secret
         sensitivity = 1.0
@@ -102,7 +102,7 @@ def ldp_for_pml(prior: PriorLike, epsilon: float) -> float:
         >>> round(math.exp(ldp_for_pml([0.5, 0.5], math.log(1.5))), 12)
         3.0
     """
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     return ratio_for_level(float(as_prior(prior).pmf.min()), level)
 
 
@@ -118,7 +118,7 @@ def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
         >>> round(math.exp(pml_of_ldp([0.5, 0.5], math.log(2))), 12) == round(4 / 3, 12)
         True
     """
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     return level_of_ratio(float(as_prior(prior).pmf.min()), level)
 
 
@@ -139,7 +139,7 @@ def ratio_for_level(least: float, level: float) -> float:
     if level >= most:
         return math.inf
     down = math.exp(-level)
-    if down < _UNDERFLOW_LIMIT:
+    if down < _MIN_NORMAL_RATIO:
         return level - math.log(-math.expm1(level - most))
     rest = down - least
     if least > 0.5 or rest <= 0:  # the difference has lost its digits
@@ -156,6 +156,6 @@ def level_of_ratio(least: float, ratio: float) -> float:
     if least == 0:
         return ratio
     low = least + (1 - least) * math.exp(-ratio)
-    if low < _UNDERFLOW_LIMIT:
+    if low < _MIN_NORMAL_RATIO:
         return -float(np.logaddexp(math.log(least), -ratio))
     return float(log_quotient(low, -(1 - least) * math.expm1(-ratio)))

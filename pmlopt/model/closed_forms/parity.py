@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, real, whole, within
-from pmlopt.core.roots import halved
+from pmlopt.core.arrays import FloatArray, check_in_interval, check_integer, check_nonnegative, check_real
+from pmlopt.core.roots import bisect
 from pmlopt.errors import MechanismError, PrivacyError, QueryError
 
 
@@ -38,9 +38,9 @@ def parity_leakage(records: int, error: float, entropy: float) -> float:
         >>> parity_leakage(4, 0.1, 4 * math.log(2))
         0.0
     """
-    n, flip, least = _checked(records, error, entropy)
+    n, flip, least = _check_arguments(records, error, entropy)
     # log 2 - h(x) by the distance d of x from 1/2: no digits cancel
-    return _capacity((1 - 2 * _noise(n, least)) * (1 - 2 * flip))
+    return _compute_capacity((1 - 2 * _compute_noise(n, least)) * (1 - 2 * flip))
 
 
 def parity_distortion(records: int, leakage: float, entropy: float) -> float:
@@ -63,12 +63,12 @@ def parity_distortion(records: int, leakage: float, entropy: float) -> float:
         >>> round(parity_distortion(3, parity_leakage(3, 0.2, 1.5), 1.5), 9)
         0.2
     """
-    n, _, least = _checked(records, 0.0, entropy)
-    most = nonnegative(leakage, "the leakage L", PrivacyError)
-    bias = 1 - 2 * _noise(n, least)
-    if _capacity(bias) <= most:
+    n, _, least = _check_arguments(records, 0.0, entropy)
+    most = check_nonnegative(leakage, "the leakage L", PrivacyError)
+    bias = 1 - 2 * _compute_noise(n, least)
+    if _compute_capacity(bias) <= most:
         return 0.0
-    return (1 - _bias(most) / bias) / 2
+    return (1 - _solve_for_bias(most) / bias) / 2
 
 
 def parity_prior(records: int, entropy: float) -> FloatArray:
@@ -82,40 +82,40 @@ def parity_prior(records: int, entropy: float) -> FloatArray:
         >>> parity_prior(4, 2.0).tolist()
         [[0.5, 0.0], [0.0, 0.5]]
     """
-    n, _, least = _checked(records, 0.0, entropy)
-    noise = _noise(n, least)
+    n, _, least = _check_arguments(records, 0.0, entropy)
+    noise = _compute_noise(n, least)
     return np.array([[1 - noise, noise], [noise, 1 - noise]]) / 2
 
 
-def _checked(records: int, error: float, entropy: float) -> tuple[int, float, float]:
-    n = whole(records, "the number of records", QueryError)
-    flip = within(error, "[0, 1]", "the error probability", MechanismError)
-    least, most = real(entropy, "the entropy b", PrivacyError), n * math.log(2)
+def _check_arguments(records: int, error: float, entropy: float) -> tuple[int, float, float]:
+    n = check_integer(records, "the number of records", QueryError)
+    flip = check_in_interval(error, "[0, 1]", "the error probability", MechanismError)
+    least, most = check_real(entropy, "the entropy b", PrivacyError), n * math.log(2)
     if not 0 <= least <= most * (1 + 1e-12):
         raise PrivacyError(f"the entropy b is {least!r}: give one in [0, n log 2] = [0, {most!r}] nats")
     return n, flip, least
 
 
-def _noise(records: int, entropy: float) -> float:
+def _compute_noise(records: int, entropy: float) -> float:
     """Compute the probability e <= 1/2 of binary entropy `b - (n - 1) log 2` of the worst prior; 0 for one
     record.
     """
     wanted = entropy - (records - 1) * math.log(2)
     if wanted <= 0 or records == 1:
         return 0.0
-    return (1 - _bias(math.log(2) - wanted)) / 2
+    return (1 - _solve_for_bias(math.log(2) - wanted)) / 2
 
 
-def _bias(missing: float) -> float:
+def _solve_for_bias(missing: float) -> float:
     """Compute the distance d in [0, 1] at which `log 2 - h((1 - d) / 2)` is `missing` nats; 0 where that
     is none.
     """
     if missing <= 0:
         return 0.0
-    return halved(lambda bias: _capacity(bias) >= missing, 0.0, 1.0, 0.0)
+    return bisect(lambda bias: _compute_capacity(bias) >= missing, 0.0, 1.0, 0.0)
 
 
-def _capacity(bias: float) -> float:
+def _compute_capacity(bias: float) -> float:
     """Compute the capacity `log 2 - h((1 - d) / 2)` of a symmetric channel, in nats, by d = |bias| exactly.
 
     It is `((1 + d) log(1 + d) + (1 - d) log(1 - d)) / 2`.

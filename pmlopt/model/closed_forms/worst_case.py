@@ -42,10 +42,10 @@ def utility_safe_mechanism(order: ArrayLike, threshold: int) -> Mechanism:
         >>> [float(round((m.max(axis=0) / (p @ m)).max(), 3)) for m in (tied, other)]
         [3.75, 2.525]
     """
-    return uniform_on(allowed_pairs(order, threshold))
+    return build_uniform_on(allowed_pairs(order, threshold))
 
 
-def uniform_on(allowed: BoolArray) -> Mechanism:
+def build_uniform_on(allowed: BoolArray) -> Mechanism:
     """Build the mechanism that is uniform over each letter's allowed outputs."""
     return Mechanism(allowed / allowed.sum(axis=1, keepdims=True))
 

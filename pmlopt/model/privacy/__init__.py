@@ -9,7 +9,7 @@ from pmlopt.model.privacy.parametric import parametric_constraints
 from pmlopt.model.privacy.pointwise_cost import PMC
 from pmlopt.model.privacy.ratio_bound import GainLeakage, RatioBound
 from pmlopt.model.privacy.renyi_pml import RenyiPML
-from pmlopt.model.privacy.requirement import Conjunction, Declared, Requirement
+from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement, RequirementConjunction
 from pmlopt.model.privacy.secret_leakage import Pufferfish
 from pmlopt.model.privacy.vulnerability import Vulnerability
 
@@ -19,8 +19,7 @@ __all__ = [
     "PMC",
     "PML",
     "ApproximatePML",
-    "Conjunction",
-    "Declared",
+    "CvxpyConstraints",
     "GainLeakage",
     "GuessLeakage",
     "MaximalAlphaLeakage",
@@ -30,6 +29,7 @@ __all__ = [
     "RatioBound",
     "RenyiPML",
     "Requirement",
+    "RequirementConjunction",
     "SibsonLeakage",
     "Vulnerability",
     "parametric_constraints",

@@ -9,24 +9,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, probability
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
+from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
 from pmlopt.model.privacy.requirement import (
-    LARGEST_EXPONENT,
-    MARGIN,
+    FACTOR_MARGIN_RTOL,
+    MAX_EXPONENT,
     TOGETHER,
-    Declared,
+    CvxpyConstraints,
     Requirement,
     Witness,
-    below,
-    shaped,
+    check_certificate_array,
+    tightened,
 )
-from pmlopt.model.uncertainty.support_functions import lowest_between
-from pmlopt.solvers.structured.block_program import Block, slack_block
+from pmlopt.model.uncertainty.support_functions import minimize_on_intervals
+from pmlopt.solvers.structured.block_program import ColumnBlock, build_slack_block
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class ApproximatePML(Requirement):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
-        object.__setattr__(self, "delta", probability(self.delta))
+        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(self, "delta", check_probability(self.delta))
 
     @property
     def limits(self) -> dict[str, float]:
@@ -76,43 +76,45 @@ class ApproximatePML(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         return {"approximate_pml": approximate_pml_level(prior, mechanism, self.delta)}
 
-    def _keep(self, prior: Prior) -> float:
+    def _exp_neg_epsilon(self, prior: Prior) -> float:
         """Return e^-epsilon, rounded down, for epsilon up to what any outcome can reveal."""
-        return below(math.exp(-min(self.epsilon, prior.max_leakage)))
+        return tightened(math.exp(-min(self.epsilon, prior.max_leakage)))
 
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        over, keep = cp.Variable(mechanism.shape, nonneg=True, name="excess"), self._keep(prior)
-        return Declared(
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+        over, keep = cp.Variable(mechanism.shape, nonneg=True, name="excess"), self._exp_neg_epsilon(prior)
+        return CvxpyConstraints(
             {
                 "excess": keep * mechanism - keep * over <= np.ones((prior.size, 1)) @ law,
-                "approximate_pml": cp.sum(over, axis=1) <= self.delta * (1 - MARGIN),
+                "approximate_pml": cp.sum(over, axis=1) <= self.delta * (1 - FACTOR_MARGIN_RTOL),
             },
             {"excess": over},
         )
 
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        return {"excess": np.maximum(matrix - prior.pmf @ matrix / self._keep(prior), 0.0)}
+    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {"excess": np.maximum(matrix - prior.pmf @ matrix / self._exp_neg_epsilon(prior), 0.0)}
 
-    def block(self, prior: Prior) -> Block | None:
-        return slack_block(prior.pmf, self._keep(prior), self.delta * (1 - MARGIN))
+    def cone_block(self, prior: Prior) -> ColumnBlock | None:
+        return build_slack_block(
+            prior.pmf, self._exp_neg_epsilon(prior), self.delta * (1 - FACTOR_MARGIN_RTOL)
+        )
 
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+    def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         total, row = weights.sum(), matrix[0].sum()
         # P[x,y] <= q[y] / p[x] always: past max_leakage nothing is above
-        if self.epsilon > LARGEST_EXPONENT or power(self.epsilon) * weights.min() >= total:
+        if self.epsilon > MAX_EXPONENT or power(self.epsilon) * weights.min() >= total:
             return 0 * matrix.max(axis=0)
         over = matrix * total - power(self.epsilon) * (weights @ matrix)
         numerator, denominator = self.delta.as_integer_ratio()
         return (over * (over > 0)).sum(axis=1).max() * denominator - numerator * total * row
 
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        return self.proved(prior, gains, self.witness(prior, gains))
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        return self.dual_bound(prior, gains, self.dual_certificate(prior, gains))
 
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return the (N,) multipliers of the slack."""
-        return {"prices": _prices(prior, gains, self)}
+        return {"prices": _find_multipliers(prior, gains, self)}
 
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Return the bound from any multipliers m >= 0 of the slack constraints, which separate columns
         again.
 
@@ -122,7 +124,7 @@ class ApproximatePML(Requirement):
         the price `g[x] - m[x] / p[x]`. It is the least of `c + e^eps <p, (g - c)^+>` over c from the best
         price on.
         """
-        prices = np.maximum(shaped(witness, "prices", (prior.size,)), 0.0)
+        prices = np.maximum(check_certificate_array(witness, "prices", (prior.size,)), 0.0)
         p, up = prior.pmf, math.exp(min(self.epsilon, prior.max_leakage))
         order = np.argsort(-gains, axis=0, kind="stable")
         filled = np.cumsum(p[order], axis=0)
@@ -133,7 +135,7 @@ class ApproximatePML(Requirement):
         return self.delta * float(prices.sum()) + float(worth.max())
 
 
-def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
+def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
     """Find the (N,) multipliers m >= 0 of the slack constraints with the least dual bound.
 
     A column y is worth at most tau iff `g[x,y] - m[x] / p[x] <= c_y(tau)` for all letters x, where c_y(tau)
@@ -151,7 +153,7 @@ def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatAr
     lowest = np.where(rising, levels, np.inf).min(axis=0)
     columns = np.arange(gains.shape[1])
 
-    def at(tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def evaluate_at(tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the multipliers at one tau, the bound, and its slope."""
         above = np.minimum((levels > tau).sum(axis=0), rising.sum(axis=0) - 1)
         rate = 1 / (1 - up * mass[above, columns])
@@ -163,4 +165,4 @@ def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatAr
         return paid * largest, bound, np.asarray(1 - privacy.delta * (paid @ rate[best]))
 
     low, high, size = (np.array([end.max()]) for end in (lowest, gains, np.abs(gains)))
-    return at(lowest_between(lambda tau: at(tau)[1:], low, high, size)[1])[0]
+    return evaluate_at(minimize_on_intervals(lambda tau: evaluate_at(tau)[1:], low, high, size)[1])[0]

@@ -9,22 +9,22 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.measures.orders import order_surplus
-from pmlopt.model.privacy.requirement import Witness, shaped
+from pmlopt.model.privacy.requirement import Witness, check_certificate_array
 
 GOLDEN, SECTIONS = (math.sqrt(5) - 1) / 2, 70
 """Of the interval in which a least value is searched: to 1e-15 of it."""
 
-DISTANCE = 40.0
+MAX_LOG_TOP_DISTANCE = 40.0
 """Logarithm of how many times as large as their differences prices may be; beta times that near order 1."""
 
-FARTHEST = 1e300
+MAX_TOP = 1e300
 """The largest price."""
 
 CHORDS, FEW_SECTIONS = 10, 25
 """By which the least value that a law proves is searched, and sections for the tops at each of them."""
 
 
-def lowest_point(
+def minimize_by_golden_sections(
     value: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, sections: int = SECTIONS
 ) -> tuple[FloatArray, FloatArray]:
     """Find where (M,) functions that fall and then rise are least, and their values there."""
@@ -40,13 +40,15 @@ def lowest_point(
     return np.where(at_one < at_two, one, two), np.minimum(at_one, at_two)
 
 
-def centred(law: FloatArray, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
+def center_prices(law: FloatArray, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return prices less their mean under a law, (N, M), and the mean, (M,)."""
     mean = (law * prices).sum(axis=0)
     return prices - mean, mean
 
 
-def costs(law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float) -> FloatArray:
+def compute_costs(
+    law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float
+) -> FloatArray:
     """Compute the (M,) costs `K |h| - c` of prices `h = max(c + e, 0)` in the norm of order beta under a law.
 
     As e has mean 0, `|h|^beta` is `c^beta` times the mean of one and terms that are at least 0: nothing is
@@ -78,49 +80,53 @@ def costs(law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, ro
     return np.where(peaks > 0, np.where(tops > 0, distant, near), -tops)
 
 
-def net_prices(law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float) -> FloatArray:
+def compute_net_prices(
+    law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float
+) -> FloatArray:
     """Compute the (N, M) net prices `h - K |h|` of `h = max(c + e, 0)`; arguments as in `compute_costs`."""
-    return np.asarray(np.maximum(prices, -tops) - costs(law, prices, tops, beta, room))
+    return np.asarray(np.maximum(prices, -tops) - compute_costs(law, prices, tops, beta, room))
 
 
-def best_tops(
+def find_best_tops(
     law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int = SECTIONS
 ) -> tuple[FloatArray, FloatArray]:
     """Find the (M,) tops c at which `compute_costs` is least, in which it is convex; and the costs there.
 
-    Arguments are as in `costs`, of whose prices the mean is 0.
+    Arguments are as in `compute_costs`, of whose prices the mean is 0.
     """
     high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
     widest = np.maximum(np.abs(prices).max(axis=0), spread)
 
-    def at(tops: FloatArray) -> FloatArray:
-        return costs(law, prices, tops, beta, room)
+    def evaluate_at(tops: FloatArray) -> FloatArray:
+        return compute_costs(law, prices, tops, beta, room)
 
-    def far(logs: FloatArray) -> FloatArray:
-        return np.asarray(np.minimum(np.exp(logs), FARTHEST))
+    def evaluate_far(logs: FloatArray) -> FloatArray:
+        return np.asarray(np.minimum(np.exp(logs), MAX_TOP))
 
-    def near(logs: FloatArray) -> FloatArray:
+    def evaluate_near(logs: FloatArray) -> FloatArray:
         return np.asarray(high * np.expm1(logs))
 
-    ends = np.log(spread) - DISTANCE, np.log(widest) + (DISTANCE + math.log(beta))
-    logs, at_far = lowest_point(lambda logs: at(far(logs)), *ends, sections)
-    best, least = far(logs), at_far
-    near_ends = np.full(len(high), -DISTANCE), np.zeros(len(high))
-    logs, at_near = lowest_point(lambda logs: at(near(logs)), *near_ends, sections)
-    for tops, values in ((near(logs), at_near), (-high, high)):
+    ends = np.log(spread) - MAX_LOG_TOP_DISTANCE, np.log(widest) + (MAX_LOG_TOP_DISTANCE + math.log(beta))
+    logs, at_far = minimize_by_golden_sections(lambda logs: evaluate_at(evaluate_far(logs)), *ends, sections)
+    best, least = evaluate_far(logs), at_far
+    near_ends = np.full(len(high), -MAX_LOG_TOP_DISTANCE), np.zeros(len(high))
+    logs, at_near = minimize_by_golden_sections(
+        lambda logs: evaluate_at(evaluate_near(logs)), *near_ends, sections
+    )
+    for tops, values in ((evaluate_near(logs), at_near), (-high, high)):
         best, least = np.where(values <= least, tops, best), np.minimum(values, least)
     return best, least
 
 
-def with_best_tops(
+def add_best_tops(
     law: FloatArray, prices: FloatArray, beta: float, room: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return prices less their mean, and the tops that are best for their differences."""
-    own, _ = centred(law, prices)
-    return own, best_tops(law, own, beta, room)[0]
+    own, _ = center_prices(law, prices)
+    return own, find_best_tops(law, own, beta, room)[0]
 
 
-def best_prices(
+def find_best_prices(
     p: FloatArray, gains: FloatArray, laws: FloatArray, beta: float, room: float
 ) -> tuple[FloatArray, FloatArray]:
     """Find prices less their mean, and tops, under one law Q for each output that prove the least value s.
@@ -140,30 +146,30 @@ def best_prices(
     high = gains.max(axis=0)
     low = np.maximum(p @ gains, np.where(inside, -np.inf, gains).max(axis=0))
 
-    def own(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return centred(laws, weights * np.where(inside, gains - values, 0.0))
+    def evaluate_own(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return center_prices(laws, weights * np.where(inside, gains - values, 0.0))
 
-    def over(values: FloatArray) -> FloatArray:
-        prices, mean = own(values)
-        return mean + best_tops(laws, prices, beta, room, FEW_SECTIONS)[1]
+    def evaluate_over(values: FloatArray) -> FloatArray:
+        prices, mean = evaluate_own(values)
+        return mean + find_best_tops(laws, prices, beta, room, FEW_SECTIONS)[1]
 
-    at_low, at_high = over(low), np.zeros(len(high))
+    at_low, at_high = evaluate_over(low), np.zeros(len(high))
     for step in range(CHORDS):  # the support function is convex in s, and falls: a chord ends where it is met
         share = np.where(at_low > 0, at_low / np.where(at_low > 0, at_low - at_high, 1.0), 0.0)
         middle = low + (share if step % 2 == 0 else 0.5 * share) * (high - low)
-        at_middle = over(middle)
+        at_middle = evaluate_over(middle)
         within = at_middle <= 0
         low, high = np.where(within, low, middle), np.where(within, middle, high)
         at_low, at_high = np.where(within, at_low, at_middle), np.where(within, at_middle, at_high)
-    prices, _ = own(high)
-    return prices, best_tops(laws, prices, beta, room)[0]
+    prices, _ = evaluate_own(high)
+    return prices, find_best_tops(laws, prices, beta, room)[0]
 
 
-def prices_of(witness: Witness, shape: tuple[int, ...]) -> list[tuple[FloatArray, FloatArray]]:
+def unpack_prices(witness: Witness, shape: tuple[int, ...]) -> list[tuple[FloatArray, FloatArray]]:
     """Return the prices in a dual certificate: for each law (S, M) numbers of outputs, and (M,) offsets.
 
     Nothing is added where there is no array `tops`, and prices that are below 0 are 0.
     """
-    prices, tops = shaped(witness, "prices", shape), (shape[0], shape[2])
-    added = shaped(witness, "tops", tops) if "tops" in witness else np.zeros(tops)
+    prices, tops = check_certificate_array(witness, "prices", shape), (shape[0], shape[2])
+    added = check_certificate_array(witness, "tops", tops) if "tops" in witness else np.zeros(tops)
     return list(zip(prices, added, strict=True))

@@ -9,14 +9,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, whole
-from pmlopt.core.loaded_later import cp
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.core.arrays import FloatArray, check_integer, check_nonnegative
+from pmlopt.core.lazy_imports import cp
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.ratios import LEAST_ROOM
-from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
-from pmlopt.solvers.structured.block_program import Block, largest_block
+from pmlopt.model.privacy.ratios import MIN_SLACK_NATS
+from pmlopt.model.privacy.requirement import (
+    MAX_EXPONENT,
+    CvxpyConstraints,
+    Requirement,
+    Witness,
+    check_certificate_array,
+    tightened,
+)
+from pmlopt.solvers.structured.block_program import ColumnBlock, build_largest_block
 
 
 @dataclass(frozen=True)
@@ -52,11 +59,13 @@ class GuessLeakage(Requirement):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "guesses", whole(self.guesses, "the number of guesses", PrivacyError))
-        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(
+            self, "guesses", check_integer(self.guesses, "the number of guesses", PrivacyError)
+        )
+        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
 
-    def without_room(self, prior: Prior) -> bool:
-        return self.epsilon < LEAST_ROOM
+    def has_empty_interior(self, prior: Prior) -> bool:
+        return self.epsilon < MIN_SLACK_NATS
 
     @property
     def limits(self) -> dict[str, float]:
@@ -67,29 +76,29 @@ class GuessLeakage(Requirement):
         return f"within {self.guesses} guess{'es' if self.guesses > 1 else ''}"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        p, m = paired(prior, mechanism)
+        p, m = pair_with_prior(prior, mechanism)
         columns = m.matrix[:, np.ptp(m.matrix, axis=0) > 0]  # a constant tells nothing
         if not columns.size:
             return {"guess_leakage": 0.0}
-        ratios = _largest(p.pmf[:, None] * columns, self.guesses) / (p.pmf @ columns)
-        return {"guess_leakage": max(0.0, math.log(float(ratios.max()) / self._before(p)))}
+        ratios = _sum_largest(p.pmf[:, None] * columns, self.guesses) / (p.pmf @ columns)
+        return {"guess_leakage": max(0.0, math.log(float(ratios.max()) / self._prior_success(p)))}
 
-    def _before(self, prior: Prior) -> float:
+    def _prior_success(self, prior: Prior) -> float:
         """Return the chance to be right before anything is released."""
-        return float(_largest(prior.pmf[:, None], self.guesses)[0])
+        return float(_sum_largest(prior.pmf[:, None], self.guesses)[0])
 
-    def _share(self, prior: Prior) -> float:
+    def _max_success(self, prior: Prior) -> float:
         """Return the chance to be right that an outcome may leave, at most one."""
-        return min(1.0, math.exp(min(self.epsilon, LARGEST_EXPONENT)) * self._before(prior))
+        return min(1.0, math.exp(min(self.epsilon, MAX_EXPONENT)) * self._prior_success(prior))
 
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
         shape = mechanism.shape
         over = cp.Variable(shape, nonneg=True, name="over")
         threshold = cp.Variable((1, shape[1]), nonneg=True, name="threshold")
-        before = self._before(prior)
-        factor = below(before / self._share(prior))
+        before = self._prior_success(prior)
+        factor = tightened(before / self._max_success(prior))
         told = cp.multiply(prior.pmf[:, None], mechanism)
-        return Declared(
+        return CvxpyConstraints(
             {
                 "over": told - np.ones((shape[0], 1)) @ threshold <= over,
                 "guess_leakage": factor * (self.guesses * threshold + cp.sum(over, axis=0, keepdims=True))
@@ -98,39 +107,39 @@ class GuessLeakage(Requirement):
             {"over": over, "threshold": threshold},
         )
 
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         told = np.sort(prior.pmf[:, None] * matrix, axis=0)[::-1]
         threshold = told[self.guesses - 1] if self.guesses <= prior.size else np.zeros(matrix.shape[1])
         over = np.maximum(prior.pmf[:, None] * matrix - threshold, 0.0)
         return {"over": over, "threshold": threshold[None, :]}
 
-    def block(self, prior: Prior) -> Block | None:
-        if self.without_room(prior):
+    def cone_block(self, prior: Prior) -> ColumnBlock | None:
+        if self.has_empty_interior(prior):
             return None
-        keep = below(self._before(prior) / self._share(prior)) / self._before(prior)
-        return largest_block(prior.pmf, self.guesses, keep)
+        keep = tightened(self._prior_success(prior) / self._max_success(prior)) / self._prior_success(prior)
+        return build_largest_block(prior.pmf, self.guesses, keep)
 
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+    def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         own = weights.reshape(-1, 1)
-        law, before = weights @ matrix, _largest(own, self.guesses)[0]
-        if self.epsilon > LARGEST_EXPONENT:
+        law, before = weights @ matrix, _sum_largest(own, self.guesses)[0]
+        if self.epsilon > MAX_EXPONENT:
             return 0 * law
-        over = _largest(own * matrix, self.guesses) * weights.sum() - power(self.epsilon) * before * law
+        over = _sum_largest(own * matrix, self.guesses) * weights.sum() - power(self.epsilon) * before * law
         # rounding shall not say that a constant tells anything
         return np.where((matrix == matrix[0]).all(axis=0) & (over > 0), 0 * law, over)
 
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        return self.proved(prior, gains, self.witness(prior, gains))
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        return self.dual_bound(prior, gains, self.dual_certificate(prior, gains))
 
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return the (M,) multipliers of the bound at which `dual_bound` is least.
 
         Posteriors in the order of the gains are mixtures of even laws on the first j letters. The first k
         have the share `min(1, k / j)` of such a law, and the mean of the first j gains is what it collects.
         The price is the slope, at the share that is allowed, of the least concave function above them.
         """
-        means, shares = self._points(gains)
-        most = self._share(prior)
+        means, shares = self._compute_points(gains)
+        most = self._max_success(prior)
         inside, outside = shares <= most, shares > most
         if not inside.any() or not outside.any():
             return {"prices": np.zeros(gains.shape[1])}
@@ -143,15 +152,15 @@ class GuessLeakage(Requirement):
         bridge = slopes.reshape(-1, gains.shape[1])[flat, np.arange(gains.shape[1])]
         return {"prices": np.maximum(bridge, 0.0)}
 
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Return a bound from any multipliers r >= 0: no column collects more than `max_j mean_j + r
         (share - share_j)`.
         """
-        prices = np.maximum(shaped(witness, "prices", (gains.shape[1],)), 0.0)
-        means, shares = self._points(gains)
-        return float((means + prices * (self._share(prior) - shares[:, None])).max())
+        prices = np.maximum(check_certificate_array(witness, "prices", (gains.shape[1],)), 0.0)
+        means, shares = self._compute_points(gains)
+        return float((means + prices * (self._max_success(prior) - shares[:, None])).max())
 
-    def _points(self, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _compute_points(self, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Compute the (N, M) mean of the j largest gains, and (N,) the share of k letters in a uniform law
         on j.
         """
@@ -160,6 +169,6 @@ class GuessLeakage(Requirement):
         return means, np.minimum(1.0, self.guesses / counts)
 
 
-def _largest(columns: Any, count: int) -> Any:
+def _sum_largest(columns: Any, count: int) -> Any:
     """Sum (M,) the largest entries of each column, so many."""
     return np.sort(columns, axis=0)[::-1][:count].sum(axis=0)

@@ -16,44 +16,49 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, few, nonnegative
-from pmlopt.core.loaded_later import cp
-from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.core.arrays import FloatArray, abbreviate, check_nonnegative
+from pmlopt.core.lazy_imports import cp
+from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
-from pmlopt.data.symmetry.prior import Cells
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
-from pmlopt.model.privacy.ratios import Ratios, letter_ratios, mean_ratios, together
+from pmlopt.model.privacy.ratios import RatioBounds, join_ratio_bounds, make_letter_ratios, make_mean_ratios
 from pmlopt.model.privacy.requirement import (
-    LARGEST_EXPONENT,
+    MAX_EXPONENT,
     TOGETHER,
-    Declared,
+    CvxpyConstraints,
     Requirement,
     Witness,
-    below,
-    shaped,
+    check_certificate_array,
+    tightened,
 )
 from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
 from pmlopt.model.privacy.side_information import Known, pml_given_known
 from pmlopt.model.uncertainty import (
     ChoquetSet,
-    Cone,
+    ColumnCone,
     ConvexHull,
     L1Ball,
     PriorSet,
     pointwise_capacity,
     vertex_hull,
 )
-from pmlopt.model.uncertainty.columns import NEGLIGIBLE_LEVEL, Box, Family, Staircase
+from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, Family, StaircaseFamily
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import LinearRows
-from pmlopt.model.uncertainty.support_functions import top_mean, two_values
-from pmlopt.solvers.structured.block_program import Block, mean_block, peak_block, ratio_block
+from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk, max_gain_ldp
+from pmlopt.solvers.structured.block_program import (
+    ColumnBlock,
+    build_mean_block,
+    build_peak_block,
+    build_ratio_block,
+)
 
 
-class Side(Enum):
+class ComparedMeans(Enum):
     """Which means a bound compares, except for the least mean over a set of priors."""
 
     LETTERS = "the largest entry of the column, or the least"
@@ -62,7 +67,7 @@ class Side(Enum):
 
 
 @dataclass(frozen=True)
-class Bound:
+class MeanBound:
     """`most(v) <= e^exponent least(v)` for each column v of a mechanism.
 
     Attributes:
@@ -70,36 +75,36 @@ class Bound:
         most: `LETTERS`, or `MEAN` beside the least entry.
         least: `MEAN`, `LETTERS`, `ROW`, or a set of priors.
         exponent: in nats.
-        factors: `keep` and `ceiling` as cvxpy parameters, where the level is one; else None.
+        factors: `exp_neg_exponent` and `ceiling` as cvxpy parameters, where the level is one; else None.
     """
 
     name: str
-    most: Side
-    least: Side | PriorSet
+    most: ComparedMeans
+    least: ComparedMeans | PriorSet
     exponent: float
     factors: tuple[Any, Any] | None = None
 
     @property
-    def kind(self) -> tuple[Side, Side | None]:
+    def kind(self) -> tuple[ComparedMeans, ComparedMeans | None]:
         """Return which means it compares; None for the least one over a set of priors."""
-        return self.most, self.least if isinstance(self.least, Side) else None
+        return self.most, self.least if isinstance(self.least, ComparedMeans) else None
 
     @property
-    def keep(self) -> Any:
+    def exp_neg_exponent(self) -> Any:
         """Return the factor of the larger mean in constraints on a variable."""
-        return below(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
+        return tightened(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
 
     @property
     def ceiling(self) -> Any:
         """What the largest entries of all columns may add up to, in constraints on a variable."""
-        return 1 / self.keep if self.factors is None else self.factors[1]
+        return 1 / self.exp_neg_exponent if self.factors is None else self.factors[1]
 
 
-PLAIN = (Side.LETTERS, Side.MEAN)
-FLOOR = (Side.MEAN, Side.LETTERS)
-SPREAD = (Side.LETTERS, Side.LETTERS)
-TOTAL = (Side.LETTERS, Side.ROW)
-OVER = (Side.LETTERS, None)
+PLAIN = (ComparedMeans.LETTERS, ComparedMeans.MEAN)
+FLOOR = (ComparedMeans.MEAN, ComparedMeans.LETTERS)
+SPREAD = (ComparedMeans.LETTERS, ComparedMeans.LETTERS)
+TOTAL = (ComparedMeans.LETTERS, ComparedMeans.ROW)
+OVER = (ComparedMeans.LETTERS, None)
 
 
 class MeanBounds(Requirement):
@@ -107,7 +112,7 @@ class MeanBounds(Requirement):
 
     @property
     @abstractmethod
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.
         """
@@ -120,10 +125,10 @@ class MeanBounds(Requirement):
     def scope(self) -> str:
         return "; ".join(one.least.scope for one in self.bounds if isinstance(one.least, PriorSet))
 
-    def on_cells(self, cells: Cells) -> Requirement:
+    def on_cells(self, cells: LetterCells) -> Requirement:
         return self if self.has_ratios else super().on_cells(cells)
 
-    def under(self, prior: Prior) -> tuple[Bound, ...]:
+    def bounds_for(self, prior: Prior) -> tuple[MeanBound, ...]:
         """Return the bounds under a prior, with exponents that floats hold: past its largest leakage nothing
         binds.
 
@@ -136,88 +141,94 @@ class MeanBounds(Requirement):
             if isinstance(least, PriorSet):
                 least.check_letters(prior.labels, "the prior of the design")
                 if isinstance(least, L1Ball) and least.radius == 0 and (least.center.pmf == prior.pmf).all():
-                    least = Side.MEAN
+                    least = ComparedMeans.MEAN
             now = replace(one, least=least)
-            most = prior.max_leakage if now.kind == PLAIN else LARGEST_EXPONENT
+            most = prior.max_leakage if now.kind == PLAIN else MAX_EXPONENT
             if now.kind == TOTAL:
                 most = math.log(prior.size)
             found.append(replace(now, exponent=min(one.exponent, most)))
         return tuple(found)
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        p, m = paired(prior, mechanism)
-        return {one.name: _level(p, m, one) for one in self.under(p)}
+        p, m = pair_with_prior(prior, mechanism)
+        return {one.name: _compute_level(p, m, one) for one in self.bounds_for(p)}
 
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        return declare_bounds(self.under(prior), mechanism, law)
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+        return declare_bounds(self.bounds_for(prior), mechanism, law)
 
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         found: dict[str, FloatArray] = {}
-        for one in self.under(prior):
+        for one in self.bounds_for(prior):
             if one.kind == SPREAD:
                 found["column_minimum"] = matrix.min(axis=0, keepdims=True)
             elif one.kind in (TOTAL, OVER):
                 found["column_maximum"] = matrix.max(axis=0, keepdims=True)
             if isinstance(one.least, PriorSet):
-                found |= one.least.auxiliary(matrix)
+                found |= one.least.auxiliary_values(matrix)
         return found
 
-    def block(self, prior: Prior) -> Block | None:
-        bounds = self.under(prior)
-        keeps = {one.kind: one.keep for one in bounds}
+    def cone_block(self, prior: Prior) -> ColumnBlock | None:
+        bounds = self.bounds_for(prior)
+        keeps = {one.kind: one.exp_neg_exponent for one in bounds}
         if keeps.keys() == {PLAIN, FLOOR}:
             low, high = keeps[FLOOR], 1 / keeps[PLAIN]
             ends, mean = (np.array([low]), np.array([high])), np.ones((1, 1))
-            return Block(*ends, np.ones(1), prior.pmf[None, :], mean) if low < 1 < high else None
+            return ColumnBlock(*ends, np.ones(1), prior.pmf[None, :], mean) if low < 1 < high else None
         if len(bounds) > 1:
-            return super().block(prior)
-        kind, keep = bounds[0].kind, bounds[0].keep
+            return super().cone_block(prior)
+        kind, keep = bounds[0].kind, bounds[0].exp_neg_exponent
         if isinstance(bounds[0].least, PriorSet):
-            return bounds[0].least.block(keep)
+            return bounds[0].least.cone_block(keep)
         if kind == PLAIN:
-            return mean_block(prior.pmf, keep)
-        return ratio_block(keep) if kind == SPREAD else peak_block(1 / keep) if kind == TOTAL else None
+            return build_mean_block(prior.pmf, keep)
+        return (
+            build_ratio_block(keep)
+            if kind == SPREAD
+            else build_peak_block(1 / keep)
+            if kind == TOTAL
+            else None
+        )
 
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        binding = [one for one in self.bounds if not _holds_always(one, weights, power)]
-        law = weights @ matrix if any(Side.MEAN in one.kind for one in binding) else None
-        over = [_excess(one, (weights.sum(), law), matrix, power) for one in binding]
+    def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        binding = [one for one in self.bounds if not _is_vacuous(one, weights, power)]
+        law = weights @ matrix if any(ComparedMeans.MEAN in one.kind for one in binding) else None
+        over = [_bound_violation(one, (weights.sum(), law), matrix, power) for one in binding]
         return reduce(np.maximum, over) if over else 0 * matrix.max(axis=0)
 
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        p, bounds = prior.pmf, self.under(prior)
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        p, bounds = prior.pmf, self.bounds_for(prior)
         nats = {one.kind: one.exponent for one in bounds}
         if nats.keys() == {PLAIN, FLOOR}:
             # a normalised column lies between a and b with mean 1: a everywhere, the rest on the best
             rest, above = -math.expm1(-nats[FLOOR]), math.expm1(nats[PLAIN])
             mass = rest / (rest + above) if rest > 0 else 0.0
-            spread = top_mean(p, gains, mass) if mass > 0 else 0.0
+            spread = conditional_value_at_risk(p, gains, mass) if mass > 0 else 0.0
             return float((math.exp(-nats[FLOOR]) * (p @ gains) + rest * spread).max())
         if len(bounds) > 1 or FLOOR in nats:
-            return super().relaxation(prior, gains)
+            return super().support_function(prior, gains)
         one = bounds[0]
         if isinstance(one.least, PriorSet):
-            return one.least.relaxation(p, gains, math.exp(-one.exponent))
+            return one.least.support_function(p, gains, math.exp(-one.exponent))
         if one.kind == PLAIN:
-            return float(top_mean(p, gains, math.exp(-one.exponent)).max())
+            return float(conditional_value_at_risk(p, gains, math.exp(-one.exponent)).max())
         if one.kind == SPREAD:
-            return two_values(p, gains, math.exp(-one.exponent))
+            return max_gain_ldp(p, gains, math.exp(-one.exponent))
         # P[x,y] <= u[y] with sum_y u[y] <= e^eps: all of it on the best output
         return math.exp(one.exponent) * float((p @ np.maximum(gains, 0.0)).max())
 
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return the multiplier of each column over a set of priors, or weights of pairs; else nothing."""
-        for one in self.under(prior):
+        for one in self.bounds_for(prior):
             if isinstance(one.least, PriorSet):
-                return {"theta": one.least.thetas(prior.pmf, gains, math.exp(-one.exponent))}
-        return super().witness(prior, gains)
+                return {"theta": one.least.dual_multipliers(prior.pmf, gains, math.exp(-one.exponent))}
+        return super().dual_certificate(prior, gains)
 
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        for one in self.under(prior):
+    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        for one in self.bounds_for(prior):
             if isinstance(one.least, PriorSet):
-                theta = shaped(witness, "theta", (one.least.theta_rows, gains.shape[1]))
-                return one.least.proved_gain(prior.pmf, gains, math.exp(-one.exponent), theta)
-        return super().proved(prior, gains, witness)
+                theta = check_certificate_array(witness, "theta", (one.least.theta_rows, gains.shape[1]))
+                return one.least.dual_bound(prior.pmf, gains, math.exp(-one.exponent), theta)
+        return super().dual_bound(prior, gains, witness)
 
     @property
     def has_ratios(self) -> bool:
@@ -228,72 +239,74 @@ class MeanBounds(Requirement):
         kinds = {one.kind for one in self.bounds}
         return self.has_ratios and (len(kinds) > 1 or FLOOR in kinds) and kinds != {PLAIN, FLOOR}
 
-    def ratios(self, weights: Any) -> Ratios | None:
+    def ratios(self, weights: Any) -> RatioBounds | None:
         if not self.has_ratios:
             return None
         found = []
         for one in self.bounds:
             if one.kind == SPREAD:
                 pairs = np.argwhere(~np.eye(len(weights), dtype=bool))
-                found.append(letter_ratios(weights, pairs, np.array(one.exponent)))
+                found.append(make_letter_ratios(weights, pairs, np.array(one.exponent)))
             else:
-                found.append(mean_ratios(weights, np.array(one.exponent), reverse=one.kind == FLOOR))
-        return found[0] if len(found) == 1 else together(found)
+                found.append(make_mean_ratios(weights, np.array(one.exponent), reverse=one.kind == FLOOR))
+        return found[0] if len(found) == 1 else join_ratio_bounds(found)
 
     @property
     def has_rows(self) -> bool:
         return [one.kind for one in self.bounds] == [OVER]
 
-    def rows(self, prior: Prior) -> LinearRows:
+    def linear_rows(self, prior: Prior) -> LinearRows:
         least = self.bounds[0].least
         if not isinstance(least, PriorSet):
-            return super().rows(prior)
-        return least.rows(math.exp(-min(self.bounds[0].exponent, LARGEST_EXPONENT)))
+            return super().linear_rows(prior)
+        return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
 
-    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
-        bounds = self.under(prior)
+    def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
+        bounds = self.bounds_for(prior)
         nats = {one.kind: one.exponent for one in bounds}
         if nats.keys() in ({PLAIN}, {PLAIN, FLOOR}):
-            return (Box(math.exp(-nats[FLOOR]) if FLOOR in nats else 0.0, math.exp(nats[PLAIN])),)
+            return (BoxFamily(math.exp(-nats[FLOOR]) if FLOOR in nats else 0.0, math.exp(nats[PLAIN])),)
         if len(bounds) > 1 or FLOOR in nats or TOTAL in nats:
-            return super().columns(prior)
-        keep, least = math.exp(-min(bounds[0].exponent, NEGLIGIBLE_LEVEL)), bounds[0].least
-        if not isinstance(least, PriorSet) or (isinstance(least, ChoquetSet) and least.vacuous):
-            return (Staircase(0.0, 1 / keep),)
-        if isinstance(least, L1Ball) and not least.empties and (least.center.pmf == prior.pmf).all():
-            return least.families(keep)
+            return super().extreme_columns(prior)
+        keep, least = math.exp(-min(bounds[0].exponent, MAX_RELEVANT_LEVEL)), bounds[0].least
+        if not isinstance(least, PriorSet) or (isinstance(least, ChoquetSet) and least.contains_all_priors):
+            return (StaircaseFamily(0.0, 1 / keep),)
+        if isinstance(least, L1Ball) and not least.can_empty_letter and (least.center.pmf == prior.pmf).all():
+            return least.column_families(keep)
         # of other sets the extreme columns are known by the vertices only
         listed = isinstance(least, ChoquetSet | ConvexHull)
-        return Cone(least if listed else vertex_hull(least), keep)
+        return ColumnCone(least if listed else vertex_hull(least), keep)
 
 
-def declare_bounds(bounds: Sequence[Bound], mechanism: cp.Expression, law: cp.Variable) -> Declared:
+def declare_bounds(
+    bounds: Sequence[MeanBound], mechanism: cp.Expression, law: cp.Variable
+) -> CvxpyConstraints:
     """Declare bounds under a prior on an (N, M) variable and its (1, M) output law, in sparse form."""
     ones, shape = np.ones((mechanism.shape[0], 1)), (1, mechanism.shape[1])
     constraints: dict[str, cp.Constraint] = {}
     variables: dict[str, cp.Variable] = {}
     for one in bounds:
         if one.kind == PLAIN:  # with the law as a variable 3 N M nonzeros, not N^2 M
-            constraints[one.name] = one.keep * mechanism <= ones @ law
+            constraints[one.name] = one.exp_neg_exponent * mechanism <= ones @ law
         elif one.kind == FLOOR:
-            constraints[one.name] = one.keep * (ones @ law) <= mechanism
+            constraints[one.name] = one.exp_neg_exponent * (ones @ law) <= mechanism
         elif one.kind == SPREAD:  # 2 N M rows in place of N (N - 1) M
             floor = variables["column_minimum"] = cp.Variable(shape, nonneg=True, name="column_minimum")
             constraints[f"{one.name}_floor"] = ones @ floor <= mechanism
-            constraints[f"{one.name}_ceiling"] = one.keep * mechanism <= ones @ floor
+            constraints[f"{one.name}_ceiling"] = one.exp_neg_exponent * mechanism <= ones @ floor
         else:
             top = variables["column_maximum"] = cp.Variable(shape, nonneg=True, name="column_maximum")
             constraints["column_maximum"] = mechanism <= ones @ top
             if isinstance(one.least, PriorSet):
-                least = one.least.declare(mechanism, top)
-                constraints |= {**least.constraints, one.name: one.keep * top <= least.value}
+                least = one.least.to_cvxpy(mechanism, top)
+                constraints |= {**least.constraints, one.name: one.exp_neg_exponent * top <= least.value}
                 variables |= least.variables
             else:
                 constraints[one.name] = cp.sum(top) <= one.ceiling
-    return Declared(constraints, variables)
+    return CvxpyConstraints(constraints, variables)
 
 
-def _level(p: Prior, m: Mechanism, one: Bound) -> float:
+def _compute_level(p: Prior, m: Mechanism, one: MeanBound) -> float:
     """Compute the least exponent at which a mechanism meets the bound, in nats."""
     if isinstance(one.least, PriorSet):
         return float(pointwise_capacity(one.least, m).max())
@@ -304,7 +317,7 @@ def _level(p: Prior, m: Mechanism, one: Bound) -> float:
     return leakage_level(p, m) if one.kind == PLAIN else lip_levels(p, m)[0]
 
 
-def _holds_always(one: Bound, weights: Any, power: Callable[[float], Any]) -> bool:
+def _is_vacuous(one: MeanBound, weights: Any, power: Callable[[float], Any]) -> bool:
     """Return whether every mechanism meets the bound, past the largest leakage: a smaller factor means the
     same then.
 
@@ -314,16 +327,18 @@ def _holds_always(one: Bound, weights: Any, power: Callable[[float], Any]) -> bo
         return one.exponent > math.log(len(weights))
     if one.kind != PLAIN:
         return False
-    return one.exponent > LARGEST_EXPONENT or bool(power(one.exponent) * weights.min() >= weights.sum())
+    return one.exponent > MAX_EXPONENT or bool(power(one.exponent) * weights.min() >= weights.sum())
 
 
-def _excess(one: Bound, mean: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+def _bound_violation(
+    one: MeanBound, mean: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
+) -> Any:
     """Compute the violations of one bound; `mean` is the sum of the weights, and the weighted sums of the
     columns.
     """
-    factor = power(min(one.exponent, LARGEST_EXPONENT))
+    factor = power(min(one.exponent, MAX_EXPONENT))
     if isinstance(one.least, PriorSet):
-        least, total = one.least.least_sum(matrix)
+        least, total = one.least.min_mean_scaled(matrix)
         return matrix.max(axis=0) * total - factor * least
     if one.kind == SPREAD:
         return matrix.max(axis=0) - factor * matrix.min(axis=0)
@@ -349,7 +364,7 @@ class LetterBudgets(RatioRequirement):
     about: ClassVar[None] = None
 
     def __init__(self, epsilon: Sequence[float]) -> None:
-        self.epsilon = tuple(nonnegative(value, f"the budget of letter {place}", PrivacyError)
+        self.epsilon = tuple(check_nonnegative(value, f"the budget of letter {place}", PrivacyError)
                              for place, value in enumerate(epsilon))  # fmt: skip
         if not self.epsilon:
             raise PrivacyError("there is no budget: give one for each letter")
@@ -361,7 +376,7 @@ class LetterBudgets(RatioRequirement):
     def limit(self) -> str:
         return "pml_above_budget"
 
-    def on_cells(self, cells: Cells) -> RatioRequirement:
+    def on_cells(self, cells: LetterCells) -> RatioRequirement:
         """Return the requirement with a budget for each orbit of letters, or for each letter where they
         are listed.
         """
@@ -378,13 +393,13 @@ class LetterBudgets(RatioRequirement):
         if prior.size != len(self.epsilon):
             raise PrivacyError(
                 f"there are {len(self.epsilon)} budgets, and the prior has {prior.size} letters "
-                f"{few(prior.labels)}: give one budget for each"
+                f"{abbreviate(prior.labels)}: give one budget for each"
             )
 
-    def ratios(self, weights: Any) -> Ratios:
+    def ratios(self, weights: Any) -> RatioBounds:
         # no letter tells more than -log(min p); a little above, so that nothing that binds is lost
         most = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
-        return mean_ratios(weights, np.minimum(np.array(self.epsilon), most))
+        return make_mean_ratios(weights, np.minimum(np.array(self.epsilon), most))
 
 
 @dataclass(frozen=True, init=False)
@@ -473,7 +488,7 @@ class PML(MeanBounds):
     ) -> None:
         assert about is None  # `__new__` has made another object, as it has with `known`
         assert known is None
-        object.__setattr__(self, "epsilon", nonnegative(epsilon, "epsilon", PrivacyError))  # type: ignore[arg-type]
+        object.__setattr__(self, "epsilon", check_nonnegative(epsilon, "epsilon", PrivacyError))  # type: ignore[arg-type]
         if over is not None and not isinstance(over, PriorSet):
             raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
         object.__setattr__(self, "over", over)
@@ -488,12 +503,19 @@ class PML(MeanBounds):
         """Build PML in any of its forms from the fields of a file."""
         return cls(epsilon, over, about)
 
-    def on_cells(self, cells: Cells) -> PML:
+    def on_cells(self, cells: LetterCells) -> PML:
         return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        return (Bound("pml", Side.LETTERS, Side.MEAN if self.over is None else self.over, self.epsilon),)
+    def bounds(self) -> tuple[MeanBound, ...]:
+        return (
+            MeanBound(
+                "pml",
+                ComparedMeans.LETTERS,
+                ComparedMeans.MEAN if self.over is None else self.over,
+                self.epsilon,
+            ),
+        )
 
     def priors(self, prior: Prior) -> PriorSet | None:
         """Return the set of priors for which the bound must hold; None where it is the given prior only.
@@ -501,7 +523,7 @@ class PML(MeanBounds):
         Raises:
             PrivacyError: they are on other letters than the given one.
         """
-        least = self.under(prior)[0].least
+        least = self.bounds_for(prior)[0].least
         return least if isinstance(least, PriorSet) else None
 
 
@@ -530,13 +552,13 @@ class LDP(MeanBounds):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
-        if self.epsilon > LARGEST_EXPONENT:
+        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
+        if self.epsilon > MAX_EXPONENT:
             raise PrivacyError(f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon")
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        return (Bound("ldp", Side.LETTERS, Side.LETTERS, self.epsilon),)
+    def bounds(self) -> tuple[MeanBound, ...]:
+        return (MeanBound("ldp", ComparedMeans.LETTERS, ComparedMeans.LETTERS, self.epsilon),)
 
 
 @dataclass(frozen=True)
@@ -566,8 +588,8 @@ class LIP(MeanBounds):
         for side, one_sided in (("lower", "PML(upper)"), ("upper", "PMC(lower)")):
             if getattr(self, side) == math.inf:
                 raise PrivacyError(f"the {side} bound is infinite: without it this is {one_sided}")
-            bound = nonnegative(getattr(self, side), f"the {side} bound", PrivacyError)
-            if bound > LARGEST_EXPONENT:
+            bound = check_nonnegative(getattr(self, side), f"the {side} bound", PrivacyError)
+            if bound > MAX_EXPONENT:
                 raise PrivacyError(f"the {side} bound {bound} is past 700 nats: no float holds e^{side}")
             object.__setattr__(self, side, bound)
 
@@ -580,10 +602,10 @@ class LIP(MeanBounds):
         )
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[MeanBound, ...]:
         return (
-            Bound("lip_lower", Side.MEAN, Side.LETTERS, self.lower),
-            Bound("lip_upper", Side.LETTERS, Side.MEAN, self.upper),
+            MeanBound("lip_lower", ComparedMeans.MEAN, ComparedMeans.LETTERS, self.lower),
+            MeanBound("lip_upper", ComparedMeans.LETTERS, ComparedMeans.MEAN, self.upper),
         )
 
 
@@ -611,8 +633,8 @@ class MaximalLeakage(MeanBounds):
     meaning: ClassVar[str] = "On average over outcomes, a guess becomes at most e^{limit} times as likely."
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        return (Bound("maximal_leakage", Side.LETTERS, Side.ROW, self.epsilon),)
+    def bounds(self) -> tuple[MeanBound, ...]:
+        return (MeanBound("maximal_leakage", ComparedMeans.LETTERS, ComparedMeans.ROW, self.epsilon),)

@@ -13,20 +13,20 @@ from pmlopt.core.arrays import (
     FloatArray,
     IntArray,
     Label,
-    few,
-    float_array,
-    nonnegative,
+    abbreviate,
+    check_nonnegative,
+    copy_float_array,
 )
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.differences import difference
+from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.records import INFINITE, Shape
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.labelled import Labelled, Numbers, table
+from pmlopt.data.tables.labelled import LabelledArray, Numbers, table
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
-from pmlopt.model.privacy.ratios import Ratios, letter_ratios
+from pmlopt.model.privacy.ratios import RatioBounds, make_letter_ratios
 
-Distance = str | Numbers | Labelled | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
+Distance = str | Numbers | LabelledArray | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
 
 
 def absolute_difference(x: Any, y: Any) -> float:
@@ -36,7 +36,7 @@ def absolute_difference(x: Any, y: Any) -> float:
         PrivacyError: they have no difference.
     """
     try:
-        return abs(difference(x, y))
+        return abs(subtract_exactly(x, y))
     except OverflowError:
         raise PrivacyError(f"the labels {x!r} and {y!r} are further apart than floats go") from None
     except TypeError:
@@ -99,7 +99,7 @@ class MetricPrivacy(RatioRequirement):
                 f"epsilon is {describe_value(epsilon)} and the distance {distance:g}: they are swapped, "
                 "write MetricPrivacy(epsilon, distance)"
             )
-        self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
+        self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
         self.distance: Distance = distance
         if isinstance(distance, str):
             if distance not in DISTANCES:
@@ -110,7 +110,7 @@ class MetricPrivacy(RatioRequirement):
             self.distance = DISTANCES[distance]
         elif not callable(distance) and not isinstance(distance, Mapping):
             found = table(distance, "the distances", PrivacyError)
-            self.distance = found if any(found.axes) else _checked(found.values)
+            self.distance = found if any(found.axes) else _check_distances(found.values)
 
     @classmethod
     def from_fields(
@@ -130,72 +130,78 @@ class MetricPrivacy(RatioRequirement):
             if len(distance) != n:
                 raise PrivacyError(f"the distances are on {len(distance)} letters, and the prior on {n}")
             return self
-        if isinstance(distance, Labelled):
-            named = distance.along(0, prior.labels, PrivacyError).along(1, prior.labels, PrivacyError)
+        if isinstance(distance, LabelledArray):
+            named = distance.reorder_axis(0, prior.labels, PrivacyError).reorder_axis(
+                1, prior.labels, PrivacyError
+            )
             return MetricPrivacy(self.epsilon, named.values)
         if isinstance(distance, Mapping):
-            return MetricPrivacy(self.epsilon, _of_graph(distance, prior.labels))
+            return MetricPrivacy(self.epsilon, _read_edges(distance, prior.labels))
         assert callable(distance)
         return MetricPrivacy(self.epsilon, [[distance(x, y) for y in prior.labels] for x in prior.labels])
 
     def check(self, prior: Prior) -> None:
         self.for_prior(prior)
 
-    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
+    def name_levels(self, log_ratios: FloatArray, ratios: RatioBounds) -> dict[str, float]:
         if not len(log_ratios):
             return {"metric": 0.0}
         with np.errstate(over="ignore"):  # a level past all floats is infinite
-            per_unit = log_ratios.max(axis=1) / np.tile(self._lengths[tuple(self._required.T)], 2)
+            per_unit = log_ratios.max(axis=1) / np.tile(
+                self._given_distances[tuple(self._required_pairs.T)], 2
+            )
         return {"metric": max(0.0, float(per_unit.max()))}
 
-    def ratios(self, weights: Any) -> Ratios:
-        return self._letter_ratios(weights, self._kept)
+    def ratios(self, weights: Any) -> RatioBounds:
+        return self._letter_ratios(weights, self._essential_pairs)
 
-    def required(self, weights: Any) -> Ratios:
-        return self._letter_ratios(weights, self._required)
+    def required_ratios(self, weights: Any) -> RatioBounds:
+        return self._letter_ratios(weights, self._required_pairs)
 
-    def _letter_ratios(self, weights: Any, pairs: IntArray) -> Ratios:
+    def _letter_ratios(self, weights: Any, pairs: IntArray) -> RatioBounds:
         with np.errstate(over="ignore"):  # past all floats, and then past LARGEST_RATIO_EXPONENT
-            exponents = self.epsilon * self._lengths[pairs[:, 0], pairs[:, 1]]
+            exponents = self.epsilon * self._given_distances[pairs[:, 0], pairs[:, 1]]
         both = np.vstack([pairs, pairs[:, ::-1]])
-        return letter_ratios(weights, both, np.tile(np.nextafter(exponents, 0.0), 2))
+        return make_letter_ratios(weights, both, np.tile(np.nextafter(exponents, 0.0), 2))
 
     @property
-    def _lengths(self) -> FloatArray:
+    def _given_distances(self) -> FloatArray:
         """Return the (N, N) distances as they were given, once they are those of letters."""
         if not isinstance(self.distance, np.ndarray):
             raise PrivacyError("the distances are of labels: take `for_prior(prior)` first")
         return self.distance
 
     @cached_property
-    def ways(self) -> FloatArray:
+    def shortest_paths(self) -> FloatArray:
         """Return the (N, N) lengths of the shortest paths between letters, up to rounding; infinite
         without a path.
         """
-        return shortest_ways(self._lengths)
+        return shortest_ways(self._given_distances)
 
     @cached_property
-    def _required(self) -> IntArray:
+    def _required_pairs(self) -> IntArray:
         """Return the (K, 2) pairs of letters x > x' with a finite distance."""
-        return np.argwhere(np.tril(np.isfinite(self._lengths), -1))
+        return np.argwhere(np.tril(np.isfinite(self._given_distances), -1))
 
     @cached_property
-    def _kept(self) -> IntArray:
+    def _essential_pairs(self) -> IntArray:
         """Return the (K, 2) pairs that enter the program: the others follow from them."""
-        x, y = self._required.T
-        return np.asarray(self._required[_not_implied(self._lengths, self.ways)[x, y]])
+        x, y = self._required_pairs.T
+        return np.asarray(
+            self._required_pairs[_find_essential_pairs(self._given_distances, self.shortest_paths)[x, y]]
+        )
 
     def __repr__(self) -> str:
         return f"MetricPrivacy(epsilon={self.epsilon})"
 
 
-def _checked(distance: Any) -> FloatArray:
+def _check_distances(distance: Any) -> FloatArray:
     """Check (N, N) distances, and return them."""
     try:
         far = np.isposinf(np.asarray(distance, dtype=float))
     except (TypeError, ValueError, OverflowError):
         far = np.zeros(1, dtype=bool)  # what is wrong is said below
-    finite = float_array(
+    finite = copy_float_array(
         np.where(far, 0.0, distance) if far.any() else distance, 2, "the distances", PrivacyError
     )
     n = len(finite)
@@ -220,14 +226,16 @@ def _checked(distance: Any) -> FloatArray:
     return known
 
 
-def _of_graph(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]) -> FloatArray:
+def _read_edges(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]) -> FloatArray:
     """Return the (N, N) lengths of the edges, infinite elsewhere."""
     places = {label: place for place, label in enumerate(labels)}
     distance = np.full((len(labels), len(labels)), np.inf)
     np.fill_diagonal(distance, 0.0)
     for (x, y), length in lengths.items():
         if x not in places or y not in places:
-            raise PrivacyError(f"the edge ({x!r}, {y!r}) is not between letters of the prior {few(labels)}")
+            raise PrivacyError(
+                f"the edge ({x!r}, {y!r}) is not between letters of the prior {abbreviate(labels)}"
+            )
         if (back := lengths.get((y, x), length)) != length:
             raise PrivacyError(
                 f"the edge ({x!r}, {y!r}) has the length {length:g}, and back {back:g}: give it once, or the "
@@ -250,7 +258,7 @@ def shortest_ways(lengths: FloatArray) -> FloatArray:
     return ways
 
 
-def _not_implied(distance: FloatArray, ways: FloatArray) -> BoolArray:
+def _find_essential_pairs(distance: FloatArray, ways: FloatArray) -> BoolArray:
     """Return (N, N) which pairs have a distance that no path of shorter edges over other letters has too.
 
     That the edges are shorter than the distance itself keeps two pairs from implying one another.

@@ -14,23 +14,29 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, real
-from pmlopt.core.concave import largest_over_laws, power_sum
-from pmlopt.core.loaded_later import cp
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.core.arrays import FloatArray, check_nonnegative, check_real
+from pmlopt.core.concave import make_power_sum, maximize_over_laws
+from pmlopt.core.lazy_imports import cp
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.orders import renyi_centre, sibson_level
-from pmlopt.model.privacy.dual_prices import DISTANCE, FARTHEST, centred, costs, lowest_point
+from pmlopt.measures.orders import find_renyi_centre, sibson_level
+from pmlopt.model.privacy.dual_prices import (
+    MAX_LOG_TOP_DISTANCE,
+    MAX_TOP,
+    center_prices,
+    compute_costs,
+    minimize_by_golden_sections,
+)
 from pmlopt.model.privacy.requirement import (
-    LARGEST_EXPONENT,
-    MARGIN,
+    FACTOR_MARGIN_RTOL,
+    MAX_EXPONENT,
     TOGETHER,
-    Declared,
+    CvxpyConstraints,
     Requirement,
     Witness,
-    below,
-    shaped,
+    check_certificate_array,
+    tightened,
 )
 
 DIGITS, LAST_DIGITS = 60, Decimal(10) ** -45
@@ -48,7 +54,7 @@ The mechanism is up to one factor; (N,) factors of the rows, or None, stand for 
 
 
 @dataclass(frozen=True)
-class OfOrder(Requirement):
+class FiniteOrderBound(Requirement):
     """What bounds of a finite order alpha above 1 share, of each outcome or of their mean.
 
     Attributes:
@@ -62,13 +68,13 @@ class OfOrder(Requirement):
     """The requirement of order infinity, by its name."""
 
     def __post_init__(self) -> None:
-        alpha = real(self.alpha, "alpha", PrivacyError)
+        alpha = check_real(self.alpha, "alpha", PrivacyError)
         if not 1 < alpha < math.inf:
             raise PrivacyError(
                 f"alpha is {alpha:g}: give an order above 1, or {self.infinite} for order infinity"
             )
         object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
 
     @property
     def limits(self) -> dict[str, float]:
@@ -83,11 +89,11 @@ class OfOrder(Requirement):
         """Return the order of the dual norm: `1 / alpha + 1 / beta = 1`."""
         return self.alpha / (self.alpha - 1)
 
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         return {}
 
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        return self.proved(prior, gains, self.witness(prior, gains))
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        return self.dual_bound(prior, gains, self.dual_certificate(prior, gains))
 
     def views(self, weights: Any) -> list[View]:
         """Return what the bound is on, as laws and mechanisms: the data themselves, or each law of a
@@ -95,16 +101,16 @@ class OfOrder(Requirement):
         """
         return [(weights, None, weights.sum())]
 
-    def largest_norm(self, law: FloatArray) -> float:
+    def max_norm(self, law: FloatArray) -> float:
         """Return `e^((alpha - 1) epsilon / alpha)`, for epsilon up to the largest possible leakage."""
-        return math.exp(self.log_largest_norm(law))
+        return math.exp(self.log_max_norm(law))
 
-    def log_largest_norm(self, law: FloatArray) -> float:
+    def log_max_norm(self, law: FloatArray) -> float:
         """Return the logarithm of `max_norm`, which has digits of its own next to 0."""
-        return min(self.epsilon, self._most_told(law)) / self.beta
+        return min(self.epsilon, self._max_leakage(law)) / self.beta
 
     @property
-    def _may_be_far(self) -> bool:
+    def _may_have_far_prices(self) -> bool:
         """Return whether the best prices may be far above their differences."""
         return self.epsilon < FAR_LEVEL or self.beta > FAR_ORDER
 
@@ -115,45 +121,45 @@ class OfOrder(Requirement):
         # matrix misses by is mended, and levels, checks and bounds are of the order itself.
         return self.alpha - 1 < 1e-3
 
-    def _most_divergence(self, law: FloatArray) -> float:
+    def _max_divergence(self, law: FloatArray) -> float:
         """Return epsilon, for epsilon up to the largest possible leakage, a little less."""
-        return min(self.epsilon, self._most_told(law)) / (1 + MARGIN)
+        return min(self.epsilon, self._max_leakage(law)) / (1 + FACTOR_MARGIN_RTOL)
 
-    def _most_told(self, law: FloatArray) -> float:
+    def _max_leakage(self, law: FloatArray) -> float:
         return -math.log(law.min())
 
-    def _is_free(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
+    def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
         """Return whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
-        return self.epsilon > LARGEST_EXPONENT or bool(power(self.epsilon) * weights.min() >= total)
+        return self.epsilon > MAX_EXPONENT or bool(power(self.epsilon) * weights.min() >= total)
 
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        return np.max([self._excess(view, matrix, power) for view in self.views(weights)], axis=0)
+    def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        return np.max([self._view_violation(view, matrix, power) for view in self.views(weights)], axis=0)
 
-    def _excess(self, view: View, matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _view_violation(self, view: View, matrix: Any, power: Callable[[float], Any]) -> Any:
         law, given, total = view
-        if self._is_free(law, total, power):
+        if self._is_vacuous(law, total, power):
             return 0 * matrix.max(axis=0)
-        own = seen(given, matrix)
+        own = apply_view(given, matrix)
         if matrix.dtype != object:
-            return self._float_excess(law / total, own)
+            return self._float_violation(law / total, own)
         with localcontext(Context(prec=DIGITS)):
-            return self._exact_excess((law, total), own, power)
+            return self._exact_violation((law, total), own, power)
 
     @abstractmethod
-    def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
+    def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
         """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
 
     @abstractmethod
-    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute the violations in fractions, or from decimals of the context."""
 
-    def _above(self, log_norm: Decimal) -> Decimal:
+    def _level_above(self, log_norm: Decimal) -> Decimal:
         """Compute the level of a norm less epsilon, in units of alpha - 1, rounded up."""
         alpha = Decimal(self.alpha)
         return alpha * log_norm - (alpha - 1) * Decimal(self.epsilon) + LAST_DIGITS
 
 
-def seen(given: Any, matrix: Any) -> Any:
+def apply_view(given: Any, matrix: Any) -> Any:
     """Return the (S, M) mechanism from the letters of a view to the outputs."""
     if given is None:
         return matrix
@@ -162,7 +168,7 @@ def seen(given: Any, matrix: Any) -> Any:
     return (given if given.ndim == 2 else np.diag(given)) @ matrix
 
 
-def over_one(level: Any, epsilon: float, beta: float) -> Any:
+def norm_excess(level: Any, epsilon: float, beta: float) -> Any:
     """Compute by how much the norm at a level exceeds the one at epsilon, times beta: `beta
     (e^(level/beta) - K)`.
     """
@@ -171,19 +177,19 @@ def over_one(level: Any, epsilon: float, beta: float) -> Any:
         return np.minimum(beta * (np.expm1(np.asarray(level) / beta) - math.expm1(epsilon / beta)), 1e300)
 
 
-def over_tops(matrix: Any) -> tuple[Any, FloatArray]:
+def divide_by_maxima(matrix: Any) -> tuple[Any, FloatArray]:
     """Return the (M,) largest entries, and in floats the columns over them; ones where there is none."""
     tops = matrix.max(axis=0)
     return tops, np.asarray(matrix / np.where(tops > 0, tops, 1), dtype=np.float64) + (tops == 0)
 
 
-def decimals(numbers: Iterable[Any], total: Any = 1) -> list[Decimal]:
+def to_decimals(numbers: Iterable[Any], total: Any = 1) -> list[Decimal]:
     """Return integers, fractions or floats as decimals, over an integer."""
     found = (Fraction(number) / int(total) for number in numbers)
     return [Decimal(one.numerator) / one.denominator for one in found]
 
 
-def log_norm(masses: Iterable[Decimal], entries: Iterable[Decimal], alpha: float) -> Decimal:
+def compute_log_norm(masses: Iterable[Decimal], entries: Iterable[Decimal], alpha: float) -> Decimal:
     """Compute the logarithm of `(sum_x mass[x] v[x]^alpha)^(1/alpha)`, of entries that are not all zero."""
     order, pairs = (
         Decimal(alpha),
@@ -194,7 +200,7 @@ def log_norm(masses: Iterable[Decimal], entries: Iterable[Decimal], alpha: float
     return top.ln() + moment.ln() / order
 
 
-def declared_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Expression:
+def express_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Expression:
     """Return (M,) `(sum_x p[x] v[x]^order)^(1/order)` of the columns of a cvxpy expression."""
     weighted = cp.multiply((p ** (1 / order))[:, None], columns)
     if order == 2:
@@ -202,7 +208,7 @@ def declared_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Ex
     return cp.hstack([cp.pnorm(weighted[:, y], order, approx=False) for y in range(columns.shape[1])])
 
 
-def declared_divergences(p: FloatArray, columns: cp.Expression, means: cp.Expression) -> cp.Expression:
+def express_divergences(p: FloatArray, columns: cp.Expression, means: cp.Expression) -> cp.Expression:
     """Return (M,) `sum_x p[x] v[x] log(v[x] / q)` of the columns of a cvxpy expression with the means q,
     (M,).
     """
@@ -210,7 +216,7 @@ def declared_divergences(p: FloatArray, columns: cp.Expression, means: cp.Expres
     return p @ cp.rel_entr(columns, np.ones((len(p), 1)) @ spread)
 
 
-def minimise(goal: cp.Expression, rules: list[cp.Constraint]) -> None:
+def minimize_approximately(goal: cp.Expression, rules: list[cp.Constraint]) -> None:
     """Set the variables of a convex program to where it is least, as near as Clarabel comes."""
     for tolerance in (1e-11, 1e-8):
         tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
@@ -221,7 +227,7 @@ def minimise(goal: cp.Expression, rules: list[cp.Constraint]) -> None:
 
 
 @dataclass(frozen=True)
-class SibsonLeakage(OfOrder):
+class SibsonLeakage(FiniteOrderBound):
     """Sibson's mutual information of order alpha of at most epsilon, alpha in (1, inf).
 
     `alpha / (alpha - 1) log sum_y (sum_x p[x] P[x,y]^alpha)^(1/alpha) <= epsilon`: a mean over the outcomes
@@ -254,54 +260,58 @@ class SibsonLeakage(OfOrder):
     infinite: ClassVar[str] = "MaximalLeakage"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        p, m = paired(prior, mechanism)
+        p, m = pair_with_prior(prior, mechanism)
         if not np.ptp(m.matrix, axis=0).any():
             return {"sibson_leakage": 0.0}
         return {"sibson_leakage": max(0.0, sibson_level(p.pmf, m.matrix[:, m.support], self.alpha))}
 
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
         if self.is_near_one:
-            total = cp.sum(declared_divergences(prior.pmf, mechanism, law[0]))
-            return Declared({"sibson_leakage": total <= self._most_divergence(prior.pmf)})
-        lengths = declared_norms(prior.pmf, mechanism, self.alpha)
-        return Declared({"sibson_leakage": below(1 / self.largest_norm(prior.pmf)) * cp.sum(lengths) <= 1})
+            total = cp.sum(express_divergences(prior.pmf, mechanism, law[0]))
+            return CvxpyConstraints({"sibson_leakage": total <= self._max_divergence(prior.pmf)})
+        lengths = express_norms(prior.pmf, mechanism, self.alpha)
+        return CvxpyConstraints(
+            {"sibson_leakage": tightened(1 / self.max_norm(prior.pmf)) * cp.sum(lengths) <= 1}
+        )
 
-    def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
+    def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
         level = sibson_level(p, matrix[:, matrix.any(axis=0)], self.alpha)
-        return matrix[0].sum() * over_one(level, self.epsilon, self.beta)
+        return matrix[0].sum() * norm_excess(level, self.epsilon, self.beta)
 
-    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         if (matrix == matrix[0]).all():
             return Decimal(0)
-        masses = decimals(*law)
-        columns = [decimals(column) for column in matrix.T if column.any()]
-        total = sum((log_norm(masses, column, self.alpha).exp() for column in columns), Decimal(0))
-        return self._above((total / int(matrix[0].sum())).ln())
+        masses = to_decimals(*law)
+        columns = [to_decimals(column) for column in matrix.T if column.any()]
+        total = sum((compute_log_norm(masses, column, self.alpha).exp() for column in columns), Decimal(0))
+        return self._level_above((total / int(matrix[0].sum())).ln())
 
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute `min_t t + K max_y (sum_x p[x] max(g[x,y] - t, 0)^beta)^(1/beta)`, a bound by Hoelder's
         inequality.
 
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
-        law, room = prior.pmf[:, None], self.log_largest_norm(prior.pmf)
-        own, means = centred(law, gains)
+        law, room = prior.pmf[:, None], self.log_max_norm(prior.pmf)
+        own, means = center_prices(law, gains)
         reach = max(float(np.ptp(gains)), 1e-300)
 
-        def bounds(thresholds: FloatArray) -> FloatArray:
-            each = [means + costs(law, own, means - t, self.beta, room) for t in thresholds]
+        def evaluate_bounds(thresholds: FloatArray) -> FloatArray:
+            each = [means + compute_costs(law, own, means - t, self.beta, room) for t in thresholds]
             return np.asarray(np.max(each, axis=1))
 
-        def lower(logs: FloatArray) -> FloatArray:
-            return np.asarray(gains.max() - np.minimum(reach * np.exp(logs), FARTHEST))
+        def evaluate_lower(logs: FloatArray) -> FloatArray:
+            return np.asarray(gains.max() - np.minimum(reach * np.exp(logs), MAX_TOP))
 
-        near, far = (np.array([end]) for end in (-DISTANCE, DISTANCE + math.log(self.beta)))
-        _, least = lowest_point(lambda logs: bounds(lower(logs)), near, far)
-        return float(min(least[0], bounds(np.array([0.0]))[0]))
+        near, far = (
+            np.array([end]) for end in (-MAX_LOG_TOP_DISTANCE, MAX_LOG_TOP_DISTANCE + math.log(self.beta))
+        )
+        _, least = minimize_by_golden_sections(lambda logs: evaluate_bounds(evaluate_lower(logs)), near, far)
+        return float(min(least[0], evaluate_bounds(np.array([0.0]))[0]))
 
 
 @dataclass(frozen=True)
-class MaximalAlphaLeakage(OfOrder):
+class MaximalAlphaLeakage(FiniteOrderBound):
     """Maximal alpha-leakage of at most epsilon: Sibson's information of order alpha, for every prior.
 
     It is at most epsilon iff there is a law t of the output with `D_alpha(P[x] || t) <= epsilon` for every
@@ -337,16 +347,16 @@ class MaximalAlphaLeakage(OfOrder):
     def scope(self) -> str:
         return f"of order {self.alpha:g}, for every prior"
 
-    def _most_told(self, law: FloatArray) -> float:
+    def _max_leakage(self, law: FloatArray) -> float:
         return math.log(len(law))
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        _, m = paired(prior, mechanism)
+        _, m = pair_with_prior(prior, mechanism)
         if not np.ptp(m.matrix, axis=0).any():
             return {"maximal_alpha_leakage": 0.0}
-        return {"maximal_alpha_leakage": renyi_centre(m.matrix, self.alpha)[2]}
+        return {"maximal_alpha_leakage": find_renyi_centre(m.matrix, self.alpha)[2]}
 
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
         shape = mechanism.shape
         centre = cp.Variable((1, shape[1]), nonneg=True, name="centre")
         moments = cp.Variable(shape, nonneg=True, name="moments")
@@ -357,71 +367,72 @@ class MaximalAlphaLeakage(OfOrder):
             cones = cp.SOC(terms + spread, cp.vstack([terms - spread, 2 * entries]))
         else:
             cones = cp.PowCone3D(terms, spread, entries, 1 / self.alpha)
-        return Declared(
+        return CvxpyConstraints(
             {
                 "moments": cones,
-                "centre": cp.sum(centre) <= self._mass(prior),
+                "centre": cp.sum(centre) <= self._law_mass(prior),
                 "maximal_alpha_leakage": cp.sum(moments, axis=1) <= 1,
             },
             {"centre": centre, "moments": moments},
         )
 
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        centre = self._mass(prior) * renyi_centre(matrix, self.alpha)[0]
+    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        centre = self._law_mass(prior) * find_renyi_centre(matrix, self.alpha)[0]
         ratios = matrix / np.where(centre > 0, centre, 1.0)
         return {"centre": centre[None, :], "moments": ratios**self.alpha * centre}
 
-    def _mass(self, prior: Prior) -> float:
+    def _law_mass(self, prior: Prior) -> float:
         """Return `e^epsilon`, the mass of the law t in constraints, so that moments add up to one at any
         order.
         """
-        return 1 / below(math.exp(-min(self.epsilon, self._most_told(prior.pmf))))
+        return 1 / tightened(math.exp(-min(self.epsilon, self._max_leakage(prior.pmf))))
 
-    def _is_free(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
-        return self.epsilon > LARGEST_EXPONENT or bool(power(self.epsilon) >= len(weights))
+    def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
+        return self.epsilon > MAX_EXPONENT or bool(power(self.epsilon) >= len(weights))
 
-    def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
+    def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
         total = matrix[0].sum()
-        level = renyi_centre(matrix / total, self.alpha)[2]
-        return total * over_one(level, self.epsilon, self.beta)
+        level = find_renyi_centre(matrix / total, self.alpha)[2]
+        return total * norm_excess(level, self.epsilon, self.beta)
 
-    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         if (matrix == matrix[0]).all():
             return Decimal(0)
         total = int(matrix[0].sum())
-        centre = renyi_centre(np.asarray(matrix / total, dtype=np.float64), self.alpha)[0]
+        centre = find_renyi_centre(np.asarray(matrix / total, dtype=np.float64), self.alpha)[0]
         occurs = centre > 0
-        masses = decimals(centre[occurs].tolist())
+        masses = to_decimals(centre[occurs].tolist())
         masses = [mass / sum(masses) for mass in masses]
         rows = (
-            [v / (total * t) for v, t in zip(decimals(row), masses, strict=True)] for row in matrix[:, occurs]
+            [v / (total * t) for v, t in zip(to_decimals(row), masses, strict=True)]
+            for row in matrix[:, occurs]
         )
-        return self._above(max(log_norm(masses, row, self.alpha) for row in rows))
+        return self._level_above(max(compute_log_norm(masses, row, self.alpha) for row in rows))
 
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return the (M,) law of the output at which the rows may collect most."""
-        support = self._support(prior, gains)
+        support = self._collect_around(prior, gains)
         if support is None:
             return {"centre": np.full(gains.shape[1], 1 / gains.shape[1])}
         # How near both ends of a support function must be, as a share of its gains.
-        return {"centre": largest_over_laws(support, gains.shape[1], 1e-14)[0]}
+        return {"centre": maximize_over_laws(support, gains.shape[1], 1e-14)[0]}
 
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Compute the bound around a law t: row x collects at most `K (sum_y t[y] max(g[x,y],
         0)^beta)^(1/beta)`.
 
         Here `1 / alpha + 1 / beta = 1`, and K is the largest norm of a row within epsilon. The mean over x is
         concave in t, so that its value and slopes at any t bound it everywhere.
         """
-        centre = np.maximum(shaped(witness, "centre", (gains.shape[1],)), 1e-300)
-        support, law = self._support(prior, gains), centre / centre.sum()
+        centre = np.maximum(check_certificate_array(witness, "centre", (gains.shape[1],)), 1e-300)
+        support, law = self._collect_around(prior, gains), centre / centre.sum()
         if support is None:
             return 0.0
         value, slopes, _ = support(law)
-        scale = self.largest_norm(prior.pmf) * float(prior.pmf @ np.maximum(gains, 0.0).max(axis=1))
+        scale = self.max_norm(prior.pmf) * float(prior.pmf @ np.maximum(gains, 0.0).max(axis=1))
         return float(scale * (value + slopes.max() - law @ slopes))
 
-    def _support(self, prior: Prior, gains: FloatArray) -> Any:
+    def _collect_around(self, prior: Prior, gains: FloatArray) -> Any:
         """Return what rows around a law of the output collect, as a fraction of the mean of the largest
         gains.
         """
@@ -431,4 +442,4 @@ class MaximalAlphaLeakage(OfOrder):
             return None
         weights = (prior.pmf * top)[some]
         powers = (np.maximum(gains[some], 0.0) / top[some][:, None]) ** self.beta
-        return power_sum(weights / weights.sum(), powers.T, self.beta)
+        return make_power_sum(weights / weights.sum(), powers.T, self.beta)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pmlopt.core.arrays import nonnegative
+from pmlopt.core.arrays import check_nonnegative
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.mean_bounds import Bound, MeanBounds, Side
-from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
+from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
+from pmlopt.model.privacy.requirement import MAX_EXPONENT
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class PMC(MeanBounds):
     meaning: ClassVar[str] = "No outcome makes the expected cost of a guess smaller by more than e^{limit}."
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
-        if self.epsilon > LARGEST_EXPONENT:
+        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
+        if self.epsilon > MAX_EXPONENT:
             raise PrivacyError(f"a PMC level of {self.epsilon} nats is past 700: no float holds e^epsilon")
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        return (Bound("pmc", Side.MEAN, Side.LETTERS, self.epsilon),)
+    def bounds(self) -> tuple[MeanBound, ...]:
+        return (MeanBound("pmc", ComparedMeans.MEAN, ComparedMeans.LETTERS, self.epsilon),)

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, float_array, nonnegative, whole_numbers
+from pmlopt.core.arrays import (
+    FloatArray,
+    IntArray,
+    check_nonnegative,
+    copy_float_array,
+    integers_over_common_denominator,
+)
 from pmlopt.core.records import Shape
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.data.symmetry.prior import Cells
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.ratios import Ratios, ratios_of
+from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
 from pmlopt.model.privacy.requirement import Requirement
 
 
@@ -39,10 +45,10 @@ class RatioRequirement(Requirement):
         return True
 
     @abstractmethod
-    def ratios(self, weights: Any) -> Ratios:
+    def ratios(self, weights: Any) -> RatioBounds:
         """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
 
-    def required(self, weights: Any) -> Ratios:
+    def required_ratios(self, weights: Any) -> RatioBounds:
         return self.ratios(weights)
 
     @property
@@ -57,7 +63,7 @@ class RatioRequirement(Requirement):
         """
         return {self.limit: self.epsilon if np.ndim(self.epsilon) == 0 else 0.0}
 
-    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
+    def name_levels(self, log_ratios: FloatArray, ratios: RatioBounds) -> dict[str, float]:
         """Return the levels from the (K, 1) largest logarithms of the ratios, under the same names as
         `limits`.
         """
@@ -67,22 +73,22 @@ class RatioRequirement(Requirement):
     def for_prior(self, prior: Prior) -> RatioRequirement:
         return self
 
-    def on_cells(self, cells: Cells) -> RatioRequirement:
+    def on_cells(self, cells: LetterCells) -> RatioRequirement:
         return RatiosOnCells(self, cells)
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        p, m = paired(prior, mechanism)
+        p, m = pair_with_prior(prior, mechanism)
         self.check(p)
         own = self.for_prior(p)
-        ratios = own.required(p.pmf)
-        return own.measured(ratios.largest_log_ratios(m.matrix[:, m.support]), ratios)
+        ratios = own.required_ratios(p.pmf)
+        return own.name_levels(ratios.max_log_ratios(m.matrix[:, m.support]), ratios)
 
-    def some_columns(self, prior: Prior) -> FloatArray:
+    def list_some_columns(self, prior: Prior) -> FloatArray:
         """Return constants of which one entry is raised, or lowered, as far as possible.
 
         Every pair allows a constant, `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
         """
-        pairs, n = self._pairs(prior).excesses[0].tocoo(), prior.size
+        pairs, n = self._cached_ratios(prior).excess_rows[0].tocoo(), prior.size
         up, steps = pairs.data > 0, -pairs.sum(axis=1)[pairs.row] / pairs.data
         most, least = np.full(n, np.inf), np.full(n, -1.0)
         np.minimum.at(most, pairs.col[up], steps[up])
@@ -104,7 +110,7 @@ class RatiosOnCells(RatioRequirement):
         PrivacyError: the letters are not listed, or a permutation of the group takes a pair to none.
     """
 
-    def __init__(self, whole: RatioRequirement, cells: Cells) -> None:
+    def __init__(self, whole: RatioRequirement, cells: LetterCells) -> None:
         if cells.classes is None or cells.listed is None:
             raise PrivacyError(
                 f"{whole!r} is a list of bounds on letters one by one: give the prior as Invariant(...), "
@@ -118,16 +124,16 @@ class RatiosOnCells(RatioRequirement):
     def limits(self) -> dict[str, float]:
         return self.whole.limits
 
-    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
-        return self.whole.measured(log_ratios, ratios)
+    def name_levels(self, log_ratios: FloatArray, ratios: RatioBounds) -> dict[str, float]:
+        return self.whole.name_levels(log_ratios, ratios)
 
-    def ratios(self, weights: Any) -> Ratios:
-        return self._on_values(self.whole.ratios, weights)
+    def ratios(self, weights: Any) -> RatioBounds:
+        return self._map_to_cells(self.whole.ratios, weights)
 
-    def required(self, weights: Any) -> Ratios:
-        return self._on_values(self.whole.required, weights)
+    def required_ratios(self, weights: Any) -> RatioBounds:
+        return self._map_to_cells(self.whole.required_ratios, weights)
 
-    def _on_values(self, pairs: Callable[[Any], Ratios], weights: Any) -> Ratios:
+    def _map_to_cells(self, pairs: Callable[[Any], RatioBounds], weights: Any) -> RatioBounds:
         """Return the pairs of the letters one by one as pairs of the values on the cells."""
         assert self.cells.listed is not None
         exact = weights.dtype == object
@@ -139,7 +145,7 @@ class RatiosOnCells(RatioRequirement):
             np.where(side < n, self.classes[np.minimum(side, n - 1)], side - n + c)
             for side in (own.above, own.below)
         )
-        return Ratios(c, rows.T, own.scales, above, below, own.exponents)
+        return RatioBounds(c, rows.T, own.scales, above, below, own.exponents)
 
     def __repr__(self) -> str:
         return repr(self.whole)
@@ -153,19 +159,19 @@ def check_ratios_invariant(whole: RatioRequirement, prior: Prior, moves: Sequenc
         prior: N letters, which the permutations leave as they are.
         moves: permutations, each the (N,) positions to which letters go.
     """
-    ratios = whole.for_prior(prior).required(np.array(prior.weights, dtype=object))
+    ratios = whole.for_prior(prior).required_ratios(np.array(prior.weights, dtype=object))
     n = ratios.size
     units = np.eye(n, dtype=int).astype(object)
     sides = np.vstack([units, ratios.rows]), [1] * n + ratios.scales.tolist()
 
-    def pairs(order: IntArray) -> list[Any]:
+    def list_pairs(order: IntArray) -> list[Any]:
         rows = [(tuple(row), scale) for row, scale in zip(sides[0][:, order].tolist(), sides[1], strict=True)]
         ends = zip(ratios.above.tolist(), ratios.below.tolist(), ratios.exponents.tolist(), strict=True)
         return [(rows[above], rows[below], exponent) for above, below, exponent in ends]
 
-    known = set(pairs(np.arange(n)))
+    known = set(list_pairs(np.arange(n)))
     for place, move in enumerate(moves):
-        strange = [pair for pair, moved in enumerate(pairs(move)) if moved not in known]
+        strange = [pair for pair, moved in enumerate(list_pairs(move)) if moved not in known]
         if strange:
             raise PrivacyError(
                 f"{whole!r} is not invariant: generator {place} takes its bound {strange[0]} to none of the "
@@ -202,8 +208,8 @@ class RatioBound(RatioRequirement):
     epsilon: float | Annotated[FloatArray, Shape("pairs")]
 
     def __init__(self, numerators: ArrayLike, denominators: ArrayLike, epsilon: float | ArrayLike) -> None:
-        self.numerators = float_array(numerators, 2, "the numerators", PrivacyError)
-        self.denominators = float_array(denominators, 2, "the denominators", PrivacyError)
+        self.numerators = copy_float_array(numerators, 2, "the numerators", PrivacyError)
+        self.denominators = copy_float_array(denominators, 2, "the denominators", PrivacyError)
         if self.numerators.shape != self.denominators.shape:
             raise PrivacyError(
                 f"the numerators have the shape {self.numerators.shape}, and the denominators "
@@ -213,10 +219,10 @@ class RatioBound(RatioRequirement):
             raise PrivacyError("the numerators and denominators must not be negative")
         count = len(self.numerators)
         equal = np.ndim(epsilon) == 0
-        values = np.full(count, epsilon) if equal else float_array(epsilon, 1, "epsilon", PrivacyError)
+        values = np.full(count, epsilon) if equal else copy_float_array(epsilon, 1, "epsilon", PrivacyError)
         if len(values) != count:
             raise PrivacyError(f"epsilon has {len(values)} entries for {count} pairs: give one for each")
-        self.each = np.array([nonnegative(value, "epsilon", PrivacyError) for value in values.tolist()])
+        self.each = np.array([check_nonnegative(value, "epsilon", PrivacyError) for value in values.tolist()])
         self.epsilon = float(self.each[0]) if equal else self.each
         self.ratios(np.ones(self.size))  # complains of pairs that cannot be met
 
@@ -233,20 +239,22 @@ class RatioBound(RatioRequirement):
         if prior.size != self.size:
             raise PrivacyError(f"the pairs are on {self.size} letters, and the prior on {prior.size}")
 
-    def ratios(self, weights: Any) -> Ratios:
-        return self._whole if weights.dtype == object else self._floats
+    def ratios(self, weights: Any) -> RatioBounds:
+        return self._integer_ratios if weights.dtype == object else self._float_ratios
 
     @cached_property
-    def _floats(self) -> Ratios:
-        return self._listed(np.vstack([self.numerators, self.denominators]), 1.0)
+    def _float_ratios(self) -> RatioBounds:
+        return self._make_ratios(np.vstack([self.numerators, self.denominators]), 1.0)
 
     @cached_property
-    def _whole(self) -> Ratios:
-        return self._listed(*whole_numbers(np.vstack([self.numerators, self.denominators])))
+    def _integer_ratios(self) -> RatioBounds:
+        return self._make_ratios(
+            *integers_over_common_denominator(np.vstack([self.numerators, self.denominators]))
+        )
 
-    def _listed(self, both: Any, unit: float) -> Ratios:
+    def _make_ratios(self, both: Any, unit: float) -> RatioBounds:
         sides, half = [(row, unit) for row in both], len(self.numerators)
-        return ratios_of(sides[:half], sides[half:], self.each.tolist())
+        return make_ratio_bounds(sides[:half], sides[half:], self.each.tolist())
 
     def __repr__(self) -> str:
         return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"
@@ -258,7 +266,7 @@ def gain_table(gain: ArrayLike) -> FloatArray:
     Raises:
         PrivacyError: it is another table.
     """
-    table = float_array(gain, 2, "the gains", PrivacyError)
+    table = copy_float_array(gain, 2, "the gains", PrivacyError)
     if (table < 0).any():
         raise PrivacyError(f"a gain is negative, {table.min():g}: add a constant to all of them")
     if not table.any():
@@ -293,7 +301,7 @@ class GainLeakage(RatioRequirement):
     gain: Annotated[FloatArray, Shape("guesses", "letters")]
 
     def __init__(self, epsilon: float, gain: ArrayLike) -> None:
-        self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
+        self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
         self.gain = gain_table(gain)
 
     def check(self, prior: Prior) -> None:
@@ -302,14 +310,14 @@ class GainLeakage(RatioRequirement):
                 f"the gains are on {self.gain.shape[1]} letters, and the prior on {prior.size}"
             )
 
-    def ratios(self, weights: Any) -> Ratios:
+    def ratios(self, weights: Any) -> RatioBounds:
         gain: Any = self.gain
         if weights.dtype == object:
-            gain = whole_numbers(gain)[0]
+            gain = integers_over_common_denominator(gain)[0]
         rows = [row for row in gain * weights if row.any()]
         most, total = max(row.sum() for row in rows), weights.sum()
         above = [(row, most) for row in rows]
-        return ratios_of(above, [(weights, total)] * len(rows), [self.epsilon] * len(rows))
+        return make_ratio_bounds(above, [(weights, total)] * len(rows), [self.epsilon] * len(rows))
 
     def __repr__(self) -> str:
         return f"GainLeakage(epsilon={self.epsilon}, <{len(self.gain)} guesses>)"

@@ -12,26 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
-from pmlopt.core.loaded_later import cp, sparse
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import largest_log_entry_ratios, log_entry_ratios, log_product_ratios
 from pmlopt.model.uncertainty.prior_set import LinearRows
-from pmlopt.solvers.structured.block_program import Block
+from pmlopt.solvers.structured.block_program import ColumnBlock
 
-LARGEST_RATIO_EXPONENT = 700.0
+MAX_RATIO_EXPONENT = 700.0
 """The largest exponent in nats of a ratio bound; e^epsilon past it is no float."""
 
 
-MOST_BASES = 1_000_000
+MAX_BASES = 1_000_000
 """Bases that are tried to list extreme columns: half a minute for six letters."""
 
-_MOST_ENTRIES = 250_000
+_MAX_BATCH_ENTRIES = 250_000
 """Values of pairs on columns that are held at once: 2 MB of floats, which stay in a processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
-class Ratios:
+class RatioBounds:
     """The columns v >= 0 with `<num_k, v> <= e^(exponent_k) <den_k, v>` for each of K pairs.
 
     Each side of a pair is an entry of the column, or one of its products with a few rows, which the pairs
@@ -43,7 +43,7 @@ class Ratios:
         scales: (R,) positive.
         above: (K,) which side is the numerator: x < N is the entry x, N + r the product with row r.
         below: (K,) the same of the denominator.
-        exponents: (K,) in nats, at least 0, or one number; past `LARGEST_RATIO_EXPONENT` they bind nothing.
+        exponents: (K,) in nats, at least 0, or one number; past `MAX_RATIO_EXPONENT` they bind nothing.
 
     Source: [kifer2014pufferfish] for pairs of conditional laws, [saeidian2023pointwise] for letters beside
     their mean.
@@ -58,18 +58,18 @@ class Ratios:
 
     def __post_init__(self) -> None:
         shape, kind = np.shape(self.above), np.asarray(self.exponents, dtype=float)
-        capped = np.minimum(np.broadcast_to(kind, shape), LARGEST_RATIO_EXPONENT)
+        capped = np.minimum(np.broadcast_to(kind, shape), MAX_RATIO_EXPONENT)
         object.__setattr__(self, "exponents", capped)
 
     @property
-    def count(self) -> int:
+    def candidate_count(self) -> int:
         """Return the number of bases that `extreme_columns` looks at, for K pairs on N letters."""
         k, n = len(self.exponents), self.size
         return sum(math.comb(n, t + 1) * math.comb(k, t) for t in range(min(k, n - 1) + 1))
 
     def log_ratios(self, matrix: FloatArray) -> FloatArray:
         """Compute (K, M) `log(<num_k, v> / <den_k, v>)` of each column; -inf where the numerator is 0."""
-        single = self._single
+        single = self._is_letter_pair
         found = np.empty((len(self.exponents), matrix.shape[1]))
         found[single] = log_entry_ratios(matrix[self.above[single]], matrix[self.below[single]])
         if not single.all():
@@ -77,17 +77,17 @@ class Ratios:
             found[~single] = log_product_ratios(above, below, matrix)
         return found
 
-    def largest_log_ratios(self, matrix: FloatArray) -> FloatArray:
+    def max_log_ratios(self, matrix: FloatArray) -> FloatArray:
         """Compute the (K, 1) largest of `log_ratios` over the columns, a few pairs at a time."""
-        found = [part._largest_of_part(matrix) for part in self._parts(matrix)]
+        found = [part._largest_of_part(matrix) for part in self._split_pairs(matrix)]
         return np.vstack([np.zeros((0, 1)), *found])
 
     def _largest_of_part(self, matrix: FloatArray) -> FloatArray:
-        if self._single.all() and matrix.shape[1]:
+        if self._is_letter_pair.all() and matrix.shape[1]:
             return largest_log_entry_ratios(matrix[self.above], matrix[self.below])
         return np.asarray(self.log_ratios(matrix).max(axis=1, keepdims=True))
 
-    def excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
+    def violation(self, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute the (M,) largest violation of a column, each pair in its own unit; at most 0 where all
         hold.
 
@@ -97,40 +97,42 @@ class Ratios:
         if not len(self.exponents):
             return 0 * matrix.max(axis=0)
         found, near = None, None
-        if matrix.dtype == object and self._single.all():  # each rounded to the nearest; zeros stay zeros
+        if (
+            matrix.dtype == object and self._is_letter_pair.all()
+        ):  # each rounded to the nearest; zeros stay zeros
             near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
             near = np.where(matrix == 0, 0.0, np.maximum(near, 5e-324))
-        for part in self._parts(matrix):
+        for part in self._split_pairs(matrix):
             if matrix.dtype != object:
-                own = part._float_excess(matrix)
+                own = part._float_violation(matrix)
             elif near is None:
                 own = part._exact_violations(matrix, power).max(axis=0)
             else:
-                own = part._exact_excess(matrix, near, power)
+                own = part._exact_violation(matrix, near, power)
             found = own if found is None else np.maximum(found, own)
         return found
 
-    def _float_excess(self, matrix: FloatArray) -> FloatArray:
-        return np.asarray((self._over(matrix) / self._units).max(axis=0))
+    def _float_violation(self, matrix: FloatArray) -> FloatArray:
+        return np.asarray((self._differences_on(matrix) / self._pair_units).max(axis=0))
 
-    def _over(self, matrix: FloatArray) -> FloatArray:
+    def _differences_on(self, matrix: FloatArray) -> FloatArray:
         """Compute the (K, M) numerators less e^exponent times the denominators."""
-        sides = np.vstack([matrix, self._floats @ matrix]) if len(self._floats) else matrix
+        sides = np.vstack([matrix, self._float_rows @ matrix]) if len(self._float_rows) else matrix
         return np.asarray(sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below])
 
     @cached_property
-    def _units(self) -> FloatArray:
+    def _pair_units(self) -> FloatArray:
         """Return (K, 1) what a constant column leaves of each pair; 1 where that is nothing."""
-        room = -self._over(np.ones((self.size, 1)))
+        room = -self._differences_on(np.ones((self.size, 1)))
         return np.where(room > 0, room, 1.0)
 
-    def _exact_excess(self, matrix: Any, near: FloatArray, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(self, matrix: Any, near: FloatArray, power: Callable[[float], Any]) -> Any:
         """Compute the same in exact arithmetic; pairs of letters with much slack count as if they were tight.
 
         Args:
             matrix: (N, M) whole numbers.
             near: (N, M) the same over one number, as floats, of which only those of zeros are 0.
-            power: as for `excess`.
+            power: as for `violation`.
         """
         # Floats above this have all their digits.
         full_digits = 1e-290
@@ -161,14 +163,14 @@ class Ratios:
         return above - sides[self.below] * (scales[self.above] * upper)[:, None]
 
     @cached_property
-    def _single(self) -> BoolArray:
+    def _is_letter_pair(self) -> BoolArray:
         """Return (K,) the pairs of which both sides are letters."""
         return np.maximum(self.above, self.below) < self.size
 
-    def _parts(self, matrix: Any) -> Iterator[Ratios]:
+    def _split_pairs(self, matrix: Any) -> Iterator[RatioBounds]:
         """Yield the same pairs, so many at a time that their values on a matrix take little memory."""
         count = len(self.exponents)
-        step = max(1, _MOST_ENTRIES // max(1, matrix.shape[1]))
+        step = max(1, _MAX_BATCH_ENTRIES // max(1, matrix.shape[1]))
         if count <= step:
             yield self
             return
@@ -179,24 +181,24 @@ class Ratios:
     @cached_property
     def differences(self) -> tuple[Any, Any]:
         """Return the (K, N) numerators and denominators, sparse."""
-        every = sparse.vstack([sparse.eye_array(self.size), sparse.csr_array(self._floats)], format="csr")
+        every = sparse.vstack([sparse.eye_array(self.size), sparse.csr_array(self._float_rows)], format="csr")
         return every[self.above], every[self.below]
 
     @cached_property
-    def excesses(self) -> tuple[Any, Any]:
+    def excess_rows(self) -> tuple[Any, Any]:
         """Return the (K, N) numerators less e^exponent times the denominators, and plus that, sparse."""
         above, below = self.differences
         factors = sparse.diags_array(np.exp(self.exponents))
         return (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
 
     @property
-    def room(self) -> float:
+    def slack(self) -> float:
         """Return by how much, in nats, a constant column is within every pair; inf where there is none."""
         above, below = (side.sum(axis=1) for side in self.differences)
         with np.errstate(divide="ignore"):
             return float((self.exponents + np.log(below) - np.log(above)).min(initial=np.inf))
 
-    def declare(
+    def to_cvxpy(
         self, mechanism: cp.Variable, factor: Callable[[FloatArray], FloatArray]
     ) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
         """Return the pairs on a cvxpy variable: constraints, and the variable of the products, if there are
@@ -209,34 +211,34 @@ class Ratios:
         constraints: dict[str, cp.Constraint] = {}
         variables: dict[str, cp.Variable] = {}
         sides: cp.Expression = mechanism
-        if len(self._floats):
-            products = cp.Variable((len(self._floats), mechanism.shape[1]), nonneg=True, name="products")
-            constraints["products"] = self._floats @ mechanism == products
+        if len(self._float_rows):
+            products = cp.Variable((len(self._float_rows), mechanism.shape[1]), nonneg=True, name="products")
+            constraints["products"] = self._float_rows @ mechanism == products
             variables["products"] = products
             sides = cp.vstack([mechanism, products])
-        return {**constraints, "pairs": self.system(factor) @ sides <= 0}, variables
+        return {**constraints, "pairs": self.linear_system(factor) @ sides <= 0}, variables
 
-    def system(self, factor: Callable[[FloatArray], FloatArray]) -> sparse.csr_array:
+    def linear_system(self, factor: Callable[[FloatArray], FloatArray]) -> sparse.csr_array:
         """Return the (K, N + R) pairs as rows, at most zero: of a column's entries, and of its products."""
-        k, every = len(self.exponents), self.size + len(self._floats)
+        k, every = len(self.exponents), self.size + len(self._float_rows)
         keep = factor(np.exp(-self.exponents))
         places = np.arange(k)
         above = sparse.csr_array((keep, (places, self.above)), (k, every))
         return above - sparse.csr_array((np.ones(k), (places, self.below)), (k, every))
 
-    def products(self, matrix: FloatArray) -> FloatArray:
+    def compute_products(self, matrix: FloatArray) -> FloatArray:
         """Compute the (R, M) products of the rows, over their scales."""
-        return np.asarray(self._floats @ matrix)
+        return np.asarray(self._float_rows @ matrix)
 
-    def support(self, p: FloatArray, gains: FloatArray) -> float:
+    def support_function(self, p: FloatArray, gains: FloatArray) -> float:
         """Compute an upper bound on `<p g, v>` over the columns with `<p, v> = 1`, and over columns g; it is
         tight.
 
         From any w >= 0: `max_x [g[x] + sum_k w[k] (e^eps_k den_k[x] - num_k[x]) / p[x]]`.
         """
-        return self.bounded(p, gains, self.weights(p, gains))
+        return self.bound_gains(p, gains, self.find_weights(p, gains))
 
-    def weights(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None = None) -> FloatArray:
+    def find_weights(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None = None) -> FloatArray:
         """Find (K, M) weights of the pairs for `bound_gains`: multipliers of a linear program for each column
         g.
 
@@ -249,79 +251,84 @@ class Ratios:
         """
         last: tuple[Any, ...] | None = self.__dict__.get("_last")
         if last is None or last[0] is not p or last[1] is not beside or not np.array_equal(last[2], gains):
-            last = self.__dict__["_last"] = (p, beside, gains.copy(), self._weighed(p, gains, beside))
+            last = self.__dict__["_last"] = (
+                p,
+                beside,
+                gains.copy(),
+                self._solve_for_weights(p, gains, beside),
+            )
         return np.asarray(last[3])
 
-    def _weighed(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None) -> FloatArray:
+    def _solve_for_weights(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None) -> FloatArray:
         found = np.zeros((len(self.exponents), gains.shape[1]))
         if not len(self.exponents):
             return found
-        told, unit, scaled = self._told
+        told, unit, scaled = self._distinct_pairs
         scale = float(np.abs(gains).max()) or 1.0
         rows = beside or LinearRows(sparse.csr_array((0, self.size)), sparse.csr_array((0, 0)), np.zeros(0))
-        found[told] = scale * rows.multipliers(p, gains / scale, scaled)[: len(unit)] / unit[:, None]
+        found[told] = scale * rows.find_multipliers(p, gains / scale, scaled)[: len(unit)] / unit[:, None]
         return found
 
-    def prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    def find_prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Find multipliers rho (N,) of the rows and weights (K, M) of the pairs, from one linear program.
 
-        The rho are those of `prices_of_rows`: a rare letter then counts by its probability, where multipliers
+        The rho are those of `find_row_prices`: a rare letter then counts by its probability, where multipliers
         that a solver found for its row are off by its tolerance over that.
 
         Returns:
             None where the program is large, or has no multipliers.
         """
-        told = self._told[0]
-        pairs = self.excesses[0][told]
+        told = self._distinct_pairs[0]
+        pairs = self.excess_rows[0][told]
         # Coefficients of the linear program of all columns that finds prices: it takes some tenths of a
         # second.
         if not pairs.nnz or pairs.nnz * gains.shape[1] > 20_000:
             return None
-        priced = _joint_multipliers(pairs, p, gains)
+        priced = _find_joint_multipliers(pairs, p, gains)
         if priced is None:
             return None
         weights = np.zeros((len(self.exponents), gains.shape[1]))
         weights[told] = priced
-        return self.prices_of_rows(p, gains, weights), weights
+        return self.find_row_prices(p, gains, weights), weights
 
-    def prices_of_rows(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
+    def find_row_prices(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
         """Find the (N,) least multipliers rho of the rows for which `bound_gains` of `g - rho` leaves
         nothing.
         """
         rho = np.zeros(self.size)
         for _ in range(2):  # the second time with what rounding may take off beside rho
-            rho = rho + self.left(p, gains - rho[:, None], weights).max(axis=1)
+            rho = rho + self.remaining_gains(p, gains - rho[:, None], weights).max(axis=1)
         return rho
 
-    def bounded(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> float:
+    def bound_gains(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> float:
         """Return what any (K, M) weights prove that no column collects, with a margin for rounding."""
-        return float(self.left(p, gains, weights).max())
+        return float(self.remaining_gains(p, gains, weights).max())
 
-    def left(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
+    def remaining_gains(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
         """Return (N, M) what the weights leave of the gains, with a margin for rounding."""
         if not len(self.exponents):
             return gains
         if not (weights > 0).any():
-            return np.asarray(gains + rounding_of(len(self.exponents), 1.0) * np.abs(gains))
-        pairs, sizes = self.excesses
+            return np.asarray(gains + bound_sum_rounding(len(self.exponents), 1.0) * np.abs(gains))
+        pairs, sizes = self.excess_rows
         used = np.maximum(weights, 0.0)
         bounds = gains - (pairs.T @ used) / p[:, None]
         # of an exponent in nats as many units are lost as it has, in e to its power
         terms = np.abs(gains) + (sizes.T @ (used * (1 + self.exponents)[:, None])) / p[:, None]
-        return np.asarray(bounds + rounding_of(len(self.exponents), 1.0) * terms)
+        return np.asarray(bounds + bound_sum_rounding(len(self.exponents), 1.0) * terms)
 
     @cached_property
-    def _told(self) -> tuple[BoolArray, FloatArray, Any]:
+    def _distinct_pairs(self) -> tuple[BoolArray, FloatArray, Any]:
         """Return the (K,) pairs with two sides that differ, the largest coefficient of each, and they over
         it.
         """
-        pairs, sizes = self.excesses
+        pairs, sizes = self.excess_rows
         unit = abs(pairs).max(axis=1).toarray().ravel()
         # A pair whose sides differ by no more than this share of them bounds nothing in floats.
         told = unit > 1e-14 * sizes.max(axis=1).toarray().ravel()
         return told, unit[told], sparse.diags_array(1 / unit[told]) @ pairs[told]
 
-    def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
+    def extreme_columns(self, p: FloatArray, limit: int) -> FloatArray | None:
         """Return all (N, K) extreme columns of mean one under p; None where there are too many bases to try.
 
         A basis is a set of t pairs that hold with equality and of t + 1 letters outside of which the column
@@ -329,29 +336,31 @@ class Ratios:
         """
         # Systems of equations that are solved at once when extreme columns are listed.
         chunk = 20_000
-        if self.count > min(limit, MOST_BASES):
+        if self.candidate_count > min(limit, MAX_BASES):
             return None
-        pairs, sizes = (part.toarray() for part in self.excesses)
+        pairs, sizes = (part.toarray() for part in self.excess_rows)
         found = [np.ones((self.size, 1))]
         for tight in range(min(len(pairs), self.size - 1) + 1):
-            letters = _subsets(self.size, tight + 1)
-            for rows in _chunks(_subsets(len(pairs), tight), max(1, chunk // len(letters))):
-                found += [_basic_columns(pairs, sizes, rows, some) for some in _chunks(letters, chunk)]
+            letters = _list_subsets(self.size, tight + 1)
+            for rows in _split_chunks(_list_subsets(len(pairs), tight), max(1, chunk // len(letters))):
+                found += [
+                    _compute_basic_columns(pairs, sizes, rows, some) for some in _split_chunks(letters, chunk)
+                ]
         columns = np.hstack(found)
         columns = columns / (p @ columns)
         _, first = np.unique(np.round(columns, 12) + 0.0, axis=1, return_index=True)
         return np.asarray(columns[:, np.sort(first)])
 
     @cached_property
-    def _floats(self) -> FloatArray:
+    def _float_rows(self) -> FloatArray:
         """Return the (R, N) rows over their scales, as floats."""
         shares = self.rows / self.scales[:, None]  # of whole numbers rounded to the nearest, as of floats
         return np.asarray(shares, dtype=float).reshape(-1, self.size)
 
 
-def ratios_of(
+def make_ratio_bounds(
     numerators: Sequence[tuple[Any, Any]], denominators: Sequence[tuple[Any, Any]], exponents: Sequence[float]
-) -> Ratios:
+) -> RatioBounds:
     """Return the ratio bounds of K pairs of rows with scales; equal rows are shared, letters recognised.
 
     Args:
@@ -367,7 +376,7 @@ def ratios_of(
     rows: list[Any] = []
     scales: list[Any] = []
 
-    def place(row: Any, scale: Any) -> int:
+    def find_row(row: Any, scale: Any) -> int:
         support = np.flatnonzero(row)
         if len(support) == 1 and row[support[0]] == scale:
             return int(support[0])
@@ -378,12 +387,12 @@ def ratios_of(
             scales.append(scale)
         return places[key]
 
-    above = np.array([place(*side) for side in numerators], dtype=int)
-    below = np.array([place(*side) for side in denominators], dtype=int)
+    above = np.array([find_row(*side) for side in numerators], dtype=int)
+    below = np.array([find_row(*side) for side in denominators], dtype=int)
     for pair, ((up, d), (down, e), exponent) in enumerate(
         zip(numerators, denominators, exponents, strict=True)
     ):
-        most = min(exponent, LARGEST_RATIO_EXPONENT)
+        most = min(exponent, MAX_RATIO_EXPONENT)
         if float(up.sum() / d) > math.exp(most) * float(down.sum() / e) * (1 + 1e-9):
             raise PrivacyError(
                 f"pair {pair} asks for {float(up.sum() / d):.6g} <= e^{most:.6g} "
@@ -391,10 +400,10 @@ def ratios_of(
             )
     kind = object if np.asarray(numerators[0][0]).dtype == object else float
     every = np.array(rows, dtype=kind).reshape(-1, size)
-    return Ratios(size, every, np.array(scales, dtype=kind), above, below, np.array(exponents))
+    return RatioBounds(size, every, np.array(scales, dtype=kind), above, below, np.array(exponents))
 
 
-def together(several: Sequence[Ratios | None]) -> Ratios:
+def join_ratio_bounds(several: Sequence[RatioBounds | None]) -> RatioBounds:
     """Return all pairs of several lists on the same letters; None is no list."""
     lists = [one for one in several if one is not None]
     size, starts = lists[0].size, np.cumsum([0, *(len(one.rows) for one in lists)])
@@ -408,10 +417,10 @@ def together(several: Sequence[Ratios | None]) -> Ratios:
     rows, scales, exponents = (
         np.concatenate([getattr(one, name) for one in lists]) for name in ("rows", "scales", "exponents")
     )
-    return Ratios(size, rows, scales, above, below, exponents)
+    return RatioBounds(size, rows, scales, above, below, exponents)
 
 
-def mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> Ratios:
+def make_mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> RatioBounds:
     """Return pairs of each entry and the mean of the column, `v[x] <= e^(exponent_x) <p, v>`, or reversed.
 
     Args:
@@ -423,10 +432,10 @@ def mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> R
     sides = np.arange(n), np.full(n, n)
     above, below = sides[::-1] if reverse else sides
     total = np.array([weights.sum()], dtype=weights.dtype)
-    return Ratios(n, np.array([weights]), total, above, below, exponents)
+    return RatioBounds(n, np.array([weights]), total, above, below, exponents)
 
 
-def letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> Ratios:
+def make_letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> RatioBounds:
     """Return pairs of letters: `v[x] <= e^exponent v[x']`.
 
     Args:
@@ -435,14 +444,16 @@ def letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> Ratio
         exponents: (K,) or one number.
     """
     none = np.zeros((0, len(weights)), dtype=weights.dtype)
-    return Ratios(len(weights), none, none[:, 0], pairs[:, 0], pairs[:, 1], exponents)
+    return RatioBounds(len(weights), none, none[:, 0], pairs[:, 0], pairs[:, 1], exponents)
 
 
-LEAST_ROOM = 1e-9
+MIN_SLACK_NATS = 1e-9
 """Nats by which a constant must be within every pair: with less there is hardly an inside to move in."""
 
 
-def block_of(ratios: Ratios, p: FloatArray, factor: Callable[[FloatArray], FloatArray]) -> Block | None:
+def make_block(
+    ratios: RatioBounds, p: FloatArray, factor: Callable[[FloatArray], FloatArray]
+) -> ColumnBlock | None:
     """Return the pairs as a row each, `<den_k - e^(-eps_k) num_k, v> >= 0`, in a column that has one scalar
     u.
 
@@ -458,34 +469,36 @@ def block_of(ratios: Ratios, p: FloatArray, factor: Callable[[FloatArray], Float
         None where the rows would not be few, or nothing lies strictly inside.
     """
     keeps = factor(np.exp(-ratios.exponents))
-    capped = _by_the_mean(ratios, p)
+    capped = _find_mean_pairs(ratios, p)
     cap = float(keeps[capped].min()) if len(capped) else float(p.min()) / 2
     rows = np.ones(len(keeps), dtype=bool)
     rows[capped[keeps[capped] == cap]] = False
     # Rows of a column: their number squared is the work for each of its entries.
-    if rows.sum() > min(16, ratios.size) or not ratios.room > LEAST_ROOM:
+    if rows.sum() > min(16, ratios.size) or not ratios.slack > MIN_SLACK_NATS:
         return None
     above, below = (side[rows].toarray() for side in ratios.differences)
     pairs = below - keeps[rows, None] * above
-    return Block(
+    return ColumnBlock(
         lower=np.zeros(1),
         upper=np.ones(1),
-        inside=np.array([cap**-0.5]),
+        interior_scalars=np.array([cap**-0.5]),
         weights=np.vstack([pairs, p]),
         mean=np.append(np.zeros(len(pairs)), cap)[:, None],
-        loose=True,
+        is_loose=True,
     )
 
 
-def _by_the_mean(ratios: Ratios, p: FloatArray) -> IntArray:
+def _find_mean_pairs(ratios: RatioBounds, p: FloatArray) -> IntArray:
     """Return the pairs of a letter and the mean, if every letter is in one; else none."""
-    rows = ratios.products(np.eye(ratios.size))
+    rows = ratios.compute_products(np.eye(ratios.size))
     means = np.flatnonzero((np.abs(rows - p) <= 1e-12 * p).all(axis=1))
     found = np.flatnonzero((ratios.above < ratios.size) & np.isin(ratios.below, ratios.size + means))
     return found if len(np.unique(ratios.above[found])) == ratios.size else found[:0]
 
 
-def _basic_columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray) -> FloatArray:
+def _compute_basic_columns(
+    pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray
+) -> FloatArray:
     """Compute the (N, K') columns of bases that are non-negative and within every pair.
 
     Args:
@@ -517,20 +530,20 @@ def _basic_columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters
     return np.asarray(columns[:, met])
 
 
-def _subsets(size: int, count: int) -> IntArray:
+def _list_subsets(size: int, count: int) -> IntArray:
     """List the (K, count) subsets of this many of `size` things."""
     number = math.comb(size, count)
     flat = np.fromiter(chain.from_iterable(combinations(range(size), count)), dtype=int, count=number * count)
     return flat.reshape(number, count)
 
 
-def _chunks(items: IntArray, most: int) -> Iterator[IntArray]:
+def _split_chunks(items: IntArray, most: int) -> Iterator[IntArray]:
     """Yield the items, so many at a time."""
     for first in range(0, len(items), most):
         yield items[first : first + most]
 
 
-def _joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArray | None:
+def _find_joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArray | None:
     """Find (K, M) multipliers of the pairs in `max sum_xy p[x] g[x,y] P[x,y]` over all columns and rows at
     once.
 
@@ -554,7 +567,9 @@ def _joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArr
     within = sparse.kron(sparse.eye_array(m), sparse.diags_array(1 / unit) @ pairs)
     system = sparse.vstack([within, sparse.kron(np.ones((1, m)), sparse.eye_array(n))])
     ends = np.append(np.full(k * m, -np.inf), np.ones(n)), np.append(np.zeros(k * m), np.ones(n))
-    solver = highs.loaded(highs.of_matrix(-costs / scale, (0.0, np.inf), ends, system), highs.RESTARTED)
+    solver = highs.load_model(
+        highs.build_sparse_model(-costs / scale, (0.0, np.inf), ends, system), highs.RESTART_OPTIONS
+    )
     solver.run()
     duals = np.array(solver.getSolution().row_dual)
     if len(duals) != k * m + n or not np.isfinite(duals).all():

@@ -15,130 +15,149 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, float_array
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.arrays import FloatArray, copy_float_array
+from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import Record, Shape
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
-from pmlopt.data.symmetry.prior import Cells
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import order_levels, order_surplus
 from pmlopt.model.privacy.dual_prices import (
-    best_prices,
-    best_tops,
-    centred,
-    costs,
-    lowest_point,
-    net_prices,
-    prices_of,
-    with_best_tops,
+    add_best_tops,
+    center_prices,
+    compute_costs,
+    compute_net_prices,
+    find_best_prices,
+    find_best_tops,
+    minimize_by_golden_sections,
+    unpack_prices,
 )
 from pmlopt.model.privacy.of_order import (
     DIGITS,
     LAST_DIGITS,
-    OfOrder,
+    FiniteOrderBound,
     View,
-    decimals,
-    declared_divergences,
-    declared_norms,
-    log_norm,
-    minimise,
-    over_one,
-    over_tops,
-    seen,
+    apply_view,
+    compute_log_norm,
+    divide_by_maxima,
+    express_divergences,
+    express_norms,
+    minimize_approximately,
+    norm_excess,
+    to_decimals,
 )
-from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
-from pmlopt.model.privacy.secret_leakage import NO_MASS, check_secret_prior, member, name_about
+from pmlopt.model.privacy.requirement import (
+    MAX_EXPONENT,
+    CvxpyConstraints,
+    Requirement,
+    Witness,
+    check_certificate_array,
+    tightened,
+)
+from pmlopt.model.privacy.secret_leakage import (
+    ZERO_MASS_ATOL,
+    check_secret_prior,
+    find_member,
+    make_secret_limit_name,
+)
 from pmlopt.model.uncertainty import PriorSet
 
 CHORDS, NEAR = 40, 2e-15
 """Of a search for a level, at most, and how near both of its ends must be, as a share."""
 
 
-class EachOutcome(OfOrder):
+class EachOutcomeBound(FiniteOrderBound):
     """A bound of a finite order on each outcome: `|v|_(alpha,p) <= K <p, v>` for the columns of each view."""
 
     infinite: ClassVar[str] = "PML"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        p, m = paired(prior, mechanism)
+        p, m = pair_with_prior(prior, mechanism)
         self.check(p)
-        columns = m.matrix[:, m.support & self._tells(m.matrix)]
-        found = [self._levels(law / total, seen(given, columns)) for law, given, total in self.views(p.pmf)]
+        columns = m.matrix[:, m.support & self._may_violate(m.matrix)]
+        found = [
+            self._compute_levels(law / total, apply_view(given, columns))
+            for law, given, total in self.views(p.pmf)
+        ]
         return {next(iter(self.limits)): float(np.max(found, initial=0.0))}
 
-    def _levels(self, law: FloatArray, columns: FloatArray) -> FloatArray:
+    def _compute_levels(self, law: FloatArray, columns: FloatArray) -> FloatArray:
         """Compute the (M,) levels of columns that are not zero, under the law of a view."""
         return order_levels(law, columns, self.alpha)
 
-    def _tells(self, matrix: Any) -> Any:
+    def _may_violate(self, matrix: Any) -> Any:
         """Return (M,) whether a column may violate the bound: a constant reveals nothing."""
         return (matrix != matrix[0]).any(axis=0)
 
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
         self.check(prior)
         found = {}
         for place, (weights, given, total) in enumerate(self.views(prior.pmf)):
-            p, own = weights / total, seen(given, mechanism)
+            p, own = weights / total, apply_view(given, mechanism)
             means = law[0] if given is None or given.ndim == 1 else (p @ given) @ mechanism
             if self.is_near_one:
                 mass = float(p.sum())
-                told = declared_divergences(p, own, means / mass)
-                most = self._most_divergence(p) + math.log(mass)
+                told = express_divergences(p, own, means / mass)
+                most = self._max_divergence(p) + math.log(mass)
                 found[f"renyi_pml {place}"] = told <= most * means
                 continue
-            norm = declared_norms(p, own, self.alpha)
-            found[f"renyi_pml {place}"] = below(1 / self.largest_norm(p)) * norm <= means
-        return Declared(found)
+            norm = express_norms(p, own, self.alpha)
+            found[f"renyi_pml {place}"] = tightened(1 / self.max_norm(p)) * norm <= means
+        return CvxpyConstraints(found)
 
-    def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
+    def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
         means, found = p @ matrix, np.zeros(matrix.shape[1])
         some = means > 0
-        over = over_one(self._levels(p, matrix[:, some]), self.epsilon, self.beta)
+        over = norm_excess(self._compute_levels(p, matrix[:, some]), self.epsilon, self.beta)
         found[some] = means[some] * over
         return found
 
-    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         weights, total = law
         # Whole orders of up to this much are checked in integers; others in decimals.
         if self.alpha == int(self.alpha) <= 64:
             order = int(self.alpha)
             most = power(self.epsilon) ** (order - 1)
             return weights @ matrix**order * total ** (order - 1) - most * (weights @ matrix) ** order
-        masses, found = decimals(weights, total), [Decimal(0)] * matrix.shape[1]
-        for y in np.flatnonzero(self._tells(matrix) & matrix.any(axis=0)).tolist():
-            entries = decimals(matrix[:, y])
+        masses, found = to_decimals(weights, total), [Decimal(0)] * matrix.shape[1]
+        for y in np.flatnonzero(self._may_violate(matrix) & matrix.any(axis=0)).tolist():
+            entries = to_decimals(matrix[:, y])
             mean = sum((mass * v for mass, v in zip(masses, entries, strict=True)), Decimal(0))
-            found[y] = self._above(log_norm(masses, entries, self.alpha) - mean.ln())
+            found[y] = self._level_above(compute_log_norm(masses, entries, self.alpha) - mean.ln())
         return np.array(found, dtype=object)
 
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return the (M,) thresholds t with the least `dual_bound`, which is convex in t."""
-        law, room = self._law(prior)
-        own, mean = centred(law, gains)
-        return {"thresholds": mean - best_tops(law, own, self.beta, room)[0]}
+        law, room = self._norm_law(prior)
+        own, mean = center_prices(law, gains)
+        return {"thresholds": mean - find_best_tops(law, own, self.beta, room)[0]}
 
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Compute `t + K (sum p max(g - t, 0)^beta)^(1/beta)` for any threshold t, a bound by Hoelder's
         inequality.
 
         Here `1 / alpha + 1 / beta = 1`, and K is the largest norm `(sum p lam^alpha)^(1/alpha)` within
         epsilon.
         """
-        return float(self._bounds(prior, gains, shaped(witness, "thresholds", (gains.shape[1],))).max())
+        return float(
+            self._threshold_bounds(
+                prior, gains, check_certificate_array(witness, "thresholds", (gains.shape[1],))
+            ).max()
+        )
 
-    def _bounds(self, prior: Prior, gains: FloatArray, thresholds: FloatArray) -> FloatArray:
-        law, room = self._law(prior)
-        own, mean = centred(law, gains)
-        return np.asarray(mean + costs(law, own, mean - thresholds, self.beta, room))
+    def _threshold_bounds(self, prior: Prior, gains: FloatArray, thresholds: FloatArray) -> FloatArray:
+        law, room = self._norm_law(prior)
+        own, mean = center_prices(law, gains)
+        return np.asarray(mean + compute_costs(law, own, mean - thresholds, self.beta, room))
 
-    def _law(self, prior: Prior) -> tuple[FloatArray, float]:
+    def _norm_law(self, prior: Prior) -> tuple[FloatArray, float]:
         """Return the (N, 1) law in the norm, over its sum, and the logarithm of the largest norm under
         that.
         """
         law, _, total = self.views(prior.pmf)[0]
-        room = self.log_largest_norm(law / total) + self._log_mass(prior) / self.beta
+        room = self.log_max_norm(law / total) + self._log_mass(prior) / self.beta
         return (law / law.sum())[:, None], room
 
     def _log_mass(self, prior: Prior) -> float:
@@ -147,7 +166,7 @@ class EachOutcome(OfOrder):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class RenyiPML(EachOutcome):
+class RenyiPML(EachOutcomeBound):
     """PML of order alpha: `D_alpha(P(X | Y = y) || p) <= epsilon` for every outcome y, alpha in (1, inf).
 
     With the lift `lam[x] = P[x,y] / q[y]` it is `log(sum_x p[x] lam[x]^alpha) / (alpha - 1)`. It grows with
@@ -208,7 +227,7 @@ class RenyiPML(EachOutcome):
             raise PrivacyError(f"`about` is {about!r:.60}: it is no secret, give a Secret(joint) of S and X")
         object.__setattr__(self, "about", about)
 
-    def on_cells(self, cells: Cells) -> Requirement:
+    def on_cells(self, cells: LetterCells) -> Requirement:
         return self if self.about is None else super().on_cells(cells)
 
     def check(self, prior: Prior) -> None:
@@ -217,7 +236,9 @@ class RenyiPML(EachOutcome):
 
     @property
     def limits(self) -> dict[str, float]:
-        return {"renyi_pml" if self.about is None else f"renyi_{name_about(self.about)}": self.epsilon}
+        return {
+            "renyi_pml" if self.about is None else f"renyi_{make_secret_limit_name(self.about)}": self.epsilon
+        }
 
     def views(self, weights: Any) -> list[View]:
         """Return for each joint law of the secret the law of S and that of X given S; of the data itself one.
@@ -235,26 +256,26 @@ class RenyiPML(EachOutcome):
             found.append((mass, law * (math.lcm(*map(int, mass)) // mass)[:, None], mass.sum()))
         return found
 
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return thresholds for the data; about a secret (L, S, M) prices of its values with the least
         `dual_bound`.
         """
         if self.about is None:
-            return super().witness(prior, gains)
+            return super().dual_certificate(prior, gains)
 
         unit, views = float(np.abs(gains).max()), self.views(prior.pmf)
         shape = (len(self.about.values), gains.shape[1])
         if not unit:
             return {"prices": np.zeros((len(views), *shape)), "tops": np.zeros((len(views), shape[1]))}
         candidates = []
-        for far in {False, self._may_be_far}:
-            searched = self._searched_prices(prior, gains / unit, views, far)
-            parts = [with_best_tops(law, unit * prices, self.beta, room) for law, prices, room in searched]
+        for far in {False, self._may_have_far_prices}:
+            searched = self._search_prices(prior, gains / unit, views, far)
+            parts = [add_best_tops(law, unit * prices, self.beta, room) for law, prices, room in searched]
             prices, tops = map(np.array, zip(*parts, strict=True))
             candidates.append({"prices": prices, "tops": tops})
-        return min(candidates, key=lambda one: self.proved(prior, gains, one))
+        return min(candidates, key=lambda one: self.dual_bound(prior, gains, one))
 
-    def _searched_prices(
+    def _search_prices(
         self, prior: Prior, gains: FloatArray, views: list[View], far: bool
     ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
         """Return for each view its law (S, 1), prices (S, M) and the logarithm of K.
@@ -265,7 +286,7 @@ class RenyiPML(EachOutcome):
         left, prices, rules = gains, [], []
         for weights, given, total in views:
             secret = weights / total
-            room, shape = self.log_largest_norm(secret), (len(secret), gains.shape[1])
+            room, shape = self.log_max_norm(secret), (len(secret), gains.shape[1])
             joint = (secret[:, None] * given / prior.pmf).T
             length = cp.Variable((1, shape[1]))
             if far:
@@ -277,16 +298,16 @@ class RenyiPML(EachOutcome):
                 left = left - joint @ centring @ price
             else:
                 price = cp.Variable(shape, nonneg=True)
-                rules.append(declared_norms(secret, price, self.beta) <= length[0])
+                rules.append(express_norms(secret, price, self.beta) <= length[0])
                 cost = math.exp(room)
                 left = left - joint @ price
             left = left + cost * joint.sum(axis=1, keepdims=True) @ length
             prices.append((price, secret, room))
-        minimise(cp.sum(cp.max(left, axis=0)), rules)
+        minimize_approximately(cp.sum(cp.max(left, axis=0)), rules)
         for price, secret, room in prices:
             yield secret[:, None], np.zeros(price.shape) if price.value is None else price.value, room
 
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Compute a bound from any prices h >= 0: `sum_s w[s] h[s] P(y | s) <= K |h| P(y)` in the norm of
         order beta.
 
@@ -295,13 +316,13 @@ class RenyiPML(EachOutcome):
         and output are `max(prices + tops, 0)`, so that they may be far above their differences.
         """
         if self.about is None:
-            return super().proved(prior, gains, witness)
+            return super().dual_bound(prior, gains, witness)
         views, left = self.views(prior.pmf), gains
         shape = (len(views), len(self.about.values), gains.shape[1])
-        for (weights, given, total), (price, top) in zip(views, prices_of(witness, shape), strict=True):
+        for (weights, given, total), (price, top) in zip(views, unpack_prices(witness, shape), strict=True):
             secret = weights / total
-            law, own = secret[:, None], centred(secret[:, None], price)
-            net = net_prices(law, own[0], top + own[1], self.beta, self.log_largest_norm(secret))
+            law, own = secret[:, None], center_prices(secret[:, None], price)
+            net = compute_net_prices(law, own[0], top + own[1], self.beta, self.log_max_norm(secret))
             left = left - (secret[:, None] * given / prior.pmf).T @ net
         return float(left.max())
 
@@ -311,7 +332,7 @@ class RenyiPML(EachOutcome):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class RemainingRenyiPML(EachOutcome):
+class RemainingRenyiPML(EachOutcomeBound):
     """PML of order alpha of all releases together: what a next one may tell under the posterior of a person.
 
     With `lift[x] = post[x] / p[x]` after what was released, `|lift v|_(alpha,p) <= K <post, v>` for each
@@ -335,7 +356,7 @@ class RemainingRenyiPML(EachOutcome):
 
     def __init__(self, alpha: float, epsilon: float, lifts: ArrayLike) -> None:
         super().__init__(alpha, epsilon)
-        object.__setattr__(self, "lifts", float_array(lifts, 1, "the lifts", PrivacyError))
+        object.__setattr__(self, "lifts", copy_float_array(lifts, 1, "the lifts", PrivacyError))
         if not (self.lifts > 0).all():
             raise PrivacyError("a lift is not positive: leave out letters that are excluded")
 
@@ -351,10 +372,10 @@ class RemainingRenyiPML(EachOutcome):
             lifts = np.array(list(map(Fraction, lifts.tolist())), dtype=object)
         return [(weights / lifts, lifts, weights.sum())]
 
-    def _tells(self, matrix: Any) -> Any:
+    def _may_violate(self, matrix: Any) -> Any:
         return np.ones(matrix.shape[1], dtype=bool)
 
-    def _levels(self, law: FloatArray, columns: FloatArray) -> FloatArray:
+    def _compute_levels(self, law: FloatArray, columns: FloatArray) -> FloatArray:
         mass = float(law.sum())
         return order_levels(law / mass, columns, self.alpha) - math.log(mass)
 
@@ -374,7 +395,7 @@ class RemainingRenyiPML(EachOutcome):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class RobustRenyiPML(OfOrder):
+class RobustRenyiPML(FiniteOrderBound):
     """PML of order alpha for every prior Q of a set: `|v|_(alpha,Q) <= K <Q, v>` for each column v.
 
     See `RenyiPML(alpha, epsilon, over=...)`, which is the public name. K is `e^((alpha-1) epsilon / alpha)`;
@@ -404,14 +425,14 @@ class RobustRenyiPML(OfOrder):
     def check(self, prior: Prior) -> None:
         self.over.check_letters(prior.labels, "the prior of the design")
 
-    def on_cells(self, cells: Cells) -> RobustRenyiPML:
+    def on_cells(self, cells: LetterCells) -> RobustRenyiPML:
         return RobustRenyiPML(self.alpha, self.epsilon, self.over.on_cells(cells))
 
-    def _most_told(self, law: FloatArray) -> float:
-        return LARGEST_EXPONENT
+    def _max_leakage(self, law: FloatArray) -> float:
+        return MAX_EXPONENT
 
-    def _is_free(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
-        return self.epsilon > LARGEST_EXPONENT
+    def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
+        return self.epsilon > MAX_EXPONENT
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute the least factor K at which no column violates the bound, in nats, by chords of the
@@ -419,26 +440,26 @@ class RobustRenyiPML(OfOrder):
 
         That is convex in K, and falls by at least the least mean of the column for each unit.
         """
-        p, m = paired(prior, mechanism)
+        p, m = pair_with_prior(prior, mechanism)
         self.check(p)
         columns = m.matrix[:, m.support & (np.ptp(m.matrix, axis=0) > 0)]
         columns = columns / columns.max(axis=0)
-        least = self.over.least_mean(columns)
+        least = self.over.min_mean(columns)
         if not columns.size or (least <= 0).any():
             return {"renyi_pml": math.inf if columns.size else 0.0}
         low = np.zeros(columns.shape[1])
-        high = np.maximum(self._threshold(columns, low)[1], 0.0) / least
+        high = np.maximum(self._find_threshold(columns, low)[1], 0.0) / least
         for _ in range(CHORDS):
-            below_zero = np.minimum(self._threshold(columns, high)[1], 0.0)
+            below_zero = np.minimum(self._find_threshold(columns, high)[1], 0.0)
             low = np.maximum(low, high + below_zero / least)
             if (high - low <= NEAR * high).all():
                 break
-            over = np.maximum(self._threshold(columns, low)[1], 0.0)
+            over = np.maximum(self._find_threshold(columns, low)[1], 0.0)
             fall = np.maximum(over - below_zero, 1e-300)
             high = np.minimum(high, low + over / fall * (high - low))
         return {"renyi_pml": math.log1p(float(high.max()) * (1 + NEAR) / self.beta) * self.beta}
 
-    def _slack(self, columns: FloatArray, most: Any, thresholds: FloatArray) -> FloatArray:
+    def _compute_slack(self, columns: FloatArray, most: Any, thresholds: FloatArray) -> FloatArray:
         """Compute (N, M) `c v - t f(v / t - 1)`, whose least mean must be 0 or more; see `order_surplus` for
         f.
 
@@ -450,38 +471,40 @@ class RobustRenyiPML(OfOrder):
             surpluses = np.minimum(order_surplus(columns / thresholds - 1, self.alpha), 1e200)
         return np.asarray(most * columns - thresholds * surpluses)
 
-    def _threshold(self, columns: FloatArray, most: Any) -> tuple[FloatArray, FloatArray]:
+    def _find_threshold(self, columns: FloatArray, most: Any) -> tuple[FloatArray, FloatArray]:
         """Find the (M,) t at which columns with a largest entry of one violate the bound least, and by how
         much.
 
         What is missed, times beta, is convex in t.
         """
 
-        def missed(logs: FloatArray) -> FloatArray:
-            slack = self._slack(columns, most, np.exp(logs))
+        def compute_violation(logs: FloatArray) -> FloatArray:
+            slack = self._compute_slack(columns, most, np.exp(logs))
             lowest = slack.min(axis=0)
-            return np.asarray(-self.over.least_mean(slack - lowest) - lowest)
+            return np.asarray(-self.over.min_mean(slack - lowest) - lowest)
 
-        least = np.maximum(self.over.least_mean(columns**self.alpha), 1e-300)
-        logs, at_logs = lowest_point(missed, np.log(least) / self.alpha, np.zeros(columns.shape[1]))
+        least = np.maximum(self.over.min_mean(columns**self.alpha), 1e-300)
+        logs, at_logs = minimize_by_golden_sections(
+            compute_violation, np.log(least) / self.alpha, np.zeros(columns.shape[1])
+        )
         return np.exp(logs), at_logs
 
     @property
-    def _most(self) -> float:
+    def _slack_coefficient(self) -> float:
         """Return `beta (K - 1)` at epsilon."""
-        return self.beta * math.expm1(min(self.epsilon, LARGEST_EXPONENT) / self.beta)
+        return self.beta * math.expm1(min(self.epsilon, MAX_EXPONENT) / self.beta)
 
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
         self.check(prior)
-        shape, keep = mechanism.shape, below(1 / self.largest_norm(prior.pmf))
+        shape, keep = mechanism.shape, tightened(1 / self.max_norm(prior.pmf))
         ones, row = np.ones((shape[0], 1)), (1, shape[1])
         moments, slack = (cp.Variable(shape, nonneg=True, name=name) for name in ("moments", "slack"))
         threshold, lowest, top = (
             cp.Variable(row, nonneg=True, name=name) for name in ("norm_threshold", "lowest", "slack_top")
         )
         terms, spread, entries = (cp.vec(part, order="F") for part in (moments, ones @ threshold, mechanism))
-        least = self.over.declare(slack, top)
-        return Declared(
+        least = self.over.to_cvxpy(slack, top)
+        return CvxpyConstraints(
             {
                 "moments": cp.PowCone3D(terms, spread, entries, 1 / self.alpha),
                 "slack": slack == mechanism - keep / self.alpha * moments + ones @ lowest,
@@ -499,10 +522,10 @@ class RobustRenyiPML(OfOrder):
             },
         )
 
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        keep = below(1 / self.largest_norm(prior.pmf))
-        tops, columns = over_tops(matrix)
-        threshold = self._threshold(columns, self._most)[0]
+    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        keep = tightened(1 / self.max_norm(prior.pmf))
+        tops, columns = divide_by_maxima(matrix)
+        threshold = self._find_threshold(columns, self._slack_coefficient)[0]
         slack = columns - keep / self.alpha * threshold * (columns / threshold) ** self.alpha
         lowest = np.maximum(-slack.min(axis=0), 0.0)
         slack = tops * (slack + lowest)
@@ -512,34 +535,36 @@ class RobustRenyiPML(OfOrder):
             "norm_threshold": (tops * threshold)[None, :],
             "lowest": (tops * lowest)[None, :],
             "slack_top": slack.max(axis=0, keepdims=True),
-            **self.over.auxiliary(slack),
+            **self.over.auxiliary_values(slack),
         }
 
-    def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
-        tops, columns = over_tops(matrix)
-        over = self._threshold(columns, self._most)[1]
-        return np.where(np.ptp(matrix, axis=0) > 0, tops * over, -tops * self._most)
+    def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
+        tops, columns = divide_by_maxima(matrix)
+        over = self._find_threshold(columns, self._slack_coefficient)[1]
+        return np.where(np.ptp(matrix, axis=0) > 0, tops * over, -tops * self._slack_coefficient)
 
-    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute the violation of the bound at a threshold, in units of the largest entry, rounded up."""
         alpha, beta = Decimal(self.alpha), Decimal(self.alpha) / (Decimal(self.alpha) - 1)
         most = (Decimal(self.epsilon) / beta).exp() * (1 - LAST_DIGITS)
-        tops, columns = over_tops(matrix)
+        tops, columns = divide_by_maxima(matrix)
         found = [Fraction(0)] * matrix.shape[1]
-        for y, threshold in enumerate(self._threshold(columns, self._most)[0].tolist()):
+        for y, threshold in enumerate(self._find_threshold(columns, self._slack_coefficient)[0].tolist()):
             if (matrix[:, y] == matrix[0, y]).all():
                 continue
-            t, ratios = Decimal(threshold), [v / int(tops[y]) for v in decimals(matrix[:, y])]
+            t, ratios = Decimal(threshold), [v / int(tops[y]) for v in to_decimals(matrix[:, y])]
             powers = [(alpha * (v / t).ln()).exp() * (1 + LAST_DIGITS) if v else Decimal(0) for v in ratios]
             slack = [most * v - t / alpha * power for v, power in zip(ratios, powers, strict=True)]
             numbers = [math.floor(value / LAST_DIGITS) - 1 for value in slack]
             lowest = min(numbers)
-            sums, unit = self.over.least_sum(np.array([[value - lowest] for value in numbers], dtype=object))
+            sums, unit = self.over.min_mean_scaled(
+                np.array([[value - lowest] for value in numbers], dtype=object)
+            )
             needed = math.ceil(t / beta / LAST_DIGITS) + 1
             found[y] = needed - lowest - Fraction(int(sums[0]), int(unit))
         return np.array(found, dtype=object)
 
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return a law of the set and prices of the letters, (N, M) each, at which `dual_bound` is least.
 
         The laws are those that a program finds, or the one of the set next to the prior; the prices at each
@@ -547,21 +572,21 @@ class RobustRenyiPML(OfOrder):
         """
         if not gains.any():
             return {"laws": np.repeat(prior.pmf[:, None], gains.shape[1], axis=1), "prices": gains}
-        room, searched = self.log_largest_norm(prior.pmf), self._searched(prior, gains)
+        room, searched = self.log_max_norm(prior.pmf), self._search_certificate(prior, gains)
         laws, prices = searched
         found = [
             (laws, prices, np.zeros(gains.shape[1])),
-            (laws, *with_best_tops(laws, prices, self.beta, room)),
+            (laws, *add_best_tops(laws, prices, self.beta, room)),
         ]
-        if self._may_be_far:
-            nearest = np.repeat(member(self.over, prior.pmf)[:, None], gains.shape[1], axis=1)
+        if self._may_have_far_prices:
+            nearest = np.repeat(find_member(self.over, prior.pmf)[:, None], gains.shape[1], axis=1)
             both, twice = np.hstack([laws, nearest]), np.hstack([gains, gains])
-            own, tops = best_prices(prior.pmf, twice, both, self.beta, room)
+            own, tops = find_best_prices(prior.pmf, twice, both, self.beta, room)
             found += zip(np.split(both, 2, axis=1), np.split(own, 2, axis=1), np.split(tops, 2), strict=True)
         witnesses = [dict(zip(("laws", "prices", "tops"), one, strict=True)) for one in found]
-        return min(witnesses, key=lambda one: self.proved(prior, gains, one))
+        return min(witnesses, key=lambda one: self.dual_bound(prior, gains, one))
 
-    def _searched(self, prior: Prior, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _search_certificate(self, prior: Prior, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return laws of the set and prices that a program finds, or the prior and none where it fails."""
         unit, found, m = float(np.abs(gains).max()), self.over.polytope, gains.shape[1]
         parts, bills = (
@@ -569,7 +594,7 @@ class RobustRenyiPML(OfOrder):
             cp.Variable(gains.shape, nonneg=True),
         )
         shares, mass = cp.Variable(gains.shape, nonneg=True), cp.Variable((1, m), nonneg=True)
-        laws, most = found.parts @ parts, self.largest_norm(prior.pmf)
+        laws, most = found.parts @ parts, self.max_norm(prior.pmf)
         sums = found.rows @ parts - found.right[:, None] @ mass
         rules = [
             sums[found.equal] == 0,
@@ -579,24 +604,26 @@ class RobustRenyiPML(OfOrder):
             cp.PowCone3D(*(cp.vec(one, order="F") for one in (shares, laws, bills)), 1 - 1 / self.alpha),
         ]
         left = gains / unit - cp.multiply(1 / prior.pmf[:, None], bills - most * laws)
-        minimise(cp.sum(cp.max(left, axis=0)), rules)
+        minimize_approximately(cp.sum(cp.max(left, axis=0)), rules)
         if laws.value is None or bills.value is None:
-            return np.repeat(member(self.over, prior.pmf)[:, None], m, axis=1), np.zeros(gains.shape)
-        inside = laws.value > NO_MASS
+            return np.repeat(find_member(self.over, prior.pmf)[:, None], m, axis=1), np.zeros(gains.shape)
+        inside = laws.value > ZERO_MASS_ATOL
         prices = np.where(inside, np.maximum(bills.value, 0.0) / np.where(inside, laws.value, 1.0), 0.0)
-        inner = np.array([member(self.over, law) for law in laws.value.T]).T
+        inner = np.array([find_member(self.over, law) for law in laws.value.T]).T
         return inner, unit * prices * np.maximum(mass.value, 0.0)
 
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Compute a bound from any law Q of the set and prices h >= 0: `<Q h, v> <= K |h| <Q, v>`.
 
         The laws are moved into the set where they are not in it.
         """
-        laws = np.array([member(self.over, law) for law in shaped(witness, "laws", gains.shape).T]).T
+        laws = np.array(
+            [find_member(self.over, law) for law in check_certificate_array(witness, "laws", gains.shape).T]
+        ).T
         grouped = {name: each[None] for name, each in witness.items() if name != "laws"}
-        ((prices, tops),) = prices_of(grouped, (1, *gains.shape))
-        own, mean = centred(laws, prices)
-        net = net_prices(laws, own, tops + mean, self.beta, self.log_largest_norm(prior.pmf))
+        ((prices, tops),) = unpack_prices(grouped, (1, *gains.shape))
+        own, mean = center_prices(laws, prices)
+        net = compute_net_prices(laws, own, tops + mean, self.beta, self.log_max_norm(prior.pmf))
         paid = laws * net
         return float((gains - paid / prior.pmf[:, None]).max())
 

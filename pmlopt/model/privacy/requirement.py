@@ -13,22 +13,22 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.loaded_later import cp
-from pmlopt.core.records import Record, fields_of, same
+from pmlopt.core.lazy_imports import cp
+from pmlopt.core.records import Record, get_fields, have_equal_content
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.symmetry.prior import Cells
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios, block_of, together
-from pmlopt.model.uncertainty.columns import Cone, Family
+from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, join_ratio_bounds, make_block
+from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows
-from pmlopt.solvers.structured.block_program import Block
+from pmlopt.solvers.structured.block_program import ColumnBlock
 
 Witness: TypeAlias = Mapping[str, FloatArray]
-"""Arrays by name, from which a bound follows; see `Requirement.witness`."""
+"""Arrays by name, from which a bound follows; see `Requirement.dual_certificate`."""
 
 
-def shaped(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
+def check_certificate_array(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
     """Return an array of a dual certificate, checked to be finite and of the shape it must have.
 
     Raises:
@@ -43,7 +43,7 @@ def shaped(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Declared:
+class CvxpyConstraints:
     """A requirement as cvxpy constraints: the constraints by name, and the variables they brought."""
 
     constraints: Mapping[str, cp.Constraint]
@@ -53,9 +53,9 @@ class Declared:
 class Requirement(Record, ABC):
     """A convex bound on the leakage of a mechanism, satisfied by every constant mechanism.
 
-    The number and the constraint are twins: `holds` is true iff the matrix satisfies `declare`.
-    Beside them stand the two things a proof needs: `excess`, the bound in arithmetic of any kind,
-    and `relaxation`, the support function that turns multipliers into a bound on the utility.
+    The number and the constraint are twins: `holds` is true iff the matrix satisfies `to_cvxpy`.
+    Beside them stand the two things a proof needs: `violation`, the bound in arithmetic of any kind,
+    and `support_function`, the support function that turns multipliers into a bound on the utility.
     """
 
     name: ClassVar[str]
@@ -79,7 +79,7 @@ class Requirement(Record, ABC):
         """Return the claimed bounds by name, in nats."""
 
     @property
-    def sharp(self) -> bool:
+    def is_tight(self) -> bool:
         """Return whether `support_function` is exact, so that the gap of a design can close."""
         return True
 
@@ -92,9 +92,9 @@ class Requirement(Record, ABC):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute the levels of a mechanism in nats, under the same names as `limits`."""
 
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
         """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
-        return Declared(*self._pairs(prior).declare(mechanism, below))
+        return CvxpyConstraints(*self._cached_ratios(prior).to_cvxpy(mechanism, tightened))
 
     def constraints(self, prior: PriorLike, mechanism: cp.Expression) -> list[cp.Constraint]:
         """Return the requirement on a matrix of cvxpy variables in a problem of your own.
@@ -124,18 +124,18 @@ class Requirement(Record, ABC):
                 f"with a row for each of {known.size} letters"
             )
         law = cp.Variable((1, mechanism.shape[1]), nonneg=True, name="output_law")
-        declared = self.for_prior(known).declare(known, mechanism, law)
+        declared = self.for_prior(known).to_cvxpy(known, mechanism, law)
         return [known.pmf[None, :] @ mechanism == law, *declared.constraints.values()]
 
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
-        ratios = self._pairs(prior)
-        return {"products": ratios.products(matrix)} if len(ratios.rows) else {}
+        ratios = self._cached_ratios(prior)
+        return {"products": ratios.compute_products(matrix)} if len(ratios.rows) else {}
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement is on other letters than the prior."""
 
-    def with_room(self, nats: float) -> Requirement:
+    def relaxed_to(self, nats: float) -> Requirement:
         """Return it with a level of at least so many nats, where it is one number: floats meet 0 up to
         rounding.
         """
@@ -147,12 +147,12 @@ class Requirement(Record, ABC):
         other.__dict__.pop("_known", None)  # they are of the level before
         return other
 
-    def without_room(self, prior: Prior) -> bool:
+    def has_empty_interior(self, prior: Prior) -> bool:
         """Return whether a constant hardly meets a bound, such as one of 0 nats about a secret."""
         ratios = self.ratios(prior.pmf)
-        return ratios is not None and ratios.room < LEAST_ROOM
+        return ratios is not None and ratios.slack < MIN_SLACK_NATS
 
-    def on_cells(self, cells: Cells) -> Requirement:
+    def on_cells(self, cells: LetterCells) -> Requirement:
         """Return the bound on a column that is constant on the cells of its output, as one on their values.
 
         Args:
@@ -177,7 +177,7 @@ class Requirement(Record, ABC):
         """Return whether the bound is a list of ratio bounds, so that `ratios` gives it."""
         return False
 
-    def ratios(self, weights: Any) -> Ratios | None:
+    def ratios(self, weights: Any) -> RatioBounds | None:
         """Return the bound as a list of ratio bounds on each column; None where it is none.
 
         All other forms follow from the list where a requirement does not write them itself.
@@ -187,7 +187,7 @@ class Requirement(Record, ABC):
         """
         return None
 
-    def required(self, weights: Any) -> Ratios | None:
+    def required_ratios(self, weights: Any) -> RatioBounds | None:
         """Return all ratio bounds that are required, of which `ratios` may omit those that follow from
         others.
 
@@ -197,46 +197,46 @@ class Requirement(Record, ABC):
 
     @property
     def has_rows(self) -> bool:
-        """Return whether `rows` gives the columns."""
+        """Return whether `linear_rows` gives the columns."""
         return False
 
-    def rows(self, prior: Prior) -> LinearRows:
+    def linear_rows(self, prior: Prior) -> LinearRows:
         """Return the columns that it allows by linear rows, where `has_rows` is true."""
         raise PrivacyError(f"{self!r} is not a bound on each column by linear rows")
 
-    def _pairs(self, prior: Prior) -> Ratios:
+    def _cached_ratios(self, prior: Prior) -> RatioBounds:
         """Return the list of ratio bounds under a prior on the right letters; that of the last prior is
         kept.
         """
 
-        def listed() -> Ratios:
+        def list_ratios() -> RatioBounds:
             self.check(prior)
             found = self.ratios(prior.pmf)
             if found is None:
                 raise PrivacyError(f"{self!r} is no list of ratio bounds, from which all else would follow")
             return found
 
-        return self._last("ratios", prior, listed)
+        return self._get_cached("ratios", prior, list_ratios)
 
-    def _last(self, name: str, key: object, make: Callable[[], Ratios]) -> Ratios:
+    def _get_cached(self, name: str, key: object, make: Callable[[], RatioBounds]) -> RatioBounds:
         """Return what was made for this very key the last time, or make it now."""
-        known: dict[str, tuple[object, Ratios]] = self.__dict__.setdefault("_known", {})
+        known: dict[str, tuple[object, RatioBounds]] = self.__dict__.setdefault("_known", {})
         kept = known.get(name)  # read once: another thread may put its own in place
         if kept is None or kept[0] is not key:
             kept = known[name] = (key, make())
         return kept[1]
 
     def __and__(self, other: Requirement) -> Requirement:
-        """Both requirements at once; see `Conjunction`."""
-        return Conjunction(self, other) if isinstance(other, Requirement) else NotImplemented
+        """Both requirements at once; see `RequirementConjunction`."""
+        return RequirementConjunction(self, other) if isinstance(other, Requirement) else NotImplemented
 
-    def block(self, prior: Prior) -> Block | None:
-        """Return what it requires of one column as a `Block`; None where it has no such form, or no
+    def cone_block(self, prior: Prior) -> ColumnBlock | None:
+        """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no
         interior.
         """
-        return block_of(self._pairs(prior), prior.pmf, below) if self.has_ratios else None
+        return make_block(self._cached_ratios(prior), prior.pmf, tightened) if self.has_ratios else None
 
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+    def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds.
 
         Homogeneous in `weights` (the prior up to a factor) and in `matrix` (rows up to one common
@@ -249,52 +249,52 @@ class Requirement(Record, ABC):
             power: x >= 0 -> e^x, or a lower bound of it that differs by less than floats can tell.
         """
 
-        def listed() -> Ratios:
-            ratios = self.required(weights)
+        def list_violations() -> RatioBounds:
+            ratios = self.required_ratios(weights)
             assert ratios is not None
             return ratios
 
-        return self._last("required", weights, listed).excess(matrix, power)
+        return self._get_cached("required", weights, list_violations).violation(matrix, power)
 
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within it.
 
         The rows need not sum to one, only the law q does (under maximal leakage, not even that). A
         rounding-level error is allowed for by the caller.
         """
-        return self._pairs(prior).support(prior.pmf, gains)
+        return self._cached_ratios(prior).support_function(prior.pmf, gains)
 
-    def some_columns(self, prior: Prior) -> FloatArray:
+    def list_some_columns(self, prior: Prior) -> FloatArray:
         """Return some (N, K) columns of mean one that the bound allows: a cheap lower bound on
         `support_function`.
         """
         return np.ones((prior.size, 1))
 
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return numbers that prove `support_function` without a search, by name; none where a formula
         does.
         """
-        return {"weights": self._pairs(prior).weights(prior.pmf, gains)} if self.by_pairs else {}
+        return {"weights": self._cached_ratios(prior).find_weights(prior.pmf, gains)} if self.by_pairs else {}
 
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Compute what a dual certificate proves that no matrix within the bound collects; any numbers prove
         a bound.
 
         Args:
             prior: of the design.
-            gains: (N, M) as in `relaxation`.
+            gains: (N, M) as in `support_function`.
             witness: as `witness` gives it.
 
         Raises:
             PrivacyError: its arrays are missing or have other shapes.
         """
         if not self.by_pairs:
-            return self.relaxation(prior, gains)
-        ratios = self._pairs(prior)
-        weights = shaped(witness, "weights", (len(ratios.exponents), gains.shape[1]))
-        return ratios.bounded(prior.pmf, gains, weights)
+            return self.support_function(prior, gains)
+        ratios = self._cached_ratios(prior)
+        weights = check_certificate_array(witness, "weights", (len(ratios.exponents), gains.shape[1]))
+        return ratios.bound_gains(prior.pmf, gains, weights)
 
-    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
+    def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
         """Return the extreme columns of mean one that the bound allows, as families or as those of a cone.
 
         Designs with a sub-convex utility are made of them.
@@ -307,7 +307,7 @@ class Requirement(Record, ABC):
                 f"designs with a sub-convex utility are made of extreme columns, and those within {self!r} "
                 f"are not listed: {self.instead}"
             )
-        return self._pairs(prior)
+        return self._cached_ratios(prior)
 
     def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """Compute the largest of `levels`, in nats."""
@@ -319,7 +319,7 @@ class Requirement(Record, ABC):
         return all(levels[name] <= limit for name, limit in self.limits.items())
 
 
-class Conjunction(Requirement):
+class RequirementConjunction(Requirement):
     """Requirements that must all hold: `one & other`.
 
     Where each is a list of ratio bounds they are one list, with a sharp bound on the utility and designs for
@@ -351,7 +351,7 @@ class Conjunction(Requirement):
     parts: tuple[Requirement, ...]
 
     def __init__(self, *parts: Requirement) -> None:
-        flat = [part.parts if isinstance(part, Conjunction) else (part,) for part in parts]
+        flat = [part.parts if isinstance(part, RequirementConjunction) else (part,) for part in parts]
         self._set(part for several in flat for part in several)
         for one, other in combinations(self.parts, 2):
             if set(one.limits) & set(other.limits) and _differ_in_levels_only(one, other):
@@ -366,18 +366,18 @@ class Conjunction(Requirement):
         self._names = _distinct_names([list(part.limits) for part in self.parts])
         return self
 
-    def _with_parts(self, parts: Iterable[Requirement]) -> Conjunction:
+    def _with_parts(self, parts: Iterable[Requirement]) -> RequirementConjunction:
         """Return the conjunction of other forms of the same parts."""
-        return Conjunction.__new__(Conjunction)._set(parts)
+        return RequirementConjunction.__new__(RequirementConjunction)._set(parts)
 
-    def for_prior(self, prior: Prior) -> Conjunction:
+    def for_prior(self, prior: Prior) -> RequirementConjunction:
         return self._with_parts(part.for_prior(prior) for part in self.parts)
 
-    def on_cells(self, cells: Cells) -> Conjunction:
+    def on_cells(self, cells: LetterCells) -> RequirementConjunction:
         return self._with_parts(part.on_cells(cells) for part in self.parts)
 
-    def with_room(self, nats: float) -> Conjunction:
-        return self._with_parts(part.with_room(nats) for part in self.parts)
+    def relaxed_to(self, nats: float) -> RequirementConjunction:
+        return self._with_parts(part.relaxed_to(nats) for part in self.parts)
 
     def _renamed(self, values: Iterable[Mapping[str, float]]) -> dict[str, float]:
         """Return the limits or the levels of all parts under names that differ."""
@@ -393,7 +393,7 @@ class Conjunction(Requirement):
         return tuple(text for part in self.parts for text in part.meanings)
 
     @property
-    def sharp(self) -> bool:
+    def is_tight(self) -> bool:
         return self.has_ratios
 
     @property
@@ -415,34 +415,34 @@ class Conjunction(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         return self._renamed(part.levels(prior, mechanism) for part in self.parts)
 
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        declared = [part.declare(prior, mechanism, law) for part in self.parts]
-        return Declared(
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+        declared = [part.to_cvxpy(prior, mechanism, law) for part in self.parts]
+        return CvxpyConstraints(
             {f"{k}_{name}": item for k, one in enumerate(declared) for name, item in one.constraints.items()},
             {f"{k}_{name}": item for k, one in enumerate(declared) for name, item in one.variables.items()},
         )
 
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         return {
             f"{k}_{name}": value
             for k, part in enumerate(self.parts)
-            for name, value in part.auxiliary(prior, matrix).items()
+            for name, value in part.auxiliary_values(prior, matrix).items()
         }
 
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        return reduce(np.maximum, (part.excess(weights, matrix, power) for part in self.parts))
+    def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        return reduce(np.maximum, (part.violation(weights, matrix, power) for part in self.parts))
 
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
         if self.has_ratios:
-            return super().relaxation(prior, gains)
-        return min(value for value, _ in self._proofs(prior, gains))
+            return super().support_function(prior, gains)
+        return min(value for value, _ in self._list_proofs(prior, gains))
 
-    def _beside_pairs(self) -> int | None:
+    def _find_other_part(self) -> int | None:
         """Return the index of the only part that is no list of pairs, where its columns have linear rows."""
         others = [place for place, part in enumerate(self.parts) if not part.has_ratios]
         return others[0] if len(others) == 1 and self.parts[others[0]].has_rows else None
 
-    def _proofs(self, prior: Prior, gains: FloatArray) -> Iterator[tuple[float, Witness]]:
+    def _list_proofs(self, prior: Prior, gains: FloatArray) -> Iterator[tuple[float, Witness]]:
         """Yield bounds by single parts, and by the part that is no list, after weights of the others' pairs.
 
         For any weights, what pairs take off the gains is not collected by any column within them, and what
@@ -450,53 +450,57 @@ class Conjunction(Requirement):
         column of gains has the weights for which that is the support function of all parts.
         """
         for place, part in enumerate(self.parts):
-            yield part.relaxation(prior, gains), {"part": np.array(float(place))}
-        beside = self._beside_pairs()
+            yield part.support_function(prior, gains), {"part": np.array(float(place))}
+        beside = self._find_other_part()
         if beside is None:
             return
-        last, ratios, key = self.parts[beside], self._others(beside, prior), (prior, gains.tobytes())
-        if (len(ratios.exponents) + 3 * prior.size) * gains.shape[1] <= MOST_JOINT:
+        last, ratios, key = self.parts[beside], self._other_ratios(beside, prior), (prior, gains.tobytes())
+        if (len(ratios.exponents) + 3 * prior.size) * gains.shape[1] <= MAX_JOINT_ENTRIES:
             found = self._searched
             if found[0] != key:
-                found = self._searched = key, ratios.weights(prior.pmf, gains, last.rows(prior))
+                found = self._searched = key, ratios.find_weights(prior.pmf, gains, last.linear_rows(prior))
             weights = found[1]
-            left = ratios.left(prior.pmf, gains, weights)
-            yield last.relaxation(prior, left), {"part": np.array(float(beside)), "others": weights}
+            left = ratios.remaining_gains(prior.pmf, gains, weights)
+            yield last.support_function(prior, left), {"part": np.array(float(beside)), "others": weights}
 
-    def _others(self, place: int, prior: Prior) -> Ratios:
+    def _other_ratios(self, place: int, prior: Prior) -> RatioBounds:
         """Return the pairs of all parts but one."""
-        return together([part.ratios(prior.pmf) for k, part in enumerate(self.parts) if k != place])
+        return join_ratio_bounds([part.ratios(prior.pmf) for k, part in enumerate(self.parts) if k != place])
 
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return weights of the pairs; where not all parts are pairs, the best part and its dual certificate.
 
         The weights of the `others`, where they help, come first.
         """
         if self.has_ratios:
-            return super().witness(prior, gains)
-        best = min(self._proofs(prior, gains), key=lambda found: found[0])[1]
+            return super().dual_certificate(prior, gains)
+        best = min(self._list_proofs(prior, gains), key=lambda found: found[0])[1]
         place = int(best["part"])
         if "others" in best:
-            gains = self._others(place, prior).left(prior.pmf, gains, best["others"])
-        return {**best, **self.parts[place].witness(prior, gains)}
+            gains = self._other_ratios(place, prior).remaining_gains(prior.pmf, gains, best["others"])
+        return {**best, **self.parts[place].dual_certificate(prior, gains)}
 
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         if self.has_ratios:
-            return super().proved(prior, gains, witness)
-        place = float(shaped(witness, "part", ()))
+            return super().dual_bound(prior, gains, witness)
+        place = float(check_certificate_array(witness, "part", ()))
         if place not in range(len(self.parts)):
             raise PrivacyError(f"the proof names part {place:g} of {len(self.parts)}")
         if "others" in witness:
-            ratios = self._others(int(place), prior)
-            weights = shaped(witness, "others", (len(ratios.exponents), gains.shape[1]))
-            gains = ratios.left(prior.pmf, gains, weights)
-        return self.parts[int(place)].proved(prior, gains, witness)
+            ratios = self._other_ratios(int(place), prior)
+            weights = check_certificate_array(witness, "others", (len(ratios.exponents), gains.shape[1]))
+            gains = ratios.remaining_gains(prior.pmf, gains, weights)
+        return self.parts[int(place)].dual_bound(prior, gains, witness)
 
-    def ratios(self, weights: Any) -> Ratios | None:
-        return together([part.ratios(weights) for part in self.parts]) if self.has_ratios else None
+    def ratios(self, weights: Any) -> RatioBounds | None:
+        return join_ratio_bounds([part.ratios(weights) for part in self.parts]) if self.has_ratios else None
 
-    def required(self, weights: Any) -> Ratios | None:
-        return together([part.required(weights) for part in self.parts]) if self.has_ratios else None
+    def required_ratios(self, weights: Any) -> RatioBounds | None:
+        return (
+            join_ratio_bounds([part.required_ratios(weights) for part in self.parts])
+            if self.has_ratios
+            else None
+        )
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))
@@ -524,9 +528,9 @@ def _differ_in_levels_only(one: Requirement, other: Requirement) -> bool:
     """Return whether two requirements are the same but for levels, each of one at most that of the other."""
     if type(one) is not type(other):
         return False
-    names = [field.name for field in fields_of(type(one))]
+    names = [field.name for field in get_fields(type(one))]
     rest = [name for name in names if name not in LEVEL_FIELDS]
-    if not all(same(getattr(one, name), getattr(other, name)) for name in rest):
+    if not all(have_equal_content(getattr(one, name), getattr(other, name)) for name in rest):
         return False
     pairs = [
         (np.asarray(getattr(one, name)), np.asarray(getattr(other, name)))
@@ -539,16 +543,16 @@ def _differ_in_levels_only(one: Requirement, other: Requirement) -> bool:
     return bool(weaker or all((own >= their).all() for own, their in pairs))
 
 
-MOST_JOINT = 100_000
+MAX_JOINT_ENTRIES = 100_000
 """Rows of all linear programs that look for weights of pairs beside a set of priors: some seconds."""
 
 TOGETHER = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
 """What to do where a bound is on no single column."""
 
-LARGEST_EXPONENT = 700.0
+MAX_EXPONENT = 700.0
 """The largest level in nats whose exponential is used as a float; floats overflow from 709.8 on."""
 
-MARGIN = 2.0**-40
+FACTOR_MARGIN_RTOL = 2.0**-40
 """Share by which constraints on a variable are stricter than the claim: 9e-13, far above the rounding of a
 matrix entry (2^-53) and far below the tolerances of solvers (1e-9 to 1e-7)."""
 
@@ -556,12 +560,12 @@ matrix entry (2^-53) and far below the tolerances of solvers (1e-9 to 1e-7)."""
 Shares = TypeVar("Shares", float, FloatArray)
 
 
-def below(factor: Shares) -> Shares:
+def tightened(factor: Shares) -> Shares:
     """Return factors e^-eps <= 1 for constraints on a variable, each stricter by 2^-40 where possible.
 
     A vertex then satisfies the claim after its entries are rounded to floats, zeros and all: without the
     margin its tight entries would need a repair, which fills the zeros. The share is far
     below any solver's tolerance, and so is what it costs the utility.
     """
-    stricter = factor * (1 + MARGIN)
+    stricter = factor * (1 + FACTOR_MARGIN_RTOL)
     return np.minimum(1.0, stricter) if isinstance(stricter, np.ndarray) else min(1.0, stricter)

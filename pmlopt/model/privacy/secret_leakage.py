@@ -8,33 +8,33 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, few, nonnegative, rounding_of
-from pmlopt.core.loaded_later import cp, sparse
-from pmlopt.data.mechanism import MechanismLike, match_labels, paired
+from pmlopt.core.arrays import FloatArray, Label, abbreviate, bound_sum_rounding, check_nonnegative
+from pmlopt.core.lazy_imports import cp, sparse
+from pmlopt.data.mechanism import MechanismLike, check_labels_match, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
-from pmlopt.model.privacy.ratios import Ratios, ratios_of
-from pmlopt.model.privacy.requirement import Declared, Requirement, below
+from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
+from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement, tightened
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet
 
-NO_MASS = 1e-13
+ZERO_MASS_ATOL = 1e-13
 """Multipliers of at most this are none."""
 
 
-def member(laws: PriorSet, measure: FloatArray) -> FloatArray:
+def find_member(laws: PriorSet, measure: FloatArray) -> FloatArray:
     """Return a law of the set near the one that a measure is a multiple of."""
     total = float(measure.sum())
-    if total <= NO_MASS:
-        return laws.worst_prior(np.arange(laws.size, dtype=float))
-    return np.asarray(laws.nearby(measure / total), dtype=float)
+    if total <= ZERO_MASS_ATOL:
+        return laws.minimizer(np.arange(laws.size, dtype=float))
+    return np.asarray(laws.project_to_rationals(measure / total), dtype=float)
 
 
 def check_secret_prior(secret: Secret, prior: Prior) -> None:
     """Raise where the letters differ, or the prior is that of none of the joint laws."""
-    match_labels(
+    check_labels_match(
         secret.labels, prior.labels, "the letters of the joint law", "those of the prior", PrivacyError
     )
     laws = secret.joint.sum(axis=1)
@@ -49,7 +49,7 @@ def check_secret_prior(secret: Secret, prior: Prior) -> None:
         )
 
 
-def name_about(secret: Secret) -> str:
+def make_secret_limit_name(secret: Secret) -> str:
     """Return the name of a limit of PML about a secret."""
     return "_".join(["pml_about", *secret.name.removeprefix("the ").split()])
 
@@ -67,7 +67,7 @@ class SecretRequirement(RatioRequirement):
     """
 
     def __init__(self, epsilon: float, secret: Secret) -> None:
-        self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
+        self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
         if not isinstance(secret, Secret):
             raise PrivacyError(f"the secret is {secret!r:.60}: give a Secret(joint) of S and X")
         self.secret = secret
@@ -102,14 +102,14 @@ class SecretPML(SecretRequirement):
 
     @property
     def limit(self) -> str:
-        return name_about(self.secret)
+        return make_secret_limit_name(self.secret)
 
-    def ratios(self, weights: Any) -> Ratios:
+    def ratios(self, weights: Any) -> RatioBounds:
         above, below = [], []
         for *given, mean in self.conditionals(weights.dtype == object):
             above += given
             below += [mean] * len(given)
-        return ratios_of(above, below, [self.epsilon] * len(above))
+        return make_ratio_bounds(above, below, [self.epsilon] * len(above))
 
 
 class Pufferfish(SecretRequirement):
@@ -154,7 +154,9 @@ class Pufferfish(SecretRequirement):
             self.pairs = tuple((*pair,) for pair in pairs)
         for pair in self.pairs:
             if len(pair) != 2 or any(value not in places for value in pair):
-                raise PrivacyError(f"the pair {pair!r} is none of the secret's values {few(secret.values)}")
+                raise PrivacyError(
+                    f"the pair {pair!r} is none of the secret's values {abbreviate(secret.values)}"
+                )
             if pair[0] == pair[1]:
                 raise PrivacyError(
                     f"the pair {pair!r} is one value twice, which protects nothing: give two values that "
@@ -164,12 +166,12 @@ class Pufferfish(SecretRequirement):
         if not self.pairs:
             raise PrivacyError("there is no pair of values to protect: a secret needs two values or more")
 
-    def ratios(self, weights: Any) -> Ratios:
+    def ratios(self, weights: Any) -> RatioBounds:
         both = [*self._places, *((t, s) for s, t in self._places)]
         laws = self.conditionals(weights.dtype == object)
         above = [law[s] for law in laws for s, _ in both]
         below = [law[t] for law in laws for _, t in both]
-        return ratios_of(above, below, [self.epsilon] * len(above))
+        return make_ratio_bounds(above, below, [self.epsilon] * len(above))
 
     def __repr__(self) -> str:
         return f"Pufferfish(epsilon={self.epsilon}, {self.secret!r})"
@@ -219,31 +221,33 @@ class RobustSecretPML(Requirement):
         return self.over.scope
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        p, m = paired(prior, mechanism)
+        p, m = pair_with_prior(prior, mechanism)
         self.nominal.check(p)
-        largest = float(self.over.ratios(m.matrix[:, m.support]).max())
+        largest = float(self.over.max_ratios(m.matrix[:, m.support]).max())
         return dict.fromkeys(self.limits, math.log(largest))
 
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
         self.nominal.check(prior)
-        return Declared(*self._rows(below(math.exp(-min(self.epsilon, 700.0)))).declare(mechanism))
+        return CvxpyConstraints(
+            *self._build_rows(tightened(math.exp(-min(self.epsilon, 700.0)))).to_cvxpy(mechanism)
+        )
 
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        return {"numbers": self.rows(prior).numbers(matrix)}
+    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {"numbers": self.linear_rows(prior).find_numbers(matrix)}
 
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        least, most, _ = self.over.means(matrix)
-        sums, unit = self.over.outcome_sums(least, most)
+    def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        least, most, _ = self.over.compute_extreme_means(matrix)
+        sums, unit = self.over.min_outcome_sums(least, most)
         return (most * unit - power(min(self.epsilon, 700.0)) * sums).max(axis=0)
 
     @property
     def has_rows(self) -> bool:
         return True
 
-    def rows(self, prior: Prior) -> LinearRows:
-        return self._rows(math.exp(-min(self.epsilon, 700.0)))
+    def linear_rows(self, prior: Prior) -> LinearRows:
+        return self._build_rows(math.exp(-min(self.epsilon, 700.0)))
 
-    def _rows(self, keep: float) -> LinearRows:
+    def _build_rows(self, keep: float) -> LinearRows:
         """Return the rows by duality over the polytopes of the sets, as in `PriorSet.linear_rows`.
 
         The numbers are the least means m, the largest means M, and the multipliers of each extreme mean.
@@ -273,7 +277,7 @@ class RobustSecretPML(Requirement):
         column.append(sparse.csr_array((3 * s, n)))
         return LinearRows(sparse.vstack(column), sparse.vstack([*numbers, sparse.csr_array(means)]), least)
 
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+    def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute a bound from weights w_s >= 0 and joint laws Q_s of the set; any of them prove one.
 
         `max_x [g(x) + sum_s w_s (Q_s(x) - e^-epsilon Q_s(x | s)) / p(x)]`: columns have
@@ -282,15 +286,17 @@ class RobustSecretPML(Requirement):
         """
         p, keep, scale = prior.pmf, math.exp(-min(self.epsilon, 700.0)), float(np.abs(gains).max()) or 1.0
         best = -np.inf
-        for column, z in zip(gains.T, scale * self.rows(prior).multipliers(p, gains / scale).T, strict=True):
-            weights, outcomes, given = self._laws(z)
+        for column, z in zip(
+            gains.T, scale * self.linear_rows(prior).find_multipliers(p, gains / scale).T, strict=True
+        ):
+            weights, outcomes, given = self._read_multipliers(z)
             priced = weights @ (outcomes - keep * given) / p
             sizes = np.abs(column) + weights @ (outcomes + keep * given) / p
-            rounding = rounding_of(self.over.law.size * len(p), 1.0) * sizes
+            rounding = bound_sum_rounding(self.over.law.size * len(p), 1.0) * sizes
             best = max(best, float((column + priced + rounding).max()))
         return best
 
-    def _laws(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _read_multipliers(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return weights (S,), and for each s laws of X and of X given s (S, N) each, from multipliers of
         rows.
         """
@@ -298,15 +304,15 @@ class RobustSecretPML(Requirement):
         s, sets = law.size, [*given, *given, *[law] * law.size]
         ends = np.cumsum([0, *(one.polytope.parts.shape[1] for one in sets)])
         weights = z[-s:].copy()
-        weights[weights <= NO_MASS] = 0.0
+        weights[weights <= ZERO_MASS_ATOL] = 0.0
         parts = [one.polytope.parts @ z[ends[k] : ends[k + 1]] for k, one in enumerate(sets)]
-        laws = [member(one, part) for one, part in zip(sets[: 2 * s], parts, strict=False)]
+        laws = [find_member(one, part) for one, part in zip(sets[: 2 * s], parts, strict=False)]
         low, high = np.array(laws[:s]), np.array(laws[s:])
         outcomes = np.zeros_like(high)
         for k in np.flatnonzero(weights):
             rows = low.copy()
             rows[k] = high[k]
-            outcomes[k] = member(law, parts[2 * s + k]) @ rows
+            outcomes[k] = find_member(law, parts[2 * s + k]) @ rows
         return weights, outcomes, high
 
     def __repr__(self) -> str:

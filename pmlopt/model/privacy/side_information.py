@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, few, nonnegative, real
+from pmlopt.core.arrays import Label, abbreviate, check_nonnegative, check_real
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
-from pmlopt.model.privacy.ratios import Ratios, ratios_of
-from pmlopt.model.privacy.secret_leakage import check_secret_prior, name_about
+from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
+from pmlopt.model.privacy.secret_leakage import check_secret_prior, make_secret_limit_name
 
 Known: TypeAlias = Literal["any"] | tuple[int, ...]
 """The attributes that may be known, by their positions in the letters from 0; or any of them."""
@@ -48,7 +48,7 @@ class SideInformationPML(RatioRequirement):
         about: Secret | None = None,
         letters: Sequence[Label] | None = None,
     ) -> None:
-        self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
+        self.epsilon = check_nonnegative(epsilon, "epsilon", PrivacyError)
         if about is not None and not isinstance(about, Secret):
             raise PrivacyError(f"the secret is {about!r:.60}: give a Secret(joint) of S and X")
         self.known = _checked_positions(known)
@@ -79,7 +79,7 @@ class SideInformationPML(RatioRequirement):
 
     @property
     def limit(self) -> str:
-        start = "pml" if self.about is None else name_about(self.about)
+        start = "pml" if self.about is None else make_secret_limit_name(self.about)
         return f"{start}_given_known"
 
     @property
@@ -88,7 +88,7 @@ class SideInformationPML(RatioRequirement):
             return "given any subset of the attributes"
         return f"given any subset of the attributes {', '.join(map(str, self.known))}"
 
-    def ratios(self, weights: Any) -> Ratios:
+    def ratios(self, weights: Any) -> RatioBounds:
         if self._letters is None:
             raise PrivacyError("the attributes are those of letters: take `for_prior(prior)` first")
         laws: list[Any] = [weights[None]]
@@ -104,7 +104,7 @@ class SideInformationPML(RatioRequirement):
                 for given in self._conditional_rows(within, cell):
                     above.append((given, given.sum()))
                     below.append((mean, mean.sum()))
-        return ratios_of(above, below, [self.epsilon] * len(above))
+        return make_ratio_bounds(above, below, [self.epsilon] * len(above))
 
     def _conditional_rows(self, within: Any, cell: tuple[int, ...]) -> Iterator[Any]:
         """Yield measures proportional to the law of X given each secret and the known values of a cell."""
@@ -157,7 +157,7 @@ def _checked_positions(known: Any) -> Known:
 
 def _checked_position(place: Any) -> int:
     """Return a position from 0 on, or raise a PrivacyError."""
-    number = real(place, "the position of a known attribute", PrivacyError)
+    number = check_real(place, "the position of a known attribute", PrivacyError)
     if number != int(number) or number < 0:
         raise PrivacyError(f"the position of a known attribute is {place!r:.40}: they are counted from 0")
     return int(number)
@@ -174,7 +174,7 @@ def _cells_of(letters: Sequence[Label], known: Known) -> list[tuple[int, ...]]:
     sizes = {len(letter) if isinstance(letter, tuple) else 0 for letter in letters}
     if len(sizes) != 1 or 0 in sizes:
         raise PrivacyError(
-            f"`known` is about attributes, and the letters {few(letters)} are no tuples of one length: give "
+            f"`known` is about attributes, and the letters {abbreviate(letters)} are no tuples of one length: give "
             'letters such as ("young", "north")'
         )
     count = sizes.pop()

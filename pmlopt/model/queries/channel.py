@@ -11,13 +11,13 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, float_array, real
-from pmlopt.core.records import Given
+from pmlopt.core.arrays import DefaultLabels, FloatArray, IntArray, Label, check_real, copy_float_array
+from pmlopt.core.records import ContextReference
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError, PrivacyError, QueryError, UtilityError
-from pmlopt.model.queries.kinds import Explicit
-from pmlopt.model.queries.query import Query, check_listable, check_query, numbers_of
-from pmlopt.model.queries.symmetry import law_of, orbits
+from pmlopt.model.queries.kinds import TableQuery
+from pmlopt.model.queries.query import Query, check_listable, check_query, values_as_numbers
+from pmlopt.model.queries.symmetry import check_dataset_law, orbits
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class RecordChannel:
 
     @classmethod
     def from_fields(
-        cls, query: Query, mechanism: Annotated[Mechanism, Given("mechanism", only=True)]
+        cls, query: Query, mechanism: Annotated[Mechanism, ContextReference("mechanism", only=True)]
     ) -> RecordChannel:
         """Build the channel from the fields of a file; see `record_channel`."""
         return record_channel(query, mechanism)
@@ -61,7 +61,7 @@ class RecordChannel:
             np.logaddexp.at(merged[letter], self.classes[known], row[known])
         return merged
 
-    def table(self) -> IntArray:
+    def class_table(self) -> IntArray:
         """Return the (k_1, ..., k_n) class of every dataset; raise a QueryError where there are too many."""
         return np.asarray(self.classes[self.query.table()])
 
@@ -93,7 +93,7 @@ def record_channel(query: Query, mechanism: MechanismLike, law: ArrayLike | None
     check_query(query)
     known, values = as_mechanism(mechanism), query.values
     inputs, count = known.inputs, len(known.inputs)
-    unnamed = isinstance(inputs, Positions)
+    unnamed = isinstance(inputs, DefaultLabels)
     as_datasets = abs(count - np.exp(min(query.log_size, 50.0))) < 0.5
     datasets = tuple(product(*map(range, query.alphabets))) if as_datasets else ()
     if not (count == len(values) and (unnamed or inputs == values)) and not (
@@ -104,10 +104,10 @@ def record_channel(query: Query, mechanism: MechanismLike, law: ArrayLike | None
         except QueryError:  # there are too many datasets to look for classes
             classes = query
         if count == len(classes.values) and (unnamed or inputs == classes.values):
-            return _channel(classes, known, known.matrix)
+            return _merge_rows(classes, known, known.matrix)
     if count == len(values) and not (as_datasets and inputs == datasets):
-        _match(known, values, "the query's values")
-        return _channel(query, known, known.matrix)
+        _check_row_names(known, values, "the query's values")
+        return _merge_rows(query, known, known.matrix)
     if not as_datasets:
         size = math.prod(query.alphabets) if query.log_size < 35 else f"e^{query.log_size:.6g}"
         raise MechanismError(
@@ -115,14 +115,14 @@ def record_channel(query: Query, mechanism: MechanismLike, law: ArrayLike | None
             f"each class of queries.orbits(query, law), or one for each of its {size} datasets"
         )
     check_listable(query)
-    _match(known, datasets, "the datasets, as tuples of letters,")
-    rows, places = _distinct(known.matrix)
-    return _channel(Explicit(places.reshape(query.alphabets)), known, rows)
+    _check_row_names(known, datasets, "the datasets, as tuples of letters,")
+    rows, places = _find_distinct_rows(known.matrix)
+    return _merge_rows(TableQuery(places.reshape(query.alphabets)), known, rows)
 
 
-def _match(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
+def _check_row_names(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
     """Raise a MechanismError unless the rows are unnamed, or named as expected and in that order."""
-    if mechanism.inputs == names or isinstance(mechanism.inputs, Positions):
+    if mechanism.inputs == names or isinstance(mechanism.inputs, DefaultLabels):
         return
     how = "the same in another order: reorder the rows" if set(mechanism.inputs) == set(names) else "others"
     raise MechanismError(
@@ -131,10 +131,10 @@ def _match(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
     )
 
 
-def _channel(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordChannel:
+def _merge_rows(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordChannel:
     """Return the channel with equal rows merged, without rows of values that no dataset has."""
     reached = np.flatnonzero(np.isfinite(query.log_counts(0)).any(axis=0))
-    rows, places = _distinct(matrix[reached] / matrix[reached].sum(axis=1, keepdims=True))
+    rows, places = _find_distinct_rows(matrix[reached] / matrix[reached].sum(axis=1, keepdims=True))
     classes = np.full(len(query.values), -1)
     classes[reached] = places
     names = tuple(
@@ -143,7 +143,7 @@ def _channel(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordCh
     return RecordChannel(query, mechanism, rows, classes, names)
 
 
-def _distinct(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
+def _find_distinct_rows(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the distinct rows in order of appearance, and the index of each row among them."""
     _, first, places = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -176,19 +176,19 @@ def expected_distortion(
         >>> expected_distortion(Quadratic(3), [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])  # by weights: f
         0.0
     """
-    table, _ = loss_table(query, loss)
+    table, _ = compute_loss_table(query, loss)
     channel = record_channel(query, mechanism, law)
     matrix = channel.mechanism.matrix
     classes = orbits(query, law)
     values, masses = classes.values, classes.masses
     if channel.query is query:
-        matrix = _fitting(matrix, table)[values]
+        matrix = _check_output_count(matrix, table)[values]
     elif len(matrix) != len(values):  # a row for each dataset
-        values, masses = query.table().ravel(), law_of(query, law).ravel()
-    return float(masses @ (_fitting(matrix, table) * table[values]).sum(axis=1))
+        values, masses = query.table().ravel(), check_dataset_law(query, law).ravel()
+    return float(masses @ (_check_output_count(matrix, table) * table[values]).sum(axis=1))
 
 
-def _fitting(matrix: FloatArray, table: FloatArray) -> FloatArray:
+def _check_output_count(matrix: FloatArray, table: FloatArray) -> FloatArray:
     """Return the mechanism; raise a UtilityError where it has not as many outputs as the distortion."""
     if matrix.shape[1] != table.shape[1]:
         raise UtilityError(
@@ -198,7 +198,7 @@ def _fitting(matrix: FloatArray, table: FloatArray) -> FloatArray:
     return matrix
 
 
-def loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, tuple[Label, ...]]:
+def compute_loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, tuple[Label, ...]]:
     """Compute the (T, M) distortion d(f, y) of each value and output, and the labels of the outputs.
 
     Raises:
@@ -207,9 +207,9 @@ def loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, tuple[
     """
     check_query(query)
     if loss is None:
-        numbers = numbers_of(query)
+        numbers = values_as_numbers(query)
         return np.abs(numbers[:, None] - numbers), query.values
-    table = float_array(loss, 2, "the distortion", UtilityError)
+    table = copy_float_array(loss, 2, "the distortion", UtilityError)
     if len(table) != len(query.values):
         raise UtilityError(
             f"the distortion has {len(table)} rows: give one for each of the query's {len(query.values)} "
@@ -241,7 +241,7 @@ def symmetric_channel(query: Query, error: float) -> Mechanism:
         >>> symmetric_channel(ModularSum(4, 3), 0.2).matrix.tolist()
         [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
     """
-    flip = real(error, "the error probability", MechanismError)
+    flip = check_real(error, "the error probability", MechanismError)
     m = len(query.values)
     if not 0 <= flip <= (1 if m > 1 else 0):
         raise MechanismError(
@@ -275,10 +275,10 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
         >>> laplace(ModularSum(4, 2), 1.0).matrix.round(4).tolist()
         [[0.6967, 0.3033], [0.3033, 0.6967]]
     """
-    level = _level(epsilon)
-    numbers, widest = numbers_of(query), query.sensitivity
+    level = _check_level(epsilon)
+    numbers, widest = values_as_numbers(query), query.sensitivity
     if widest == 0:
-        return _answering(query, np.eye(len(numbers)))
+        return _build_answer_mechanism(query, np.eye(len(numbers)))
     edges = np.concatenate([[-np.inf], (numbers[1:] + numbers[:-1]) / 2, [np.inf]])
     with np.errstate(over="ignore"):
         away = np.abs(edges - numbers[:, None]) / widest * level
@@ -286,7 +286,7 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
     # a tail of one side times its share up to the next threshold: no difference of numbers that are close
     matrix = np.exp(-np.minimum(away[:, 1:], away[:, :-1])) / 2 * -np.expm1(-width)
     np.fill_diagonal(matrix, -(np.expm1(-away[:, 1:]) + np.expm1(-away[:, :-1])).diagonal() / 2)
-    return _answering(query, matrix)
+    return _build_answer_mechanism(query, matrix)
 
 
 def exponential(query: Query, epsilon: float, score: Literal["match", "distance"] = "match") -> Mechanism:
@@ -311,28 +311,28 @@ def exponential(query: Query, epsilon: float, score: Literal["match", "distance"
         >>> exponential(ModularSum(4, 2), 1.0).matrix.round(4).tolist()
         [[0.6225, 0.3775], [0.3775, 0.6225]]
     """
-    level = _level(epsilon)
+    level = _check_level(epsilon)
     if score == "match":
-        return _softmax(query, level / 2 * np.eye(len(query.values)))
+        return _build_softmax(query, level / 2 * np.eye(len(query.values)))
     if score != "distance":
         raise PrivacyError(f"the score is {score!r}: write match or distance")
-    numbers, widest = numbers_of(query), query.sensitivity
+    numbers, widest = values_as_numbers(query), query.sensitivity
     if widest == 0:
-        return _answering(query, np.eye(len(numbers)))
+        return _build_answer_mechanism(query, np.eye(len(numbers)))
     with np.errstate(over="ignore"):
-        return _softmax(query, np.abs(numbers - numbers[:, None]) / widest * (-level / 2))
+        return _build_softmax(query, np.abs(numbers - numbers[:, None]) / widest * (-level / 2))
 
 
-def _level(epsilon: float) -> float:
-    level = real(epsilon, "epsilon", PrivacyError)
+def _check_level(epsilon: float) -> float:
+    level = check_real(epsilon, "epsilon", PrivacyError)
     if level <= 0:
         raise PrivacyError(f"epsilon is {level:g}: noise for it would be infinite; give a positive number")
     return level
 
 
-def _softmax(query: Query, scores: FloatArray) -> Mechanism:
-    return _answering(query, np.exp(scores - scores.max(axis=1, keepdims=True)))
+def _build_softmax(query: Query, scores: FloatArray) -> Mechanism:
+    return _build_answer_mechanism(query, np.exp(scores - scores.max(axis=1, keepdims=True)))
 
 
-def _answering(query: Query, weights: FloatArray) -> Mechanism:
+def _build_answer_mechanism(query: Query, weights: FloatArray) -> Mechanism:
     return Mechanism(weights / weights.sum(axis=1, keepdims=True), query.values, query.values)

@@ -14,25 +14,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label
-from pmlopt.core.loaded_later import special
-from pmlopt.data.symmetry.independent import compositions
+from pmlopt.core.lazy_imports import special
+from pmlopt.data.symmetry.independent import list_compositions
 from pmlopt.errors import QueryError
 from pmlopt.model.queries.query import (
-    LARGEST_COUNTS,
-    LARGEST_TABLE,
+    MAX_COUNT_ENTRIES,
+    MAX_LISTED_DATASETS,
     Query,
-    alphabets_of,
-    checked_record,
-    in_order,
-    limited,
-    listed,
-    numbers_of,
-    record_count,
+    check_alphabets,
+    check_record,
+    check_record_count,
+    check_within_limit,
+    list_datasets,
+    sort_distinct,
+    values_as_numbers,
 )
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Explicit(Query):
+class TableQuery(Query):
     """A query given as the table of its values; records may have alphabets of any size.
 
     Args:
@@ -42,7 +42,7 @@ class Explicit(Query):
         QueryError: the table is ragged, empty or has more than 2^20 entries, or a value cannot be a label.
 
     Examples:
-        >>> query = Explicit([[0, 1, 2], [1, 2, 3]])  # x_1 + x_2, of 2 and 3 letters
+        >>> query = TableQuery([[0, 1, 2], [1, 2, 3]])  # x_1 + x_2, of 2 and 3 letters
         >>> query.alphabets, query.values
         ((2, 3), (0, 1, 2, 3))
         >>> np.exp(query.log_counts(1)).round(9).tolist()
@@ -54,7 +54,7 @@ class Explicit(Query):
     labels: tuple[Label, ...]
 
     @classmethod
-    def from_fields(cls, places: IntArray, labels: tuple[Label, ...]) -> Explicit:
+    def from_fields(cls, places: IntArray, labels: tuple[Label, ...]) -> TableQuery:
         """Build the query from the fields of a file: by the indices of its values in the list of them.
 
         Raises:
@@ -77,13 +77,13 @@ class Explicit(Query):
             raise QueryError(f"the table of the query is not a regular array: {cause}") from None
         if array.dtype.kind in "US":  # numbers beside text stay numbers
             array = np.asarray(function, dtype=object)
-        if array.ndim == 0 or array.size == 0 or array.size > LARGEST_TABLE:
+        if array.ndim == 0 or array.size == 0 or array.size > MAX_LISTED_DATASETS:
             raise QueryError(
                 f"the table of the query has shape {array.shape}: give one axis for each record, and from 1 "
-                f"to {LARGEST_TABLE:,} entries"
+                f"to {MAX_LISTED_DATASETS:,} entries"
             )
         entries = array.ravel().tolist()
-        labels = in_order(entries)
+        labels = sort_distinct(entries)
         place = {label: at for at, label in enumerate(labels)}
         places = np.array([place[entry] for entry in entries], dtype=np.int64).reshape(array.shape)
         places.setflags(write=False)
@@ -102,28 +102,28 @@ class Explicit(Query):
         """Return one record of each kind; records are of a kind where their counts are equal."""
         first: dict[tuple[int, bytes], int] = {}
         for record, size in enumerate(self.alphabets):
-            first.setdefault((size, self._counts(record).tobytes()), record)
+            first.setdefault((size, self._count_datasets(record).tobytes()), record)
         return tuple(first.values())
 
     def log_counts(self, record: int) -> FloatArray:
         with np.errstate(divide="ignore"):
-            return np.log(self._counts(checked_record(self, record)))
+            return np.log(self._count_datasets(check_record(self, record)))
 
     @property
     def sensitivity(self) -> float:
-        numbers = numbers_of(self)[self.places]
+        numbers = values_as_numbers(self)[self.places]
         return float(max(np.ptp(numbers, axis=axis).max() for axis in range(self.records)))
 
     def table(self) -> IntArray:
         return self.places
 
-    def _counts(self, record: int) -> IntArray:
+    def _count_datasets(self, record: int) -> IntArray:
         """Count the (k_i, T) datasets with each letter of a record and each value."""
         flat = np.moveaxis(self.places, record, 0).reshape(self.alphabets[record], -1)
         return np.stack([np.bincount(row, minlength=len(self.labels)) for row in flat])
 
 
-class Counted(Query):
+class FormulaQuery(Query):
     """A query by formula, which does not distinguish records of one kind."""
 
     @property
@@ -132,7 +132,7 @@ class Counted(Query):
 
 
 @dataclass(frozen=True, init=False)
-class ModularSum(Counted):
+class ModularSum(FormulaQuery):
     """The sum of n records modulo m, `f(x) = x_1 + ... + x_n mod m`; parity for m = 2 and binary records.
 
     Counts are found by convolution, in logarithms: log2(n) of them, m^2 terms each.
@@ -171,12 +171,13 @@ class ModularSum(Counted):
 
     def __init__(self, records: int, modulus: int, letters: int | Iterable[int] = 2) -> None:
         vars(self).update(
-            modulus=limited(modulus, "the modulus", "MOST_VALUES"), sizes=alphabets_of(records, letters)
+            modulus=check_within_limit(modulus, "the modulus", "MOST_VALUES"),
+            sizes=check_alphabets(records, letters),
         )
-        if (entries := self.modulus * max(self.sizes)) > LARGEST_COUNTS:
+        if (entries := self.modulus * max(self.sizes)) > MAX_COUNT_ENTRIES:
             raise QueryError(
                 f"{max(self.sizes):,} letters and the modulus {self.modulus:,} make {entries:,} counts: at "
-                f"most {LARGEST_COUNTS:,}; pmlopt.model.queries.query.LARGEST_COUNTS raises it"
+                f"most {MAX_COUNT_ENTRIES:,}; pmlopt.model.queries.query.MAX_COUNT_ENTRIES raises it"
             )
 
     @property
@@ -192,19 +193,19 @@ class ModularSum(Counted):
         return tuple(self.sizes.index(size) for size in dict.fromkeys(self.sizes))
 
     def log_counts(self, record: int) -> FloatArray:
-        size = self.sizes[checked_record(self, record)]
-        others = self._others(size)
+        size = self.sizes[check_record(self, record)]
+        others = self._count_others(size)
         return np.stack([np.roll(others, letter) for letter in range(size)])
 
-    def answers(self, record: int) -> IntArray:
-        size = self.sizes[checked_record(self, record)]
-        reached = np.flatnonzero(np.isfinite(self._others(size)))
+    def list_answers(self, record: int) -> IntArray:
+        size = self.sizes[check_record(self, record)]
+        reached = np.flatnonzero(np.isfinite(self._count_others(size)))
         return np.asarray((reached[:, None] + np.arange(size)) % self.modulus)
 
     def table(self) -> IntArray:
-        return np.asarray(listed(self).sum(axis=0) % self.modulus)
+        return np.asarray(list_datasets(self).sum(axis=0) % self.modulus)
 
-    def _others(self, size: int) -> FloatArray:
+    def _count_others(self, size: int) -> FloatArray:
         """Return the (m,) logarithms of the counts of each sum of all records but one with this alphabet
         size.
         """
@@ -214,23 +215,23 @@ class ModularSum(Counted):
         for letters, repeats in sorted(times.items()):
             with np.errstate(divide="ignore"):
                 one = np.log(np.bincount(np.arange(letters) % self.modulus, minlength=self.modulus))
-            found = _convolved(found, _power(one, repeats))
+            found = _convolve_logs(found, _convolution_power(one, repeats))
         return found
 
 
-def _power(one: FloatArray, times: int) -> FloatArray:
+def _convolution_power(one: FloatArray, times: int) -> FloatArray:
     """Compute the convolution power of logarithms of counts, by repeated squaring."""
     found = np.where(np.arange(len(one)) == 0, 0.0, -np.inf)
     while times:
         if times % 2:
-            found = _convolved(found, one)
+            found = _convolve_logs(found, one)
         times //= 2
         if times:
-            one = _convolved(one, one)
+            one = _convolve_logs(one, one)
     return found
 
 
-def _convolved(left: FloatArray, right: FloatArray) -> FloatArray:
+def _convolve_logs(left: FloatArray, right: FloatArray) -> FloatArray:
     """Compute the cyclic convolution of two arrays of logarithms."""
     out = np.full(len(left), -np.inf)
     for place in np.flatnonzero(np.isfinite(left)):
@@ -238,12 +239,12 @@ def _convolved(left: FloatArray, right: FloatArray) -> FloatArray:
     return out
 
 
-MOST_CLASSES = 2**14
+MAX_RESIDUE_CLASSES = 2**14
 """Classes at most: a mechanism has a row for each, and a search costs more than its square."""
 
 
 @dataclass(frozen=True, eq=False)
-class ResidueTypes(Counted):
+class ResidueTypes(FormulaQuery):
     """The classes of datasets that differ in no residue: letters of equal residue count as one.
 
     Records whose letters come in multiples of m can be shifted against each other: of them the sum modulo m
@@ -274,100 +275,111 @@ class ResidueTypes(Counted):
 
     @property
     def values(self) -> tuple[Label, ...]:
-        sums, start = bool(self._closed), 1 if self._closed else 0
+        sums, start = bool(self._full_cycle_sizes), 1 if self._full_cycle_sizes else 0
         return tuple(
             (f"sum {row[0]}; " if sums else "") + "counts " + "+".join(map(str, row[start:]))
-            for row in self._types.tolist()
+            for row in self._class_table.tolist()
         )
 
     @property
     def residues(self) -> IntArray:
         """Return the (K,) sum modulo m of each class."""
-        return np.asarray(self._types @ self._weights % self.sums.modulus)
+        return np.asarray(self._class_table @ self._column_weights % self.sums.modulus)
 
     @property
     def count(self) -> int:
         """Return the number of classes, K, without listing them."""
-        parts = [math.comb(times + self._width(size) - 1, times) for size, times in self._open]
-        return math.prod(parts) * (self.sums.modulus if self._closed else 1)
+        parts = [
+            math.comb(times + self._count_residues(size) - 1, times) for size, times in self._other_sizes
+        ]
+        return math.prod(parts) * (self.sums.modulus if self._full_cycle_sizes else 1)
 
     def log_counts(self, record: int) -> FloatArray:
-        modulus, size = self.sums.modulus, self.alphabets[checked_record(self, record)]
-        found = np.empty((size, len(self._types)))
+        modulus, size = self.sums.modulus, self.alphabets[check_record(self, record)]
+        found = np.empty((size, len(self._class_table)))
         for letter in range(min(size, modulus)):
-            found[letter::modulus] = self._with_letter(size, letter)
+            found[letter::modulus] = self._count_with_letter(size, letter)
         return found
 
     def table(self) -> IntArray:
-        data = listed(self)
+        data = list_datasets(self)
         columns = []
-        if self._closed:
-            shifted = [i for i, size in enumerate(self.alphabets) if size in self._closed]
+        if self._full_cycle_sizes:
+            shifted = [i for i, size in enumerate(self.alphabets) if size in self._full_cycle_sizes]
             columns.append(data[shifted].sum(axis=0) % self.sums.modulus)
-        for size, _ in self._open:
+        for size, _ in self._other_sizes:
             alike = data[[i for i, other in enumerate(self.alphabets) if other == size]] % self.sums.modulus
-            columns += [(alike == residue).sum(axis=0) for residue in range(self._width(size))]
-        bases = (np.max(self._types, axis=0) + 1).tolist()
-        codes = np.ravel_multi_index(tuple(self._types.T), bases)
+            columns += [(alike == residue).sum(axis=0) for residue in range(self._count_residues(size))]
+        bases = (np.max(self._class_table, axis=0) + 1).tolist()
+        codes = np.ravel_multi_index(tuple(self._class_table.T), bases)
         order = np.argsort(codes)
         places = np.searchsorted(codes[order], np.ravel_multi_index(tuple(columns), bases).ravel())
         return np.asarray(order[places].reshape(self.alphabets))
 
     @cached_property
-    def _closed(self) -> dict[int, int]:
+    def _full_cycle_sizes(self) -> dict[int, int]:
         """Return how many records have each size that is a multiple of m."""
         return {k: n for k, n in Counter(self.alphabets).items() if k % self.sums.modulus == 0}
 
     @cached_property
-    def _open(self) -> list[tuple[int, int]]:
+    def _other_sizes(self) -> list[tuple[int, int]]:
         """Return the other sizes with how many records have them."""
-        return sorted((k, n) for k, n in Counter(self.alphabets).items() if k not in self._closed)
+        return sorted((k, n) for k, n in Counter(self.alphabets).items() if k not in self._full_cycle_sizes)
 
-    def _width(self, size: int) -> int:
+    def _count_residues(self, size: int) -> int:
         """Return how many residues letters 0 to k - 1 have."""
         return min(size, self.sums.modulus)
 
     @cached_property
-    def _types(self) -> IntArray:
+    def _class_table(self) -> IntArray:
         """Return the (K, W) classes: the sum of the records that can be shifted, and the counts of
         residues.
         """
-        sums = [[[value] for value in range(self.sums.modulus)]] if self._closed else []
-        parts = [compositions(times, self._width(size))[::-1].tolist() for size, times in self._open]
+        sums = [[[value] for value in range(self.sums.modulus)]] if self._full_cycle_sizes else []
+        parts = [
+            list_compositions(times, self._count_residues(size))[::-1].tolist()
+            for size, times in self._other_sizes
+        ]
         return np.array([[*chain(*chosen)] for chosen in product(*sums, *parts)], dtype=np.int64)
 
     @cached_property
-    def _weights(self) -> IntArray:
+    def _column_weights(self) -> IntArray:
         """Return (W,) what each column of the classes adds to the sum."""
-        lists = [range(self._width(size)) for size, _ in self._open]
-        return np.array([*([1] if self._closed else []), *(r for one in lists for r in one)], dtype=np.int64)
+        lists = [range(self._count_residues(size)) for size, _ in self._other_sizes]
+        return np.array(
+            [*([1] if self._full_cycle_sizes else []), *(r for one in lists for r in one)], dtype=np.int64
+        )
 
-    def _with_letter(self, size: int, letter: int) -> FloatArray:
+    def _count_with_letter(self, size: int, letter: int) -> FloatArray:
         """Return the (K,) logarithms of how many datasets of each class have a letter in a record of some
         size.
         """
         modulus = self.sums.modulus
-        types, place = self._types, 0
+        types, place = self._class_table, 0
         found = np.zeros(len(types))
-        if self._closed:
+        if self._full_cycle_sizes:
             place = 1
-            others = math.fsum(n * math.log(k) for k, n in self._closed.items())
-            if size in self._closed and sum(self._closed.values()) == 1:
+            others = math.fsum(n * math.log(k) for k, n in self._full_cycle_sizes.items())
+            if size in self._full_cycle_sizes and sum(self._full_cycle_sizes.values()) == 1:
                 found += np.where(types[:, 0] == letter, 0.0, -np.inf)
             else:
-                found += others - math.log(modulus) - (math.log(size) if size in self._closed else 0.0)
-        for other, _ in self._open:
-            width = self._width(other)
+                found += (
+                    others - math.log(modulus) - (math.log(size) if size in self._full_cycle_sizes else 0.0)
+                )
+        for other, _ in self._other_sizes:
+            width = self._count_residues(other)
             rest = types[:, place : place + width].astype(float)
             if other == size:
                 rest[:, letter] -= 1
             letters = np.bincount(np.arange(other) % modulus, minlength=width)[:width]
-            found += _log_multinomials(rest) + special.xlogy(np.maximum(rest, 0.0), letters).sum(axis=1)
+            found += _compute_log_multinomials(rest) + special.xlogy(np.maximum(rest, 0.0), letters).sum(
+                axis=1
+            )
             place += width
         return found
 
 
-def _log_multinomials(counts: FloatArray) -> FloatArray:
+def _compute_log_multinomials(counts: FloatArray) -> FloatArray:
     """Compute the (K,) logarithms of the multinomial coefficients of rows; -inf where a part is negative."""
     inside = np.maximum(counts, 0.0)
     logs = special.gammaln(inside.sum(axis=1) + 1) - special.gammaln(inside + 1).sum(axis=1)
@@ -375,7 +387,7 @@ def _log_multinomials(counts: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Weight(Counted):
+class Weight(FormulaQuery):
     """The weight query on n binary records: the number of ones, or a function of it.
 
     Its counts are sums of binomial coefficients.
@@ -404,7 +416,7 @@ class Weight(Counted):
         return cls(len(outcomes) - 1, outcomes.__getitem__)
 
     def __init__(self, records: int, function: Callable[[int], Label] | None = None) -> None:
-        object.__setattr__(self, "count", record_count(records))
+        object.__setattr__(self, "count", check_record_count(records))
         if not (function is None or callable(function)):
             raise QueryError(f"the function of the weight is {function!r:.60}: give one that can be called")
         object.__setattr__(self, "function", function)
@@ -420,29 +432,31 @@ class Weight(Counted):
 
     @cached_property
     def values(self) -> tuple[Label, ...]:
-        return in_order(self.outcomes)
+        return sort_distinct(self.outcomes)
 
     @property
     def kinds(self) -> tuple[int, ...]:
         return (0,)
 
     def log_counts(self, record: int) -> FloatArray:
-        checked_record(self, record)
-        others = _log_binomials(self.records - 1)
+        check_record(self, record)
+        others = _compute_log_binomials(self.records - 1)
         counts = np.full((2, len(self.values)), -np.inf)
         for letter in (0, 1):
-            np.logaddexp.at(counts[letter], self.places[letter : letter + self.records], others)
+            np.logaddexp.at(counts[letter], self.value_indices[letter : letter + self.records], others)
         return counts
 
-    def answers(self, record: int) -> IntArray:
-        checked_record(self, record)
-        return np.asarray(np.unique(np.stack([self.places[:-1], self.places[1:]], axis=1), axis=0))
+    def list_answers(self, record: int) -> IntArray:
+        check_record(self, record)
+        return np.asarray(
+            np.unique(np.stack([self.value_indices[:-1], self.value_indices[1:]], axis=1), axis=0)
+        )
 
     def table(self) -> IntArray:
-        return np.asarray(self.places[listed(self).sum(axis=0)])
+        return np.asarray(self.value_indices[list_datasets(self).sum(axis=0)])
 
     @cached_property
-    def places(self) -> IntArray:
+    def value_indices(self) -> IntArray:
         """Return the (n + 1,) index of each weight's value among `values`."""
         place = {value: at for at, value in enumerate(self.values)}
         return np.array([place[value] for value in self.outcomes])
@@ -467,15 +481,15 @@ class Quadratic(Weight):
     kind: ClassVar[str] = "quadratic"
 
     def __init__(self, records: int) -> None:
-        super().__init__(records, _pairs_of)
+        super().__init__(records, _count_pairs)
 
 
-def _pairs_of(weight: int) -> int:
+def _count_pairs(weight: int) -> int:
     """Return how many pairs there are of so many ones."""
     return weight * (weight - 1) // 2
 
 
-def _log_binomials(n: int) -> FloatArray:
+def _compute_log_binomials(n: int) -> FloatArray:
     """Compute the (n + 1,) logarithms of the binomial coefficients C(n, w), from exact integers."""
     found, binomial = [0.0], 1
     for weight in range(n // 2):

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, whole
-from pmlopt.core.differences import differences, exact_array
+from pmlopt.core.arrays import FloatArray, IntArray, Label, check_integer
+from pmlopt.core.differences import subtract_arrays, to_exact_array
 from pmlopt.core.records import Record
 from pmlopt.errors import QueryError
 
-LARGEST_TABLE = 2**20
+MAX_LISTED_DATASETS = 2**20
 """The largest number of datasets that are listed one by one: a table of them takes 8 MB."""
 
-MOST_LETTERS = 2**12
+MAX_RECORD_LETTERS = 2**12
 """The largest alphabet of a record: solvers take tables of twice its size squared, half a gigabyte."""
-MOST_VALUES = 10**5
+MAX_QUERY_VALUES = 10**5
 """The largest modulus: counts have a column for each value, and convolving them takes its square in terms."""
-LARGEST_COUNTS = 2**26
+MAX_COUNT_ENTRIES = 2**26
 """Entries of one table of counts, letters times values: half a gigabyte."""
 
 
@@ -80,8 +80,10 @@ class Query(Record, ABC):
         Raises:
             QueryError: the values are not numbers.
         """
-        numbers = numbers_of(self)
-        return float(max(np.ptp(numbers[self.answers(record)], axis=1).max() for record in self.exchangeable))
+        numbers = values_as_numbers(self)
+        return float(
+            max(np.ptp(numbers[self.list_answers(record)], axis=1).max() for record in self.exchangeable)
+        )
 
     @abstractmethod
     def table(self) -> IntArray:
@@ -91,7 +93,7 @@ class Query(Record, ABC):
             QueryError: there are more than 2^20 datasets.
         """
 
-    def answers(self, record: int) -> IntArray:
+    def list_answers(self, record: int) -> IntArray:
         """Return the (K, k_i) indices of f among `values` as one record runs through its letters, the others
         fixed.
 
@@ -103,7 +105,7 @@ class Query(Record, ABC):
         Raises:
             QueryError: there is no such record, or there are more than 2^20 datasets to list.
         """
-        place = checked_record(self, record)
+        place = check_record(self, record)
         flat = np.moveaxis(self.table(), place, -1).reshape(-1, self.alphabets[place])
         return np.asarray(np.unique(flat, axis=0))
 
@@ -124,20 +126,20 @@ def check_query(query: Query) -> None:
         raise QueryError(f"the query is {query!r:.60}: give one such as queries.ModularSum(4, 2)")
 
 
-def alphabets_of(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
+def check_alphabets(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
     """Return the sizes of the records' alphabets, from one number for all or one for each record."""
-    n = record_count(records)
+    n = check_record_count(records)
     if isinstance(letters, Iterable) and getattr(letters, "ndim", None) != 0:
-        sizes = tuple(limited(size, "an alphabet's size", "MOST_LETTERS") for size in letters)
+        sizes = tuple(check_within_limit(size, "an alphabet's size", "MOST_LETTERS") for size in letters)
         if len(sizes) != n:
             raise QueryError(f"{len(sizes)} alphabets for {n} records: give one size for each record")
         return sizes
-    return (limited(letters, "the alphabets' size", "MOST_LETTERS"),) * n
+    return (check_within_limit(letters, "the alphabets' size", "MOST_LETTERS"),) * n
 
 
-def limited(value: Any, what: str, limit: str) -> int:
+def check_within_limit(value: Any, what: str, limit: str) -> int:
     """Return an integer of at least 1 and at most one of the limits of this module, given by its name."""
-    number, most = whole(value, what, QueryError), globals()[limit]
+    number, most = check_integer(value, what, QueryError), globals()[limit]
     if number > most:
         raise QueryError(
             f"{what} is {value!r}: at most {most:,}; pmlopt.model.queries.query.{limit} raises it"
@@ -145,19 +147,19 @@ def limited(value: Any, what: str, limit: str) -> int:
     return number
 
 
-def record_count(records: int) -> int:
+def check_record_count(records: int) -> int:
     """Return the number of records as an integer; raise a QueryError where it is not one from 1 to ten
     million.
     """
     # The largest number of records: their alphabets are a tuple with an entry for each.
     largest_record_count = 10**7
-    n = whole(records, "the number of records", QueryError)
+    n = check_integer(records, "the number of records", QueryError)
     if n > largest_record_count:
         raise QueryError(f"{n:,} records are too many: at most {largest_record_count:,}")
     return n
 
 
-def checked_record(query: Query, record: int) -> int:
+def check_record(query: Query, record: int) -> int:
     """Return the index of a record, counted from 0; raise a QueryError where there is no such record."""
     if not isinstance(record, Integral) or record not in range(query.records):
         raise QueryError(f"there is no record {record!r}: the query has the records 0 to {query.records - 1}")
@@ -166,14 +168,14 @@ def checked_record(query: Query, record: int) -> int:
 
 def check_listable(query: Query) -> None:
     """Raise a QueryError for a query on more than 2^20 datasets, or of more than 32 records."""
-    if query.log_size > math.log(LARGEST_TABLE) + 1e-9 or query.records > 32:
+    if query.log_size > math.log(MAX_LISTED_DATASETS) + 1e-9 or query.records > 32:
         raise QueryError(
             f"e^{query.log_size:.6g} datasets of {query.records} records are too many to list (at most "
-            f"{LARGEST_TABLE:,} of 32): describe the mechanism by the values of the query, q(y|f(x))"
+            f"{MAX_LISTED_DATASETS:,} of 32): describe the mechanism by the values of the query, q(y|f(x))"
         )
 
 
-def listed(query: Query) -> IntArray:
+def list_datasets(query: Query) -> IntArray:
     """Return all (n, k_1, ..., k_n) datasets: entry i holds the letter of record i in each of them.
 
     Raises:
@@ -183,7 +185,7 @@ def listed(query: Query) -> IntArray:
     return np.asarray(np.indices(query.alphabets), dtype=np.int64)
 
 
-def numbers_of(query: Query) -> FloatArray:
+def values_as_numbers(query: Query) -> FloatArray:
     """Return the (T,) values of a query as floats, in strictly increasing order.
 
     All that counts is their differences. Of whole numbers past 2^53, which floats would round, they are the
@@ -207,11 +209,11 @@ def numbers_of(query: Query) -> FloatArray:
             f"the values {values[same[0]]!r} and {values[same[0] + 1]!r} are the same float: noise cannot "
             "hide their difference; subtract what they have in common"
         )
-    exact = exact_array(values)
-    return numbers if exact.dtype == float else differences(exact, exact[:1])
+    exact = to_exact_array(values)
+    return numbers if exact.dtype == float else subtract_arrays(exact, exact[:1])
 
 
-def in_order(values: Iterable[Label]) -> tuple[Label, ...]:
+def sort_distinct(values: Iterable[Label]) -> tuple[Label, ...]:
     """Return the distinct values: in ascending order where all are numbers, in order of appearance otherwise.
 
     Raises:

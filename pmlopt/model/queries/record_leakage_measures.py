@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
-from pmlopt.core.roots import bisected
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.roots import bisect_intervals
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.measures.leakage import mutual_information
 from pmlopt.model.queries.channel import record_channel
@@ -15,17 +15,17 @@ from pmlopt.model.queries.query import Query
 
 ROUGH_ITERATIONS, FINE_ITERATIONS = 30, 3_000
 """Of Blahut-Arimoto, on all channels, and on those of more than two inputs that may have the largest."""
-NEAR = 1e-9
+ENTROPY_RTOL = 1e-9
 """Nats; channels this near to the largest capacity are kept, and one of them is chosen by other means."""
 
 
 @dataclass(frozen=True, eq=False)
-class LargestCapacity:
+class MaxCapacity:
     """The largest capacity of the channels that a set of tuples of rows makes.
 
     Attributes:
         lower, upper: in nats: reached by `prior` on each channel of `best`, and never exceeded.
-        best: (L,) the places of the tuples whose capacity is within `NEAR` of the largest.
+        best: (L,) the places of the tuples whose capacity is within `ENTROPY_RTOL` of the largest.
         priors: (L, A) the best law of the input of each.
         laws: (R, M) laws of the output: for each tuple there is one from which the divergence of each of its
             rows is at most `upper`, which is therefore above its capacity.
@@ -38,7 +38,7 @@ class LargestCapacity:
     laws: FloatArray
 
 
-def largest_capacity(rows: FloatArray, tuples: IntArray) -> LargestCapacity:
+def compute_max_capacity(rows: FloatArray, tuples: IntArray) -> MaxCapacity:
     """Compute the largest capacity of the channels whose inputs have the rows `rows[t_0], ...,
     rows[t_(A-1)]`.
 
@@ -53,7 +53,7 @@ def largest_capacity(rows: FloatArray, tuples: IntArray) -> LargestCapacity:
 
     Examples:
         >>> rows = np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
-        >>> found = largest_capacity(rows, np.array([[0, 1], [0, 2], [1, 2]]))  # log 2 - h(0.1)
+        >>> found = compute_max_capacity(rows, np.array([[0, 1], [0, 2], [1, 2]]))  # log 2 - h(0.1)
         >>> round(found.lower, 9), round(found.upper, 9), found.best.tolist(), found.laws.round(6).tolist()
         (0.368064207, 0.368064207, [1], [[0.5, 0.5]])
     """
@@ -61,33 +61,33 @@ def largest_capacity(rows: FloatArray, tuples: IntArray) -> LargestCapacity:
     priors = np.full(tuples.shape, 1 / tuples.shape[1])
     left = np.arange(len(tuples))
     for step in range(ROUGH_ITERATIONS + FINE_ITERATIONS):
-        found, _ = divergences(channels[left], priors[left])
+        found, _ = compute_divergences(channels[left], priors[left])
         known = (priors[left] * found).sum(axis=1)
-        kept = found.max(axis=1) >= known.max() - NEAR  # the others cannot have the largest capacity
+        kept = found.max(axis=1) >= known.max() - ENTROPY_RTOL  # the others cannot have the largest capacity
         left, found, known = left[kept], found[kept], known[kept]
         rough = step < ROUGH_ITERATIONS
         # Nats; nearer to the capacity an input law is left as it is.
         if (found.max(axis=1) - known).max() <= 1e-14:
             break
         if not rough and tuples.shape[1] == 2:
-            priors[left] = _bisected(channels[left])
+            priors[left] = _bisect_input_laws(channels[left])
             break
-        if not rough and found.max() - known.max() <= NEAR / 10:
+        if not rough and found.max() - known.max() <= ENTROPY_RTOL / 10:
             break
         moved = priors[left] * np.exp(found - found.max(axis=1, keepdims=True))
         priors[left] = np.maximum(moved / moved.sum(axis=1, keepdims=True), 1e-300)
-    found, laws = divergences(channels, priors)
+    found, laws = compute_divergences(channels, priors)
     informations = (priors * found).sum(axis=1)
-    size = rounding_of(rows.shape[1] + 2, 1 + float(np.abs(np.log(laws[laws > 0])).max(initial=0.0)))
+    size = bound_sum_rounding(rows.shape[1] + 2, 1 + float(np.abs(np.log(laws[laws > 0])).max(initial=0.0)))
     upper = float(found.max(axis=1)[left].max()) + size
     lower = float(informations[left].max())
-    best = left[informations[left] >= lower - NEAR]
+    best = left[informations[left] >= lower - ENTROPY_RTOL]
     order = np.concatenate([best[:1], left, np.arange(len(tuples))])
-    proof = _covering(rows, tuples, laws, order, upper - size / 2)
-    return LargestCapacity(max(0.0, lower - size), upper, best, priors[best], proof)
+    proof = _choose_covering_laws(rows, tuples, laws, order, upper - size / 2)
+    return MaxCapacity(max(0.0, lower - size), upper, best, priors[best], proof)
 
 
-def divergences(channels: FloatArray, priors: FloatArray) -> tuple[FloatArray, FloatArray]:
+def compute_divergences(channels: FloatArray, priors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute (..., A) of each row of channels (..., A, M) from the law of the output, and (..., M) that
     law.
     """
@@ -96,23 +96,25 @@ def divergences(channels: FloatArray, priors: FloatArray) -> tuple[FloatArray, F
     return (channels * np.log(ratios)).sum(axis=-1), laws
 
 
-def _bisected(channels: FloatArray) -> FloatArray:
+def _bisect_input_laws(channels: FloatArray) -> FloatArray:
     """Find the (K, 2) laws of the input at which both rows are equally far from the law of the output."""
 
-    def laws(first: FloatArray) -> FloatArray:
+    def compute_laws(first: FloatArray) -> FloatArray:
         return np.stack([first, 1 - first], axis=1)
 
-    def further(first: FloatArray) -> BoolArray:
-        return np.asarray(np.subtract(*divergences(channels, laws(first))[0].T) > 0)
+    def is_further(first: FloatArray) -> BoolArray:
+        return np.asarray(np.subtract(*compute_divergences(channels, compute_laws(first))[0].T) > 0)
 
-    return laws(np.mean(bisected(further, np.zeros(len(channels)), np.ones(len(channels))), axis=0))
+    return compute_laws(
+        np.mean(bisect_intervals(is_further, np.zeros(len(channels)), np.ones(len(channels))), axis=0)
+    )
 
 
-def covered(rows: FloatArray, tuples: IntArray, law: FloatArray, bound: float) -> BoolArray:
+def is_covered(rows: FloatArray, tuples: IntArray, law: FloatArray, bound: float) -> BoolArray:
     """Return (K,) whether no row of a channel diverges from a law by more than a bound.
 
     Examples:
-        >>> covered(np.eye(2), np.array([[0, 1]]), np.array([0.5, 0.5]), 0.7).tolist()  # log 2 = 0.693
+        >>> is_covered(np.eye(2), np.array([[0, 1]]), np.array([0.5, 0.5]), 0.7).tolist()  # log 2 = 0.693
         [True]
     """
     beyond = (rows > 0) & (law <= 0)
@@ -121,7 +123,7 @@ def covered(rows: FloatArray, tuples: IntArray, law: FloatArray, bound: float) -
     return np.asarray(near[tuples].all(axis=1))
 
 
-def _covering(
+def _choose_covering_laws(
     rows: FloatArray, tuples: IntArray, laws: FloatArray, order: IntArray, bound: float
 ) -> FloatArray:
     """Return laws that prove the bound for every tuple, those first in order preferred."""
@@ -129,12 +131,12 @@ def _covering(
     for place in order.tolist():
         if missing[place]:
             chosen.append(place)
-            missing &= ~covered(rows, tuples, laws[place], bound)
+            missing &= ~is_covered(rows, tuples, laws[place], bound)
             missing[place] = False
     return laws[chosen]
 
 
-def record_information(joint: FloatArray, rows: FloatArray) -> float:
+def compute_record_information(joint: FloatArray, rows: FloatArray) -> float:
     """Compute the mutual information of a record and the output, I(X_i; Y), in nats.
 
     (X_i, T) has the law J, and Y given T = t the row W[t].
@@ -145,7 +147,7 @@ def record_information(joint: FloatArray, rows: FloatArray) -> float:
 
     Examples:
         >>> import math
-        >>> round(math.exp(record_information(np.eye(2) / 2, np.eye(2))), 12)
+        >>> round(math.exp(compute_record_information(np.eye(2) / 2, np.eye(2))), 12)
         2.0
     """
     letters = joint.sum(axis=1)
@@ -154,7 +156,7 @@ def record_information(joint: FloatArray, rows: FloatArray) -> float:
     return mutual_information(letters[used] / letters.sum(), laws / laws.sum(axis=1, keepdims=True))
 
 
-def dataset_entropy(joint: FloatArray, log_counts: FloatArray) -> float:
+def compute_dataset_entropy(joint: FloatArray, log_counts: FloatArray) -> float:
     """Compute the entropy H(X) = H(J) + sum_{a,t} J log c of a dataset uniform in each cell (a, t), in nats.
 
     It is the most that a dataset's entropy can be for this law of (X_i, T).
@@ -165,28 +167,28 @@ def dataset_entropy(joint: FloatArray, log_counts: FloatArray) -> float:
 
     Examples:
         >>> import math
-        >>> round(math.exp(dataset_entropy(np.full((2, 2), 0.25), np.log([[4.0, 4.0], [4.0, 4.0]]))), 9)
+        >>> round(math.exp(compute_dataset_entropy(np.full((2, 2), 0.25), np.log([[4.0, 4.0], [4.0, 4.0]]))), 9)
         16.0
     """
     used = joint > 0
     return float(joint[used] @ (log_counts[used] - np.log(joint[used])))
 
 
-def uniform_alone(entropy: float, log_size: float) -> bool:
+def allows_only_uniform(entropy: float, log_size: float) -> bool:
     """Return whether an entropy b allows only the uniform dataset: log |X|, up to the spacing of floats.
 
     Examples:
-        >>> uniform_alone(np.log(16), np.log(16)), uniform_alone(np.log(16) - 1e-14, np.log(16))
+        >>> allows_only_uniform(np.log(16), np.log(16)), allows_only_uniform(np.log(16) - 1e-14, np.log(16))
         (True, False)
     """
     return bool(log_size - entropy <= 4 * np.spacing(log_size))
 
 
-def negative_entropies(laws: FloatArray) -> FloatArray:
+def compute_negative_entropies(laws: FloatArray) -> FloatArray:
     """Compute the negative entropy sum_y v[y] log v[y] of each row v, (K,) in nats.
 
     Examples:
-        >>> negative_entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(6).tolist()
+        >>> compute_negative_entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(6).tolist()
         [0.0, -0.693147]
     """
     return np.asarray((laws * np.log(np.where(laws > 0, laws, 1.0))).sum(axis=-1))
@@ -227,6 +229,6 @@ def independent_leakage(query: Query, mechanism: MechanismLike) -> tuple[float, 
     channel = record_channel(query, mechanism)
     found = []
     for record in channel.query.exchangeable:
-        tuples = channel.classes[channel.query.answers(record)]
-        found.append(largest_capacity(channel.rows, np.unique(tuples, axis=0)))
+        tuples = channel.classes[channel.query.list_answers(record)]
+        found.append(compute_max_capacity(channel.rows, np.unique(tuples, axis=0)))
     return max(each.lower for each in found), max(each.upper for each in found)

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, IntArray, float_array
-from pmlopt.data.symmetry.prior import orbits_of
+from pmlopt.core.arrays import SUM_ATOL, FloatArray, IntArray, copy_float_array
+from pmlopt.data.symmetry.prior import compute_orbits
 from pmlopt.errors import PriorError
-from pmlopt.model.queries.kinds import MOST_CLASSES, Explicit, ModularSum, ResidueTypes, Weight
+from pmlopt.model.queries.kinds import MAX_RESIDUE_CLASSES, ModularSum, ResidueTypes, TableQuery, Weight
 from pmlopt.model.queries.query import Query, check_listable, check_query
 
 Map = Callable[[NDArray[Any]], NDArray[Any]]
 """A map of datasets, as what it does to a table over them."""
 
 
-def symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
+def find_symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
     """Find maps of the datasets that leave a table and a law invariant; with them, so do all compositions.
 
     Args:
@@ -31,12 +31,12 @@ def symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
     Examples:
         >>> parity = np.indices((2, 2)).sum(axis=0) % 2
         >>> places = np.arange(4).reshape(2, 2)
-        >>> maps = symmetries(parity, np.full((2, 2), 0.25))
-        >>> orbits_of(4, (move(places).ravel() for move in maps)).tolist()
+        >>> maps = find_symmetries(parity, np.full((2, 2), 0.25))
+        >>> compute_orbits(4, (move(places).ravel() for move in maps)).tolist()
         [0, 1, 1, 0]
     """
 
-    def kept(move: Map) -> bool:
+    def is_invariant_under(move: Map) -> bool:
         moved = move(table)
         return (
             moved.shape == table.shape
@@ -44,35 +44,35 @@ def symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
             and np.allclose(move(masses), masses, rtol=1e-12, atol=0)
         )
 
-    single = [move for move in _single(table.shape) if kept(move)]
+    single = [move for move in _list_single_moves(table.shape) if is_invariant_under(move)]
     # Entries that are compared in the search for relabellings of two records at a time, at most.
     budget = (2**27) // table.size
-    both = (move for _, move in zip(range(budget), _double(table.shape), strict=False))
-    return [*single, *(move for move in both if kept(move))]
+    both = (move for _, move in zip(range(budget), _list_double_moves(table.shape), strict=False))
+    return [*single, *(move for move in both if is_invariant_under(move))]
 
 
-def _single(shape: tuple[int, ...]) -> Iterator[Map]:
+def _list_single_moves(shape: tuple[int, ...]) -> Iterator[Map]:
     """Yield the exchanges of two records, the relabellings of one, and those of all records alike."""
     for first, second in combinations(range(len(shape)), 2):
         if shape[first] == shape[second]:
-            yield _exchanged(first, second)
+            yield _make_exchange(first, second)
     for record, size in enumerate(shape):
-        for order in _relabellings(size):
-            yield _relabelled([(record, order)])
+        for order in _list_relabellings(size):
+            yield _make_relabelling([(record, order)])
     for size in dict.fromkeys(shape):
         alike = [record for record, other in enumerate(shape) if other == size]
         if len(alike) > 2:
-            yield from (_relabelled([(r, order) for r in alike]) for order in _relabellings(size))
+            yield from (_make_relabelling([(r, order) for r in alike]) for order in _list_relabellings(size))
 
 
-def _double(shape: tuple[int, ...]) -> Iterator[Map]:
+def _list_double_moves(shape: tuple[int, ...]) -> Iterator[Map]:
     """Yield the relabellings of two records at a time."""
     for first, second in combinations(range(len(shape)), 2):
-        for one, other in product(_relabellings(shape[first]), _relabellings(shape[second])):
-            yield _relabelled([(first, one), (second, other)])
+        for one, other in product(_list_relabellings(shape[first]), _list_relabellings(shape[second])):
+            yield _make_relabelling([(first, one), (second, other)])
 
 
-def _relabellings(size: int) -> list[tuple[int, ...]]:
+def _list_relabellings(size: int) -> list[tuple[int, ...]]:
     """List orders of the letters of a record other than their own."""
     letters = tuple(range(size))
     # Up to so many letters all relabellings are tried; of more, those that exchange two letters or shift all.
@@ -86,21 +86,21 @@ def _relabellings(size: int) -> list[tuple[int, ...]]:
     return found
 
 
-def _exchanged(first: int, second: int) -> Map:
+def _make_exchange(first: int, second: int) -> Map:
     return lambda table: np.swapaxes(table, first, second)
 
 
-def _relabelled(orders: Sequence[tuple[int, tuple[int, ...]]]) -> Map:
-    def move(table: NDArray[Any]) -> NDArray[Any]:
+def _make_relabelling(orders: Sequence[tuple[int, tuple[int, ...]]]) -> Map:
+    def apply_relabelling(table: NDArray[Any]) -> NDArray[Any]:
         for record, order in orders:
             table = np.take(table, order, axis=record)
         return table
 
-    return move
+    return apply_relabelling
 
 
 @dataclass(frozen=True, eq=False)
-class Orbits:
+class DatasetOrbits:
     """The classes of datasets on which a mechanism may be taken constant.
 
     Permutations of records, and relabellings of their letters, that leave f and the true law as they are map
@@ -118,7 +118,7 @@ class Orbits:
     masses: FloatArray
 
 
-def orbits(query: Query, law: ArrayLike | None = None) -> Orbits:
+def orbits(query: Query, law: ArrayLike | None = None) -> DatasetOrbits:
     """Compute the orbits of datasets under the symmetries of a query and of the true law of the dataset.
 
     For a sum modulo m how many records have each residue, and of records whose letters come in multiples of m
@@ -145,35 +145,35 @@ def orbits(query: Query, law: ArrayLike | None = None) -> Orbits:
         (0, 1)
     """
     check_query(query)
-    found = _known(query) if law is None else None
+    found = _find_structural_orbits(query) if law is None else None
     if found is None:
-        found = _listed(query, law)
+        found = _find_listed_orbits(query, law)
     if len(found.values) == len(query.values) == len(np.unique(found.values)):
         masses = np.zeros(len(query.values))
         masses[found.values] = found.masses
-        return Orbits(query, np.arange(len(masses)), masses)
+        return DatasetOrbits(query, np.arange(len(masses)), masses)
     return found
 
 
-def _known(query: Query) -> Orbits | None:
+def _find_structural_orbits(query: Query) -> DatasetOrbits | None:
     """Return the orbits for a uniform dataset where they follow from the structure of the query."""
     if isinstance(query, ModularSum):
         if all(size % query.modulus == 0 for size in query.alphabets):
-            return _counted(query, np.arange(query.modulus))
+            return _count_orbits(query, np.arange(query.modulus))
         if set(query.alphabets) == {2}:
-            return _counted(Weight(query.records), np.arange(query.records + 1) % query.modulus)
+            return _count_orbits(Weight(query.records), np.arange(query.records + 1) % query.modulus)
         types = ResidueTypes(query)
-        return _counted(types, types.residues) if types.count <= MOST_CLASSES else None
+        return _count_orbits(types, types.residues) if types.count <= MAX_RESIDUE_CLASSES else None
     if isinstance(query, Weight):
-        places, n = query.places, query.records
+        places, n = query.value_indices, query.records
         if n > 1 and (places == places[::-1]).all():  # all letters may be flipped at once
-            return _counted(Weight(n, _Folded(n)), places[: n // 2 + 1])
-        return _counted(Weight(n), places)
+            return _count_orbits(Weight(n, _FoldedWeight(n)), places[: n // 2 + 1])
+        return _count_orbits(Weight(n), places)
     return None
 
 
 @dataclass(frozen=True)
-class _Folded:
+class _FoldedWeight:
     """A query that is the smaller of a weight and its complement to n."""
 
     records: int
@@ -182,27 +182,27 @@ class _Folded:
         return min(weight, self.records - weight)
 
 
-def _counted(query: Query, values: IntArray) -> Orbits:
+def _count_orbits(query: Query, values: IntArray) -> DatasetOrbits:
     """Return the orbits of a query by its counts, with their probabilities under a uniform dataset."""
     counts = np.logaddexp.reduce(query.log_counts(0), axis=0)
-    return Orbits(query, values, np.exp(counts - query.log_size))
+    return DatasetOrbits(query, values, np.exp(counts - query.log_size))
 
 
-def _listed(query: Query, law: ArrayLike | None) -> Orbits:
+def _find_listed_orbits(query: Query, law: ArrayLike | None) -> DatasetOrbits:
     """Find the orbits under the symmetries that are found in the tables of the query and of the law."""
     table = query.table()
-    masses = law_of(query, law)
+    masses = check_dataset_law(query, law)
     places = np.arange(table.size).reshape(table.shape)
-    classes = orbits_of(table.size, (move(places).ravel() for move in symmetries(table, masses)))
+    classes = compute_orbits(table.size, (move(places).ravel() for move in find_symmetries(table, masses)))
     first = np.unique(classes, return_index=True)[1]
-    return Orbits(
-        Explicit(classes.reshape(table.shape)),
+    return DatasetOrbits(
+        TableQuery(classes.reshape(table.shape)),
         table.ravel()[first],
         np.asarray(np.bincount(classes, weights=masses.ravel())),
     )
 
 
-def law_of(query: Query, law: ArrayLike | None) -> FloatArray:
+def check_dataset_law(query: Query, law: ArrayLike | None) -> FloatArray:
     """Return the (k_1, ..., k_n) true law of the dataset, checked; uniform where none is given.
 
     Raises:
@@ -217,10 +217,10 @@ def law_of(query: Query, law: ArrayLike | None) -> FloatArray:
         flat = np.reshape(np.asarray(law), -1) if np.shape(law) == shape else law
     except ValueError as cause:
         raise PriorError(f"the true law is not a regular array: {cause}") from None
-    masses = float_array(flat, 1, "the true law", PriorError)
+    masses = copy_float_array(flat, 1, "the true law", PriorError)
     if len(masses) != size:
         raise PriorError(f"the true law has {len(masses)} entries for {size} datasets")
-    if masses.min() < 0 or abs(masses.sum() - 1) > SUM_TOLERANCE:
+    if masses.min() < 0 or abs(masses.sum() - 1) > SUM_ATOL:
         raise PriorError(
             f"the true law has the least entry {masses.min():.6g} and the sum {masses.sum():.12g}: give a law"
         )

@@ -12,29 +12,41 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import (
-    SUM_TOLERANCE,
+    SUM_ATOL,
     FloatArray,
     Label,
-    common_integers,
-    float_array,
-    labels_of,
-    probability,
-    real,
-    whole,
+    check_integer,
+    check_labels_of_size,
+    check_probability,
+    check_real,
+    common_integer_ratio,
+    copy_float_array,
 )
-from pmlopt.core.loaded_later import cp
-from pmlopt.core.records import COUNT, Given, Range, Shape
-from pmlopt.data.symmetry.prior import Cells
-from pmlopt.data.tables.labelled import Numbers, vector
+from pmlopt.core.lazy_imports import cp
+from pmlopt.core.records import COUNT, ContextReference, Range, Shape
+from pmlopt.data.symmetry.prior import LetterCells
+from pmlopt.data.tables.labelled import Numbers, read_vector
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
-from pmlopt.model.uncertainty.support_functions import Piece, best_thetas, gain_at, largest_gain, two_values
+from pmlopt.model.uncertainty.prior_set import (
+    MEMBERSHIP_ATOL,
+    MinMeanExpression,
+    PriorPolytope,
+    PriorSet,
+    check_possible,
+)
+from pmlopt.model.uncertainty.support_functions import (
+    ThetaPiece,
+    bound_gain,
+    find_best_thetas,
+    max_gain,
+    max_gain_ldp,
+)
 from pmlopt.solvers.structured.block_program import (
-    Block,
-    edge_block,
-    mean_block,
-    ratio_block,
-    threshold_block,
+    ColumnBlock,
+    build_edge_block,
+    build_mean_block,
+    build_ratio_block,
+    build_threshold_block,
 )
 
 
@@ -56,7 +68,7 @@ class LowerProbability:
     upper: Any
     total: Any
 
-    def of_first(self, order: Any) -> Any:
+    def evaluate_prefixes(self, order: Any) -> Any:
         """Compute the (N, M) lower probabilities of the first k letters of each order, for k = 1, ..., N."""
         nu = np.maximum(np.cumsum(self.lower[order], axis=0) - self.shift, 0 * self.total)
         if self.upper is not None:
@@ -68,7 +80,7 @@ class LowerProbability:
         nu[-1] = self.total
         return nu
 
-    def of(self, sets: Any) -> FloatArray:
+    def evaluate_sets(self, sets: Any) -> FloatArray:
         """Compute the (K,) lower probabilities of (K, N) sets of letters."""
         nu = np.maximum(sets @ self.lower - self.shift, 0.0)
         if self.upper is not None:
@@ -88,19 +100,19 @@ class ChoquetSet(PriorSet):
 
     @cached_property
     @abstractmethod
-    def floats(self) -> LowerProbability:
+    def float_probability(self) -> LowerProbability:
         """Return the lower probability in floats, with a total near one."""
 
     @cached_property
     @abstractmethod
-    def integers(self) -> LowerProbability:
+    def integer_probability(self) -> LowerProbability:
         """Return the lower probability times a positive number, in Python integers without rounding."""
 
     @property
     def size(self) -> int:
-        return len(self.floats.lower)
+        return len(self.float_probability.lower)
 
-    def by_orbit(self, cells: Cells, values: Sequence[Any], what: str) -> list[Any]:
+    def values_by_orbit(self, cells: LetterCells, values: Sequence[Any], what: str) -> list[Any]:
         """Return the value of each cell's letters, of values that letters of one orbit must have in common.
 
         Args:
@@ -124,32 +136,32 @@ class ChoquetSet(PriorSet):
         return [found[orbit] for orbit in cells.letters.tolist()]
 
     @cached_property
-    def vacuous(self) -> bool:
+    def contains_all_priors(self) -> bool:
         """Return whether the set is that of all priors: nu is 0 except on the set of all letters."""
-        return bool((self.floats.of(~np.eye(self.size, dtype=bool)) <= 0).all())
+        return bool((self.float_probability.evaluate_sets(~np.eye(self.size, dtype=bool)) <= 0).all())
 
-    def least_mean(self, matrix: FloatArray) -> FloatArray:
-        least, total = self.least_sum(matrix)
+    def min_mean(self, matrix: FloatArray) -> FloatArray:
+        least, total = self.min_mean_scaled(matrix)
         return np.asarray(least / total)
 
-    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+    def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
         # integer matrices come from exact verification, where a float would round
-        nu = self.integers if matrix.dtype == object else self.floats
+        nu = self.integer_probability if matrix.dtype == object else self.float_probability
         # Choquet integral: the worst prior of a column depends only on the order of its entries
         order = np.argsort(-matrix, axis=0, kind="stable")
-        masses = np.diff(nu.of_first(order), axis=0, prepend=0 * nu.total)
+        masses = np.diff(nu.evaluate_prefixes(order), axis=0, prepend=0 * nu.total)
         return (masses * np.take_along_axis(matrix, order, axis=0)).sum(axis=0), nu.total
 
-    def worst_prior(self, column: FloatArray) -> FloatArray:
+    def minimizer(self, column: FloatArray) -> FloatArray:
         order = np.argsort(-column, kind="stable")
         worst = np.empty(len(column))
         # an extreme point of the set, by 2-monotonicity: the least mass on each set of first letters
-        worst[order] = np.diff(self.floats.of_first(order[:, None])[:, 0], prepend=0.0)
-        return np.asarray(worst / self.floats.total)
+        worst[order] = np.diff(self.float_probability.evaluate_prefixes(order[:, None])[:, 0], prepend=0.0)
+        return np.asarray(worst / self.float_probability.total)
 
-    def nearby(self, law: FloatArray) -> Any:
+    def project_to_rationals(self, law: FloatArray) -> Any:
         # Q is in the set iff `sum_x max(lower - Q, 0) <= shift` and Q <= upper: these are nu, set by set
-        lower, shift, upper = self._rationals
+        lower, shift, upper = self._rational_probability
         q = np.array([Fraction(max(mass, 0.0)) for mass in law.tolist()], dtype=object)
         missing = np.maximum(lower - q, 0)
         if missing.sum() > shift:
@@ -165,23 +177,23 @@ class ChoquetSet(PriorSet):
         return q
 
     @cached_property
-    def _rationals(self) -> tuple[Any, Fraction, Any]:
+    def _rational_probability(self) -> tuple[Any, Fraction, Any]:
         """Return the lower probability's `lower`, `shift` and `upper` over its total, as rationals."""
-        nu, n = self.integers, self.size
+        nu, n = self.integer_probability, self.size
         total = int(nu.total)
         ends = [nu.lower, np.full(n, total, dtype=object) if nu.upper is None else nu.upper]
         lower, upper = (np.array([Fraction(int(v), total) for v in end], dtype=object) for end in ends)
         return lower, Fraction(int(nu.shift), total), upper
 
     @cached_property
-    def polytope(self) -> Polytope:
+    def polytope(self) -> PriorPolytope:
         """Return the set as `Q = lower - taken + given`: at most `shift` is taken, and Q stays within 0 and
         `upper`.
 
         The first part of z is one; what is taken and given follows. A letter that has more than `shift` can
         give all that is taken.
         """
-        nu, n = self.floats, self.size
+        nu, n = self.float_probability, self.size
         lower, shift, eye = nu.lower / nu.total, float(nu.shift / nu.total), np.eye(n)
         taken = eye[lower > 0] if shift > 0 else eye[:0]
         # other letters cannot be emptied: the bound on the total taken implies theirs
@@ -198,27 +210,27 @@ class ChoquetSet(PriorSet):
         system = np.vstack(rows)
         place = np.arange(len(system))
         parts = np.hstack([lower[:, None], -taken.T, eye])
-        return Polytope(parts, system, (place == 0).astype(np.float64), place < 2)
+        return PriorPolytope(parts, system, (place == 0).astype(np.float64), place < 2)
 
     @cached_property
-    def _parts(self) -> tuple[FloatArray, FloatArray | None, float, float]:
+    def _split_mass(self) -> tuple[FloatArray, FloatArray | None, float, float]:
         """Return lower bounds, what letters can take beyond them, what moves from the top, and what others
         get.
         """
-        nu = self.floats
+        nu = self.float_probability
         lower, shift = nu.lower / nu.total, float(nu.shift / nu.total)
         width = None if nu.upper is None else (nu.upper - nu.lower) / nu.total
         return lower, width, shift, max(0.0, 1 - float(lower.sum()) + shift)
 
     @cached_property
-    def _cuts(self) -> bool:
+    def _can_empty_letter(self) -> bool:
         """Return whether what moves from the largest entries can empty a letter, and is not one letter's
         then.
         """
-        lower, _, shift, _ = self._parts
+        lower, _, shift, _ = self._split_mass
         return shift > 0 and shift >= float(lower.min())
 
-    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+    def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
         """Return `w(v) = lower'min(v, t) - shift t + rest e - width'max(e - v, 0)` by duality, at the best t
         and e.
 
@@ -226,12 +238,12 @@ class ChoquetSet(PriorSet):
         bounds e is the least entry. What lies above the threshold t is cut off; where no letter is emptied t
         is the largest entry.
         """
-        lower, width, shift, rest = self._parts
+        lower, width, shift, rest = self._split_mass
         ones, shape = np.ones((self.size, 1)), largest.shape
         constraints: dict[str, cp.Constraint] = {}
         variables: dict[str, cp.Variable] = {}
 
-        def variable(name: str, shape: tuple[int, ...]) -> cp.Variable:
+        def make_variable(name: str, shape: tuple[int, ...]) -> cp.Variable:
             variables[name] = cp.Variable(shape, nonneg=True, name=name)
             return variables[name]
 
@@ -239,81 +251,85 @@ class ChoquetSet(PriorSet):
         top: cp.Expression = largest
         # where no letter can be emptied, min(v, t) with t the
         # largest entry is v: no variables are needed
-        if self._cuts:
-            top, held = variable("threshold", shape), variable("below_threshold", mechanism.shape)
+        if self._can_empty_letter:
+            top, held = make_variable("threshold", shape), make_variable("below_threshold", mechanism.shape)
             constraints |= {"below_column": held <= mechanism, "below_threshold": held <= ones @ top}
         value: cp.Expression = lower[None, :] @ held
         if shift > 0:
             value = value - shift * top
         if rest > 0:
-            edge = variable("edge", shape)
+            edge = make_variable("edge", shape)
             value = value + rest * edge
             # without upper bounds one letter can take all the rest, so that the edge is the least entry
             if width is None:
                 constraints["edge"] = ones @ edge <= mechanism
             else:
-                below = variable("below_edge", mechanism.shape)
+                below = make_variable("below_edge", mechanism.shape)
                 value = value - width[None, :] @ below
                 constraints["edge"] = ones @ edge - mechanism <= below
-        return LeastMean(value, constraints, variables)
+        return MinMeanExpression(value, constraints, variables)
 
-    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        lower, width, shift, rest = self._parts
+    def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        lower, width, shift, rest = self._split_mass
         found = {}
-        if self._cuts:
-            threshold = _at_mass(matrix, lower, shift, -1)
+        if self._can_empty_letter:
+            threshold = _weighted_quantile(matrix, lower, shift, -1)
             found = {"threshold": threshold, "below_threshold": np.minimum(matrix, threshold)}
         if rest > 0 and width is None:
             found["edge"] = matrix.min(axis=0, keepdims=True)
         elif rest > 0:
-            edge = _at_mass(matrix, width, rest, 1)
+            edge = _weighted_quantile(matrix, width, rest, 1)
             found |= {"edge": edge, "below_edge": np.maximum(edge - matrix, 0.0)}
         return found
 
-    def block(self, keep: float) -> Block | None:
-        lower, width, shift, rest = self._parts
-        if self.vacuous:
-            return ratio_block(keep)
+    def cone_block(self, keep: float) -> ColumnBlock | None:
+        lower, width, shift, rest = self._split_mass
+        if self.contains_all_priors:
+            return build_ratio_block(keep)
         if width is not None:
-            return edge_block(lower, width, keep) if shift == 0 else None
-        return threshold_block(lower, shift, keep) if self._cuts else mean_block(lower, keep, rest, shift)
+            return build_edge_block(lower, width, keep) if shift == 0 else None
+        return (
+            build_threshold_block(lower, shift, keep)
+            if self._can_empty_letter
+            else build_mean_block(lower, keep, rest, shift)
+        )
 
-    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        if self.vacuous:
-            return two_values(p, gains, keep)
-        return largest_gain(self.pieces, p, gains, keep)
+    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        if self.contains_all_priors:
+            return max_gain_ldp(p, gains, keep)
+        return max_gain(self.dual_pieces, p, gains, keep)
 
-    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+    def dual_multipliers(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
         # two values or a constant column are optimal in closed form: no multiplier is used
-        if self.vacuous or keep >= 1:
+        if self.contains_all_priors or keep >= 1:
             return np.zeros((1, gains.shape[1]))
-        return best_thetas(self.pieces, p, gains, keep)
+        return find_best_thetas(self.dual_pieces, p, gains, keep)
 
-    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
-        if self.vacuous:
-            return two_values(p, gains, keep)
-        return gain_at(self.pieces, p, gains, keep, theta)
+    def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        if self.contains_all_priors:
+            return max_gain_ldp(p, gains, keep)
+        return bound_gain(self.dual_pieces, p, gains, keep, theta)
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
+    def dual_pieces(self) -> tuple[ThetaPiece, ...]:
         """Return pieces of which the largest is the least total of `(a + theta Q)^+` over Q."""
-        nu, n = self.floats, self.size
+        nu, n = self.float_probability, self.size
         lower, shift = nu.lower / nu.total, nu.shift / nu.total
         # nu is never negative: where `lower - shift` is, this piece is larger
-        nothing = [Piece(np.zeros(n), 0.0)] if shift > 0 else []
+        nothing = [ThetaPiece(np.zeros(n), 0.0)] if shift > 0 else []
         upper = None if nu.upper is None else nu.upper / nu.total
-        return Piece(lower, float(lower.sum()) - shift), *nothing, Piece(upper, 1.0)
+        return ThetaPiece(lower, float(lower.sum()) - shift), *nothing, ThetaPiece(upper, 1.0)
 
-    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
-        nu = self.floats
-        low, high = nu.of(inner) / nu.total, nu.of(inner | outer) / nu.total
+    def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        nu = self.float_probability
+        low, high = nu.evaluate_sets(inner) / nu.total, nu.evaluate_sets(inner | outer) / nu.total
         with np.errstate(divide="ignore", invalid="ignore"):
             # the share of the mass of `outer` by which the probability reaches keep
             share = (keep - low) / (high - low)
         return np.where(high >= keep, share, np.nan)
 
 
-def _at_mass(matrix: FloatArray, weights: Any, mass: float, sign: int) -> FloatArray:
+def _weighted_quantile(matrix: FloatArray, weights: Any, mass: float, sign: int) -> FloatArray:
     """Return the (1, M) entries at which weights have filled a mass, ascending (sign 1) or descending
     (-1).
     """
@@ -324,7 +340,7 @@ def _at_mass(matrix: FloatArray, weights: Any, mass: float, sign: int) -> FloatA
     return np.asarray(np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0))
 
 
-_OUTWARDS = 4 * float(np.finfo(float).eps)
+_OUTWARD_ROUNDING_RTOL = 4 * float(np.finfo(float).eps)
 """The share by which bounds on cells are wider than those on letters, more than their products can err."""
 
 
@@ -346,16 +362,16 @@ class Box(ChoquetSet):
 
     Examples:
         >>> box = Box([0.1, 0.2, 0.3], [0.5, 0.5, 0.6])
-        >>> box.least_mean(np.array([[0.0], [1.0], [2.0]])).round(12)
+        >>> box.min_mean(np.array([[0.0], [1.0], [2.0]])).round(12)
         array([0.8])
-        >>> box.worst_prior(np.array([0.0, 1.0, 2.0])).round(12)
+        >>> box.minimizer(np.array([0.0, 1.0, 2.0])).round(12)
         array([0.5, 0.2, 0.3])
     """
 
     kind: ClassVar[str] = "box"
     lower: Annotated[FloatArray, Shape("letters")]
     upper: Annotated[FloatArray, Shape("letters")]
-    labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")] | None = None
+    labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")] | None = None
 
     def __init__(
         self,
@@ -365,8 +381,8 @@ class Box(ChoquetSet):
         labels: Iterable[Label] | None = None,
     ) -> None:
         low, high = (
-            vector(lower, "the lower bounds", PrivacyError),
-            vector(upper, "the upper bounds", PrivacyError),
+            read_vector(lower, "the lower bounds", PrivacyError),
+            read_vector(upper, "the upper bounds", PrivacyError),
         )
         if (low.axes[0] is None) != (high.axes[0] is None):
             raise PrivacyError("only one side of the bounds names its letters: name them on both")
@@ -374,53 +390,59 @@ class Box(ChoquetSet):
             if labels is not None:
                 raise PrivacyError("the bounds carry their labels already: leave out `labels`")
             labels = low.axes[0]
-            high = high.along(0, low.axes[0], PrivacyError)
-        self.lower = float_array(low.values, 1, "the lower bounds", PrivacyError)
-        self.upper = float_array(high.values, 1, "the upper bounds", PrivacyError)
-        self.delta = None if delta is None else probability(delta)
+            high = high.reorder_axis(0, low.axes[0], PrivacyError)
+        self.lower = copy_float_array(low.values, 1, "the lower bounds", PrivacyError)
+        self.upper = copy_float_array(high.values, 1, "the upper bounds", PrivacyError)
+        self.delta = None if delta is None else check_probability(delta)
         _check_bounds(self.lower, self.upper)
         if labels is not None:
-            self.labels = labels_of(labels, len(self.lower), "the labels of the bounds", PrivacyError)
+            self.labels = check_labels_of_size(
+                labels, len(self.lower), "the labels of the bounds", PrivacyError
+            )
 
-    def on_cells(self, cells: Cells) -> Box:
+    def on_cells(self, cells: LetterCells) -> Box:
         """Return the box on the cells; bounds are rounded outwards, so that it includes every prior of the
         set.
         """
         counts = np.array(cells.counts, dtype=float)
         sides = ((self.lower, "the lower bounds are"), (self.upper, "the upper bounds are"))
-        ends = [counts * self.by_orbit(cells, bounds.tolist(), what) for bounds, what in sides]
+        ends = [counts * self.values_by_orbit(cells, bounds.tolist(), what) for bounds, what in sides]
         # outwards: a larger set of priors only strengthens the guarantee
-        return Box(ends[0] * (1 - _OUTWARDS), np.minimum(ends[1] * (1 + _OUTWARDS), 1.0), self.delta)
+        return Box(
+            ends[0] * (1 - _OUTWARD_ROUNDING_RTOL),
+            np.minimum(ends[1] * (1 + _OUTWARD_ROUNDING_RTOL), 1.0),
+            self.delta,
+        )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return f"within bounds on each of the {self.size} probabilities"
 
     @cached_property
-    def _bounded(self) -> bool:
+    def _has_upper_bounds(self) -> bool:
         """Return whether an upper bound is implied by neither the lower bounds nor the sum of one."""
-        return bool((self.upper < 1 - (self.lower.sum() - self.lower) - MEMBER).any())
+        return bool((self.upper < 1 - (self.lower.sum() - self.lower) - MEMBERSHIP_ATOL).any())
 
     @cached_property
-    def floats(self) -> LowerProbability:
-        upper = self.upper if self._bounded else None
+    def float_probability(self) -> LowerProbability:
+        upper = self.upper if self._has_upper_bounds else None
         total = max(1.0, float(self.lower.sum()))  # above one by rounding only
         return LowerProbability(
             self.lower, 0.0, upper, total if upper is None else min(total, float(upper.sum()))
         )
 
     @cached_property
-    def integers(self) -> LowerProbability:
-        bounds, denominator = common_integers([*self.lower, *self.upper])
+    def integer_probability(self) -> LowerProbability:
+        bounds, denominator = common_integer_ratio([*self.lower, *self.upper])
         lower, upper = np.array(bounds, dtype=object).reshape(2, -1)
         # lower bounds within the tolerance may sum to more than 1: the set must not be empty
         total = max(denominator, int(lower.sum()))
-        if not self._bounded:
+        if not self._has_upper_bounds:
             return LowerProbability(lower, 0, None, total)
         return LowerProbability(lower, 0, upper, min(total, int(upper.sum())))
 
-    def holds(self, p: FloatArray) -> bool:
-        return bool(((self.lower - MEMBER <= p) & (p <= self.upper + MEMBER)).all())
+    def contains_law(self, p: FloatArray) -> bool:
+        return bool(((self.lower - MEMBERSHIP_ATOL <= p) & (p <= self.upper + MEMBERSHIP_ATOL)).all())
 
     def __repr__(self) -> str:
         return f"Box(<bounds on {self.size} letters>)"
@@ -439,7 +461,7 @@ class MinimumMass(Box):
     Source: [saeidian2025histogram, Section III-A], the laws of a record with at least alpha in each bin.
 
     Examples:
-        >>> MinimumMass(4, 0.1).least_mean(np.array([[0.0], [1.0], [1.0], [1.0]])).round(12)
+        >>> MinimumMass(4, 0.1).min_mean(np.array([[0.0], [1.0], [1.0], [1.0]])).round(12)
         array([0.3])
     """
 
@@ -447,9 +469,9 @@ class MinimumMass(Box):
     mass: float
 
     def __init__(self, size: Annotated[int, Range(1), COUNT], mass: float) -> None:
-        letters = whole(size, "the size of the alphabet", PrivacyError)
-        self.mass = real(mass, "the minimum mass", PrivacyError)
-        if self.mass < 0 or self.mass * letters > 1 + SUM_TOLERANCE:
+        letters = check_integer(size, "the size of the alphabet", PrivacyError)
+        self.mass = check_real(mass, "the minimum mass", PrivacyError)
+        if self.mass < 0 or self.mass * letters > 1 + SUM_ATOL:
             raise PrivacyError(
                 f"the minimum mass is {self.mass:g}: give one in [0, 1/N] = [0, {1 / letters:g}]; with more, "
                 f"the set of priors on {letters} letters is empty"
@@ -470,19 +492,19 @@ class MinimumMass(Box):
         """Return (N,) ones."""
         return np.ones(self.size)
 
-    def on_cells(self, cells: Cells) -> Box:
+    def on_cells(self, cells: LetterCells) -> Box:
         """Return the box of the cells' least masses, rounded down."""
-        if self.size != cells.letters_in_all:
-            raise PrivacyError(f"{self!r} is on {self.size} letters, and the prior on {cells.letters_in_all}")
+        if self.size != cells.letter_count:
+            raise PrivacyError(f"{self!r} is on {self.size} letters, and the prior on {cells.letter_count}")
         if self.mass == 0:
             # a bound of 0 needs no rounding, and the set of all priors has a closed form
             return AllPriors(cells.size)
         least = np.array([self.mass * count for count in cells.counts])
         # rounded down: a larger set of priors only strengthens the guarantee
-        return Box(least * (1 - _OUTWARDS), np.ones(cells.size))
+        return Box(least * (1 - _OUTWARD_ROUNDING_RTOL), np.ones(cells.size))
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return f"with at least {self.mass:g} on every letter"
 
     def __repr__(self) -> str:
@@ -501,7 +523,7 @@ class AllPriors(MinimumMass):
     Source: [grosse2025empirical, Remark 3].
 
     Examples:
-        >>> AllPriors(2).least_mean(np.array([[0.25], [0.75]]))
+        >>> AllPriors(2).min_mean(np.array([[0.25], [0.75]]))
         array([0.25])
     """
 
@@ -511,7 +533,7 @@ class AllPriors(MinimumMass):
         super().__init__(size, 0.0)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return f"on the {self.size} letters"
 
     def __repr__(self) -> str:
@@ -532,8 +554,8 @@ def _check_bounds(lower: FloatArray, upper: FloatArray) -> None:
         x = crossed[0]
         raise PrivacyError(f"the bounds cross at position {x}: {lower[x]:g} is above {upper[x]:g}")
     for side, total, empty, than in (
-        ("lower", lower.sum(), lower.sum() > 1 + SUM_TOLERANCE, "more"),
-        ("upper", upper.sum(), upper.sum() < 1 - SUM_TOLERANCE, "less"),
+        ("lower", lower.sum(), lower.sum() > 1 + SUM_ATOL, "more"),
+        ("upper", upper.sum(), upper.sum() < 1 - SUM_ATOL, "less"),
     ):
         if empty:
             raise PrivacyError(

@@ -15,15 +15,15 @@ from pmlopt.model.uncertainty.boxes import ChoquetSet
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.uncertainty.vertices import ConvexHull
 
-TIE = 1e-13
+TIE_ATOL = 1e-13
 """Mass by which the letter between the two values may be off one of them and count as at it, by rounding."""
 
-NEGLIGIBLE_LEVEL = 230.0
+MAX_RELEVANT_LEVEL = 230.0
 """Level in nats from which on e^-level, 1e-100, counts as zero beside one."""
 
 
 @dataclass(frozen=True)
-class Box:
+class BoxFamily:
     """The columns with bounds on each entry, `low <= lam <= high` and `<p, lam> = 1`.
 
     An extreme column solves a fractional knapsack: it is high on a set S, between at one letter f at most,
@@ -32,7 +32,7 @@ class Box:
     Source: [grosse2024extremal, Lemma 1], the polytope of PML.
 
     Examples:
-        >>> Box(0.0, 2.0).capacity
+        >>> BoxFamily(0.0, 2.0).max_mass
         0.5
     """
 
@@ -40,16 +40,18 @@ class Box:
     high: float
 
     @property
-    def capacity(self) -> float:
+    def max_mass(self) -> float:
         """Return the mass under p that a column can have at `high`."""
         return (1 - self.low) / (self.high - self.low) if self.high > 1 > self.low else 1.0
 
     @property
-    def constant(self) -> bool:
+    def is_constant_only(self) -> bool:
         """Return whether the constant column is the only one."""
         return self.high <= 1 or self.low >= 1
 
-    def fill(self, mass: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def compute_values(
+        self, mass: FloatArray, between: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Compute the values (low, step, extra) of columns of mean one: lam is low, plus step on S, plus
         extra at f.
 
@@ -64,13 +66,13 @@ class Box:
         full = ~has & (mass > 0)
         return low, np.where(full, (1 - self.low) / np.where(full, mass, 1.0), step), extra
 
-    def stricter(self, share: float) -> Box:
+    def tightened_by(self, share: float) -> BoxFamily:
         """Return the family with both bounds stricter by a fraction, as far as the constant column allows."""
-        return Box(min(1.0, self.low * (1 + share)), max(1.0, self.high * (1 - share)))
+        return BoxFamily(min(1.0, self.low * (1 + share)), max(1.0, self.high * (1 - share)))
 
 
 @dataclass(frozen=True)
-class Staircase:
+class StaircaseFamily:
     """The columns with a bound on the ratio of entries: `m <= lam <= base + slope m`, `<p, lam> = 1`.
 
     An extreme column takes two values, the upper one on a set S. The columns of LDP have base = 0 and
@@ -84,41 +86,43 @@ class Staircase:
     slope: float
 
     @property
-    def capacity(self) -> float:
+    def max_mass(self) -> float:
         """Return the mass under p below which S must stay, so that m is positive."""
         return 1 / self.base if self.base > 1 else 1.0
 
     @property
-    def constant(self) -> bool:
+    def is_constant_only(self) -> bool:
         """Return whether the constant column is the only one."""
         return self.base + self.slope <= 1
 
-    def lower(self, mass: FloatArray) -> FloatArray:
+    def lower_values(self, mass: FloatArray) -> FloatArray:
         """Compute the (K,) lower value m of the extreme columns, from the masses p(S)."""
         return (1 - self.base * mass) / (1 - mass + self.slope * mass)
 
-    def fill(self, mass: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def compute_values(
+        self, mass: FloatArray, between: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Compute the values (m, the step up from it, 0) of columns of mean one; see
         `BoxFamily.compute_values`.
         """
-        low = self.lower(mass)
+        low = self.lower_values(mass)
         return low, self.base + (self.slope - 1) * low, np.zeros(mass.shape)
 
-    def stricter(self, share: float) -> Staircase:
+    def tightened_by(self, share: float) -> StaircaseFamily:
         """Return the family with the upper bound stricter by a fraction, as far as the constant column
         allows.
         """
-        if self.constant:
+        if self.is_constant_only:
             return self
         shrunk = max(1 / (self.base + self.slope), 1 - share)
-        return Staircase(self.base * shrunk, self.slope * shrunk)
+        return StaircaseFamily(self.base * shrunk, self.slope * shrunk)
 
 
-Family: TypeAlias = Box | Staircase
+Family: TypeAlias = BoxFamily | StaircaseFamily
 
 
 @dataclass(frozen=True, eq=False)
-class Cone:
+class ColumnCone:
     """The cone of columns `v >= 0` with `keep max v <= w(v)`, w being the least mean over a set of priors.
 
     Over a lower probability nu an extreme column has a set where it is largest, a larger one outside of
@@ -133,7 +137,7 @@ class Cone:
 
     Examples:
         >>> from pmlopt import AllPriors
-        >>> Cone(AllPriors(2), 0.5).extreme(np.array([0.5, 0.5]), 100).round(12).T.tolist()
+        >>> ColumnCone(AllPriors(2), 0.5).extreme_columns(np.array([0.5, 0.5]), 100).round(12).T.tolist()
         [[1.0, 1.0], [1.333333333333, 0.666666666667], [0.666666666667, 1.333333333333]]
     """
 
@@ -141,7 +145,7 @@ class Cone:
     keep: float
 
     @cached_property
-    def count(self) -> int:
+    def candidate_count(self) -> int:
         """Return the number of candidates that `extreme_columns` looks at, of which some are not columns
         or not extreme.
         """
@@ -149,45 +153,49 @@ class Cone:
         if isinstance(self.priors, ConvexHull):
             k = len(self.priors.laws)
             return sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
-        return int(2**n + n * 2 ** (n - 1)) if self.additive else int(3**n)
+        return int(2**n + n * 2 ** (n - 1)) if self.is_additive else int(3**n)
 
     @property
-    def additive(self) -> bool:
+    def is_additive(self) -> bool:
         priors = self.priors
-        return isinstance(priors, ChoquetSet) and priors.floats.upper is None and priors.floats.shift == 0
+        return (
+            isinstance(priors, ChoquetSet)
+            and priors.float_probability.upper is None
+            and priors.float_probability.shift == 0
+        )
 
-    def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
+    def extreme_columns(self, p: FloatArray, limit: int) -> FloatArray | None:
         """Return all (N, K) extreme columns of mean one under p, and possibly others; None above the
         limit.
         """
-        if self.count > limit:
+        if self.candidate_count > limit:
             return None
         if isinstance(self.priors, ConvexHull):
-            found = _corners(self.priors.laws, self.keep)
-        elif self.additive:
-            found = self._one_between()
+            found = _list_vertices(self.priors.laws, self.keep)
+        elif self.is_additive:
+            found = self._list_single_between()
         else:
-            digits = np.arange(self.count)[:, None] // 3 ** np.arange(self.priors.size) % 3
-            found = self.nested(digits == 2, digits == 1)
+            digits = np.arange(self.candidate_count)[:, None] // 3 ** np.arange(self.priors.size) % 3
+            found = self.list_nested(digits == 2, digits == 1)
         mantissas, exponents = np.frexp(found / found.max(axis=0))
         _, first = np.unique(np.ldexp(np.round(mantissas, 15), exponents), axis=1, return_index=True)
         kept = found[:, np.sort(first)]  # all but repeats, to 15 digits of each entry
         return np.asarray(kept / (p @ kept))
 
-    def _one_between(self) -> FloatArray:
+    def _list_single_between(self) -> FloatArray:
         """Return the (N, K) columns that are 1 on a set, and between at all other letters or at one, 0
         elsewhere.
         """
         n = self.priors.size
         sets = (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
         single = np.eye(n, dtype=bool)
-        parts = [self.nested(sets, ~sets)]
+        parts = [self.list_nested(sets, ~sets)]
         for letter in range(n):
             inner = sets[~sets[:, letter]]
-            parts.append(self.nested(inner, np.broadcast_to(single[letter], inner.shape)))
+            parts.append(self.list_nested(inner, np.broadcast_to(single[letter], inner.shape)))
         return np.hstack(parts)
 
-    def nested(self, inner: BoolArray, outer: BoolArray) -> FloatArray:
+    def list_nested(self, inner: BoolArray, outer: BoolArray) -> FloatArray:
         """Return the (N, K') columns that are 1 on `inner`, as small as allowed on `outer`, and 0 elsewhere.
 
         Args:
@@ -195,12 +203,12 @@ class Cone:
             outer: (K, N), disjoint from the inner sets; where even 1 on both does not suffice, there is
                 no column, and where 1 on the inner set suffices, `outer` is left out.
         """
-        share = self.priors.between(inner, outer, self.keep)
+        share = self.priors.max_partial_entry(inner, outer, self.keep)
         able = np.flatnonzero(~np.isnan(share) & (inner | outer).any(axis=1))
         return np.asarray((inner[able] + np.clip(share[able], 0.0, 1.0)[:, None] * outer[able]).T)
 
 
-def _corners(laws: FloatArray, keep: float) -> FloatArray:
+def _list_vertices(laws: FloatArray, keep: float) -> FloatArray:
     """Return the (N, K) vertices of `0 <= v <= 1, laws v >= keep`, with as many letters between as tight
     rows.
     """
@@ -214,7 +222,7 @@ def _corners(laws: FloatArray, keep: float) -> FloatArray:
             rest = np.setdiff1d(np.arange(n), letters)
             have = ones @ laws[:, rest].T
             for tight in combinations(range(count), free):
-                between = _solved(laws[np.ix_(tight, letters)], (keep - have[:, tight]).T).T
+                between = _solve_scaled(laws[np.ix_(tight, letters)], (keep - have[:, tight]).T).T
                 met = have + between @ laws[:, letters].T >= keep - feasibility_tolerance
                 inside = (between >= -feasibility_tolerance) & (between <= 1 + feasibility_tolerance)
                 able = met.all(axis=1) & inside.all(axis=1)
@@ -225,7 +233,7 @@ def _corners(laws: FloatArray, keep: float) -> FloatArray:
     return columns[:, columns.max(axis=0) > 0]
 
 
-def _solved(square: FloatArray, right: FloatArray) -> FloatArray:
+def _solve_scaled(square: FloatArray, right: FloatArray) -> FloatArray:
     """Solve K linear equations, with unknowns scaled to one unit, for (K, M) solutions; NaN where
     singular.
     """

@@ -8,20 +8,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, probability, subset_sums, whole, within
-from pmlopt.core.loaded_later import special
-from pmlopt.core.roots import bisected
-from pmlopt.data.chain import Chain, counted_moves, smoothed
-from pmlopt.data.prior import Prior, PriorLike, as_prior, counted
+from pmlopt.core.arrays import (
+    BoolArray,
+    FloatArray,
+    Label,
+    check_in_interval,
+    check_integer,
+    check_probability,
+    compute_subset_sums,
+)
+from pmlopt.core.lazy_imports import special
+from pmlopt.core.roots import bisect_intervals
+from pmlopt.data.chain import Chain, count_moves, smooth_counts
+from pmlopt.data.prior import Prior, PriorLike, as_prior, read_count_table
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty.boxes import Box
 from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
 
-OUTWARD = 1e-9
+CONFIDENCE_RTOL = 1e-9
 """By this share an end of an interval is moved outward, for rounding of the incomplete beta function."""
 
-HALVINGS = 64
+MAX_BISECTIONS = 64
 """Halvings of the interval of an end: more than a float has digits."""
 
 
@@ -49,13 +57,17 @@ def binomial_intervals(
     draws = k + rest
     # bisection is of logarithms: an upper end for no successes cannot start at 0
     shares, start = k / draws, np.maximum(k, 0.5) / draws
-    lower = _moved(shares, np.full(len(k), -750.0), lambda end: special.betainc(k, rest + 1, end) <= tail)
-    upper = _moved(start, 1 - np.log(start), lambda end: special.betaincc(k + 1, rest, end) <= tail)
+    lower = _bisect_ends(
+        shares, np.full(len(k), -750.0), lambda end: special.betainc(k, rest + 1, end) <= tail
+    )
+    upper = _bisect_ends(start, 1 - np.log(start), lambda end: special.betaincc(k + 1, rest, end) <= tail)
     # a wider interval holds the true probability at least as often
-    return lower * (1 - OUTWARD), np.minimum(upper * (1 + OUTWARD), 1.0)
+    return lower * (1 - CONFIDENCE_RTOL), np.minimum(upper * (1 + CONFIDENCE_RTOL), 1.0)
 
 
-def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]) -> FloatArray:
+def _bisect_ends(
+    start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]
+) -> FloatArray:
     """Find the nearest ends that are right, (K,) and at most 1, by bisection of their logarithms.
 
     Args:
@@ -64,17 +76,21 @@ def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray]
         right: whether each end is.
     """
 
-    def moved(logs: FloatArray) -> FloatArray:
+    def move_ends(logs: FloatArray) -> FloatArray:
         return np.minimum(start * np.exp(logs), 1.0)
 
-    return moved(bisected(lambda logs: ~right(moved(logs)), np.zeros(len(start)), furthest, HALVINGS)[1])
+    return move_ends(
+        bisect_intervals(
+            lambda logs: ~right(move_ends(logs)), np.zeros(len(start)), furthest, MAX_BISECTIONS
+        )[1]
+    )
 
 
 def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
     """Compute the l1 distance that the empirical distribution exceeds with probability at most delta.
 
-    `2 sqrt((log(2^N - 2) - log delta) / (m phi(kappa)))`, at most 2, with
-    `phi(t) = log((1 - t) / t) / (1 - 2 t)` and phi(1/2) = 2. Without kappa it holds for every distribution:
+    `2 sqrt((log(2^N - 2) - log delta) / (m deviation_exponent(kappa)))`, at most 2, with
+    `deviation_exponent(t) = log((1 - t) / t) / (1 - 2 t)` and phi(1/2) = 2. Without kappa it holds for every distribution:
     `sqrt(2/m (log(2^N - 2) - log delta))`.
 
     Args:
@@ -97,16 +113,16 @@ def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -
         >>> round(weissman_radius(1000, 2, 0.01) ** 2, 12) == round(2 / 1000 * math.log(200), 12)
         True
     """
-    draws = whole(samples, "the number of samples", PrivacyError)
-    letters = whole(size, "the size of the alphabet", PrivacyError)
-    terms = log_events(letters) - math.log(probability(delta))
-    return min(2.0, 2 * math.sqrt(max(0.0, terms) / draws / phi(kappa)))
+    draws = check_integer(samples, "the number of samples", PrivacyError)
+    letters = check_integer(size, "the size of the alphabet", PrivacyError)
+    terms = log_event_count(letters) - math.log(check_probability(delta))
+    return min(2.0, 2 * math.sqrt(max(0.0, terms) / draws / deviation_exponent(kappa)))
 
 
 def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5) -> int:
     """Compute the number of samples from which on `weissman_radius` is at most a radius.
 
-    `4 (log(2^N - 2) - log delta) / (phi(kappa) radius^2)`, rounded up.
+    `4 (log(2^N - 2) - log delta) / (deviation_exponent(kappa) radius^2)`, rounded up.
 
     Args:
         radius: in (0, 2].
@@ -125,8 +141,8 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
         >>> weissman_radius(5075, 20, 1e-5) > 0.1 >= weissman_radius(5076, 20, 1e-5)
         True
     """
-    wanted = within(radius, "(0, 2]", "the radius", PrivacyError)
-    return fewest_samples(
+    wanted = check_in_interval(radius, "(0, 2]", "the radius", PrivacyError)
+    return find_min_samples(
         wanted / 2, size, delta, kappa,
         lambda samples: weissman_radius(samples, size, delta, kappa) <= wanted,
         f"the radius is {wanted:g}: no sample is large enough: give a larger one",
@@ -136,7 +152,7 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
 def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -> float:
     """Compute the probability over the sample that the empirical distribution is further off than a radius.
 
-    At most `(2^N - 2) exp(-m phi(kappa) radius^2 / 4)`, and at most one. For more than one letter it is at
+    At most `(2^N - 2) exp(-m deviation_exponent(kappa) radius^2 / 4)`, and at most one. For more than one letter it is at
     least the smallest normal float, 2.2e-308.
 
     Args:
@@ -154,30 +170,32 @@ def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -
         >>> round(weissman_delta(weissman_radius(1000, 5, 0.01), 1000, 5), 12)
         0.01
     """
-    return chance_beyond(within(radius, "(0, 2]", "the radius", PrivacyError) / 2, samples, size, kappa)
+    return weissman_tail(
+        check_in_interval(radius, "(0, 2]", "the radius", PrivacyError) / 2, samples, size, kappa
+    )
 
 
-def chance_beyond(half: float, samples: int, size: int, kappa: float) -> float:
+def weissman_tail(half: float, samples: int, size: int, kappa: float) -> float:
     """Compute the bound of `weissman_delta` at half a radius, which may be 0."""
-    draws = whole(samples, "the number of samples", PrivacyError)
-    letters = whole(size, "the size of the alphabet", PrivacyError)
-    exponent = phi(kappa) * (float(draws) * half * half)
+    draws = check_integer(samples, "the number of samples", PrivacyError)
+    letters = check_integer(size, "the size of the alphabet", PrivacyError)
+    exponent = deviation_exponent(kappa) * (float(draws) * half * half)
     if letters == 1:
         return 0.0
-    return max(sys.float_info.min, math.exp(min(0.0, log_events(letters) - exponent)))
+    return max(sys.float_info.min, math.exp(min(0.0, log_event_count(letters) - exponent)))
 
 
-def fewest_samples(
+def find_min_samples(
     half: float, size: int, delta: float, kappa: float, enough: Callable[[int], bool], none: str
 ) -> int:
-    """Find the fewest samples that suffice, from about `(log(2^N - 2) - log delta) / (phi(kappa) half^2)` on.
+    """Find the fewest samples that suffice, from about `(log(2^N - 2) - log delta) / (deviation_exponent(kappa) half^2)` on.
 
     Raises:
         PrivacyError: an argument is outside its range, or, in the words of `none`, no number is enough.
     """
-    letters = whole(size, "the size of the alphabet", PrivacyError)
-    terms = max(0.0, log_events(letters) - math.log(probability(delta)))
-    needed = terms / phi(kappa) / half / half if half > 0 else math.inf
+    letters = check_integer(size, "the size of the alphabet", PrivacyError)
+    terms = max(0.0, log_event_count(letters) - math.log(check_probability(delta)))
+    needed = terms / deviation_exponent(kappa) / half / half if half > 0 else math.inf
     if not needed < 1e308:
         raise PrivacyError(none)
     samples = max(1, math.ceil(needed) - 1)
@@ -186,7 +204,7 @@ def fewest_samples(
     return samples
 
 
-def phi(kappa: float) -> float:
+def deviation_exponent(kappa: float) -> float:
     """Compute the exponent `log((1 - k) / k) / (1 - 2 k)` of a deviation, which decreases on (0, 1/2] to 2.
 
     Raises:
@@ -195,10 +213,10 @@ def phi(kappa: float) -> float:
     Source: [grosse2025empirical, Section II-B].
 
     Examples:
-        >>> phi(0.5), round(phi(0.25), 12) == round(2 * math.log(3), 12)
+        >>> deviation_exponent(0.5), round(deviation_exponent(0.25), 12) == round(2 * math.log(3), 12)
         (2.0, True)
     """
-    k = within(kappa, "(0, 1/2]", "kappa", PrivacyError)
+    k = check_in_interval(kappa, "(0, 1/2]", "kappa", PrivacyError)
     gap = 1 - 2 * k
     if k < 0.1:
         return (math.log1p(-k) - math.log(k)) / gap
@@ -228,7 +246,7 @@ def weissman_kappa(prior: PriorLike) -> float:
     # Letters up to which `weissman_kappa` looks at every event: there are 2^20 of them then.
     if len(p) > 20:
         return 0.5
-    masses = subset_sums(p)
+    masses = compute_subset_sums(p)
     return min(0.5, float(np.minimum(masses, masses.max() - masses).max()))
 
 
@@ -259,8 +277,8 @@ def confidence_ball(
         (700, 300, 0)
     """
     if isinstance(counts, Prior):
-        return L1Ball(counts, weissman_radius(_sample_size(counts), counts.size, delta, kappa), delta)
-    labels, seen = _counts_of(counts)
+        return L1Ball(counts, weissman_radius(_get_sample_size(counts), counts.size, delta, kappa), delta)
+    labels, seen = _check_counts(counts)
     center = Prior.from_counts(seen, labels) if all(seen) else Center.of_counts(seen, labels)
     return L1Ball(center, weissman_radius(sum(seen), len(seen), delta, kappa), delta)
 
@@ -290,11 +308,11 @@ def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: f
         >>> confidence_box({"seen": 10, "unseen": 0}, 0.05).upper.round(4)
         array([1.    , 0.3085])
     """
-    labels, seen = _counts_of(counts)
-    share, size = probability(delta), len(seen)
+    labels, seen = _check_counts(counts)
+    share, size = check_probability(delta), len(seen)
     if size == 1:
         return Box([1.0], [1.0], share, labels)
-    lower, upper = _intervals(seen, share / 2 if size == 2 else share / (2 * size))
+    lower, upper = _compute_intervals(seen, share / 2 if size == 2 else share / (2 * size))
     return Box(lower, upper, share, labels)
 
 
@@ -328,9 +346,9 @@ def confidence_chain(
         >>> round(float(chain.over[0, 0, 0, 1]), 3)  # (0.05 / (2 * 4 * 99))^(1/50): all fifty moves lead to b
         0.824
     """
-    names, firsts, moves = counted_moves(sequences, labels)
-    initial, kernel = smoothed(names, firsts, moves, smoothing)
-    tail = probability(delta) / (2 * moves.size * max(1.0, moves.sum()))
+    names, firsts, moves = count_moves(sequences, labels)
+    initial, kernel = smooth_counts(names, firsts, moves, smoothing)
+    tail = check_probability(delta) / (2 * moves.size * max(1.0, moves.sum()))
     known = moves.sum(axis=1) > 0
     ends = np.stack([np.zeros(moves.shape), np.ones(moves.shape)])
     rest = moves[known].sum(axis=1, keepdims=True) - moves[known]
@@ -340,7 +358,7 @@ def confidence_chain(
     return Chain(initial, kernel, names, over)
 
 
-def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
+def _compute_intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
     """Compute the ends of Clopper-Pearson intervals, (N,) each, wrong with probability `tail` at most."""
     draws = sum(counts)
     try:
@@ -358,11 +376,11 @@ REGIONS: Mapping[str, Callable[[Prior | Mapping[Label, int], float], PriorSet]] 
 """The sets that hold the true distribution with confidence, by name."""
 
 
-def log_events(size: int) -> float:
+def log_event_count(size: int) -> float:
     """Return the logarithm log(2^N - 2) of the number of events between none and all; -inf for one letter.
 
     Examples:
-        >>> log_events(2) == math.log(2), round(log_events(2000) / math.log(2), 9)
+        >>> log_event_count(2) == math.log(2), round(log_event_count(2000) / math.log(2), 9)
         (True, 2000.0)
     """
     if size == 1:
@@ -370,25 +388,25 @@ def log_events(size: int) -> float:
     return size * math.log(2) + math.log1p(-(2.0 ** (1 - size)))
 
 
-def _counts_of(
+def _check_counts(
     counts: Prior | Mapping[Label, int] | Sequence[int],
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """Return the labels and counts of a sample, which are not all 0."""
     if isinstance(counts, Prior):
-        _sample_size(counts)
+        _get_sample_size(counts)
         if counts.counts is None:
             raise PriorError(
                 "the prior has a sample size and no counts: make it by Prior.from_counts or "
                 "Prior.from_samples"
             )
         return counts.labels, counts.counts
-    labels, seen = counted(counts)
+    labels, seen = read_count_table(counts)
     if not any(seen):
         raise PriorError("the counts are all 0: without a sample nothing is known, take AllPriors")
     return labels, seen
 
 
-def _sample_size(prior: Prior) -> int:
+def _get_sample_size(prior: Prior) -> int:
     if not isinstance(prior, Prior) or prior.samples is None:
         raise PriorError(
             "the prior has no sample size, so nothing is known of its error: make it by Prior.from_counts or "

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, probability, within
+from pmlopt.core.arrays import FloatArray, check_in_interval, check_probability
 from pmlopt.core.records import Record
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
-from pmlopt.model.uncertainty.prior_set import PriorSet, told_scope
+from pmlopt.model.uncertainty.prior_set import PriorSet, scope_text
 
 
 class JointLaws(Record):
@@ -42,7 +42,7 @@ class JointLaws(Record):
     Examples:
         >>> law = L1Ball([0.5, 0.5], 0.0)
         >>> laws = JointLaws(law, [L1Ball([0.5, 0.5], 0.2), L1Ball([0.5, 0.5], 0.2)])
-        >>> laws.ratios(np.array([[1.0], [0.0]])).round(12).tolist()  # 0.6 over (0.6 + 0.4) / 2
+        >>> laws.max_ratios(np.array([[1.0], [0.0]])).round(12).tolist()  # 0.6 over (0.6 + 0.4) / 2
         [[1.2], [1.2]]
     """
 
@@ -53,7 +53,7 @@ class JointLaws(Record):
 
     def __init__(self, law: PriorSet, conditionals: Sequence[PriorSet], delta: float | None = None) -> None:
         self.law, self.conditionals = law, tuple(conditionals)
-        self.delta = None if delta is None else probability(delta)
+        self.delta = None if delta is None else check_probability(delta)
         self.around: Secret | None = None
         if law.size != len(self.conditionals):
             raise PrivacyError(
@@ -84,8 +84,10 @@ class JointLaws(Record):
             >>> near.law.radius, [round(one.radius, 12) for one in near.conditionals]
             (0.1, [0.25, 0.166666666667])
         """
-        size = within(radius, "(0, 2]", "the radius", PrivacyError, "; without one leave `over` out")
-        masses = _one_law(secret).sum(axis=1)
+        size = check_in_interval(
+            radius, "(0, 2]", "the radius", PrivacyError, "; without one leave `over` out"
+        )
+        masses = _get_single_law(secret).sum(axis=1)
         share = [size * float(masses.sum() / mass) for mass in masses]
         radii = [min(2.0, math.nextafter(radius, 2.0)) for radius in share]
         return cls._of_radii(secret, size, radii, None)
@@ -116,8 +118,8 @@ class JointLaws(Record):
                 "the secret was not made from counts, so nothing is known of its error: make it by "
                 "Secret.from_counts or Secret.from_samples"
             )
-        masses = [int(mass) for mass in _one_law(secret).sum(axis=1)]
-        part = probability(delta) / (len(masses) + 1)
+        masses = [int(mass) for mass in _get_single_law(secret).sum(axis=1)]
+        part = check_probability(delta) / (len(masses) + 1)
         letters = len(secret.labels)
         return cls._of_radii(
             secret,
@@ -128,7 +130,7 @@ class JointLaws(Record):
 
     @classmethod
     def _of_radii(cls, secret: Secret, own: float, given: Sequence[float], delta: float | None) -> JointLaws:
-        joint = _one_law(secret)
+        joint = _get_single_law(secret)
         law = L1Ball(Center.of_counts(tuple(joint.sum(axis=1).tolist()), tuple(secret.values)), own)
         balls = [
             L1Ball(Center.of_counts(tuple(row.tolist()), tuple(secret.labels)), radius)
@@ -146,7 +148,7 @@ class JointLaws(Record):
                 "make both from one secret"
             )
         given = zip(self.conditionals, secret.conditionals, strict=True)
-        if not self.law.holds(secret.law) or not all(laws.holds(row) for laws, row in given):
+        if not self.law.contains_law(secret.law) or not all(laws.contains_law(row) for laws, row in given):
             raise PrivacyError(
                 "the joint law of `about` is none of those of `over`, so that what is promised for them is "
                 "not for it: make both from one secret"
@@ -155,19 +157,19 @@ class JointLaws(Record):
     @property
     def words(self) -> str:
         """Return which joint laws these are, in words that follow "for every joint law"."""
-        given = {one.words for one in self.conditionals}
+        given = {one.description for one in self.conditionals}
         each = given.pop() if len(given) == 1 else "in a set of its own"
         return (
-            f"of which the law of the secret is {self.law.words}, and each law of the data given one of its "
+            f"of which the law of the secret is {self.law.description}, and each law of the data given one of its "
             f"{self.law.size} values {each}"
         )
 
     @property
     def scope(self) -> str:
         """Return for which joint laws a bound over this set holds, in words."""
-        return told_scope(f"for every joint law {self.words}", "joint law", self.delta)
+        return scope_text(f"for every joint law {self.words}", "joint law", self.delta)
 
-    def means(self, matrix: Any) -> tuple[Any, Any, Any]:
+    def compute_extreme_means(self, matrix: Any) -> tuple[Any, Any, Any]:
         """Compute the extreme means of each column given each value, times one number, and that number.
 
         Args:
@@ -177,15 +179,15 @@ class JointLaws(Record):
             The least means (S, M), the largest means (S, M), and the number; all in the kind of the matrix.
         """
         top = matrix.max(axis=0)
-        lows = [one.least_sum(matrix) for one in self.conditionals]
-        highs = [one.least_sum(top - matrix) for one in self.conditionals]
+        lows = [one.min_mean_scaled(matrix) for one in self.conditionals]
+        highs = [one.min_mean_scaled(top - matrix) for one in self.conditionals]
         unit = math.lcm(*(int(u) for _, u in lows)) if matrix.dtype == object else 1.0
         factors = [unit // u if matrix.dtype == object else unit / u for _, u in lows]
         least = np.array([low * f for (low, _), f in zip(lows, factors, strict=True)])
         most = np.array([top * unit - high * f for (high, _), f in zip(highs, factors, strict=True)])
         return least, most, unit
 
-    def outcome_sums(self, least: Any, most: Any) -> tuple[Any, Any]:
+    def min_outcome_sums(self, least: Any, most: Any) -> tuple[Any, Any]:
         """Compute the least probability of each outcome for each value s, whose own mean is the largest one.
 
         Returns:
@@ -195,30 +197,30 @@ class JointLaws(Record):
         for s in range(len(least)):
             means = least.copy()
             means[s] = most[s]
-            sums, unit = self.law.least_sum(means)
+            sums, unit = self.law.min_mean_scaled(means)
             found.append(sums)
         return np.array(found), unit
 
-    def ratios(self, matrix: FloatArray) -> FloatArray:
+    def max_ratios(self, matrix: FloatArray) -> FloatArray:
         """Compute the (S, M) largest `Q(y | s) / Q(y)` over the set; 0 where the outcome never occurs."""
-        least, most, _ = self.means(matrix)
-        sums, unit = self.outcome_sums(least, most)
+        least, most, _ = self.compute_extreme_means(matrix)
+        sums, unit = self.min_outcome_sums(least, most)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.where(most > 0, most * unit / sums, 0.0))
 
-    def worst(self, column: FloatArray, value: int) -> tuple[FloatArray, FloatArray]:
+    def find_worst_laws(self, column: FloatArray, value: int) -> tuple[FloatArray, FloatArray]:
         """Find the law of X given a value, and the law of X, (N,) each, at which a column reveals most of
         it.
         """
-        rows = np.array([one.worst_prior(column) for one in self.conditionals])
-        rows[value] = self.conditionals[value].worst_prior(column.max() - column)
-        return rows[value], self.law.worst_prior(rows @ column) @ rows
+        rows = np.array([one.minimizer(column) for one in self.conditionals])
+        rows[value] = self.conditionals[value].minimizer(column.max() - column)
+        return rows[value], self.law.minimizer(rows @ column) @ rows
 
     def __repr__(self) -> str:
         return f"JointLaws(<{self.law.size} values, {self.conditionals[0].size} letters>)"
 
 
-def _one_law(secret: Secret) -> Any:
+def _get_single_law(secret: Secret) -> Any:
     """Return the (S, N) integers of the only joint law."""
     if len(secret.weights) != 1:
         raise PrivacyError(

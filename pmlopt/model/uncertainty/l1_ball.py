@@ -11,25 +11,25 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import (
-    SUM_TOLERANCE,
+    SUM_ATOL,
+    DefaultLabels,
     FloatArray,
     Label,
-    Positions,
-    common_integers,
-    float_array,
-    labels_of,
-    probability,
-    within,
+    check_in_interval,
+    check_labels_of_size,
+    check_probability,
+    common_integer_ratio,
+    copy_float_array,
 )
-from pmlopt.core.records import Given, Range, Record, Shape
+from pmlopt.core.records import ContextReference, Range, Record, Shape
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.symmetry.prior import Cells, SymmetricPrior
-from pmlopt.data.tables.labelled import vector
+from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
+from pmlopt.data.tables.labelled import read_vector
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import ChoquetSet, LowerProbability
-from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.model.uncertainty.prior_set import MEMBER, check_possible
-from pmlopt.model.uncertainty.support_functions import top_mean
+from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
+from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, check_possible
+from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +46,14 @@ class Center(Record):
 
     kind: ClassVar[str] = "center"
     probabilities: Annotated[FloatArray, Shape("letters"), Range(0, 1)]
-    labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")]
+    labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")]
     counts: Annotated[tuple[Annotated[int, Range(0)], ...], Shape("letters")] | None = None
 
     @classmethod
     def from_fields(
         cls,
         probabilities: Annotated[FloatArray, Shape("letters"), Range(0, 1)],
-        labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")],
+        labels: Annotated[tuple[Label, ...], ContextReference("labels"), Shape("letters")],
         counts: Annotated[tuple[Annotated[int, Range(0)], ...], Shape("letters")] | None = None,
     ) -> Center:
         """Build a centre from the fields of a file, of which counts give the probabilities.
@@ -61,10 +61,10 @@ class Center(Record):
         Raises:
             PrivacyError: they are no distribution, or another one than the counts.
         """
-        names = labels_of(labels, len(probabilities), "the centre's labels", PrivacyError)
+        names = check_labels_of_size(labels, len(probabilities), "the centre's labels", PrivacyError)
         if counts is not None and not sum(counts):
             raise PrivacyError("the counts of the centre are all 0")
-        if abs(math.fsum(probabilities) - 1) > SUM_TOLERANCE:
+        if abs(math.fsum(probabilities) - 1) > SUM_ATOL:
             raise PrivacyError(
                 f"the probabilities of the centre sum to {math.fsum(probabilities):.12g}, not 1"
             )
@@ -84,11 +84,13 @@ class Center(Record):
         """Build a centre from an array: a prior where no entry is 0."""
         if isinstance(values, Prior | Center):
             return values
-        found = vector(values, "the centre", PrivacyError)
-        array = float_array(found.values, 1, "the centre", PrivacyError)
-        if not (array == 0).any() or (array < 0).any() or abs(math.fsum(array) - 1) > SUM_TOLERANCE:
+        found = read_vector(values, "the centre", PrivacyError)
+        array = copy_float_array(found.values, 1, "the centre", PrivacyError)
+        if not (array == 0).any() or (array < 0).any() or abs(math.fsum(array) - 1) > SUM_ATOL:
             return as_prior(values)  # or its complaint
-        return cls(array, labels_of(found.axes[0], len(array), "the centre's labels", PrivacyError))
+        return cls(
+            array, check_labels_of_size(found.axes[0], len(array), "the centre's labels", PrivacyError)
+        )
 
     @property
     def size(self) -> int:
@@ -103,7 +105,7 @@ class Center(Record):
     @property
     def weights(self) -> tuple[int, ...]:
         """Return N integers whose ratios are exactly those of the probabilities."""
-        return self.counts if self.counts is not None else common_integers(self.probabilities)[0]
+        return self.counts if self.counts is not None else common_integer_ratio(self.probabilities)[0]
 
 
 class L1Ball(ChoquetSet):
@@ -129,16 +131,16 @@ class L1Ball(ChoquetSet):
     Source: [grosse2025empirical, eq. (5) and Proposition 2]; CVaR: Rockafellar and Uryasev, J. Risk 2 (2000).
 
     Examples:
-        >>> L1Ball([0.5, 0.5], 0.2).least_mean(np.array([[1.0], [0.0]])).round(12)
+        >>> L1Ball([0.5, 0.5], 0.2).min_mean(np.array([[1.0], [0.0]])).round(12)
         array([0.4])
-        >>> L1Ball([0.5, 0.3, 0.2], 1.0).worst_prior(np.array([0.0, 1.0, 2.0])).round(12)
+        >>> L1Ball([0.5, 0.3, 0.2], 1.0).minimizer(np.array([0.0, 1.0, 2.0])).round(12)
         array([1., 0., 0.])
-        >>> L1Ball([0.5, 0.5, 0.0], 0.2).worst_prior(np.array([2.0, 1.0, 0.0])).round(12)  # an unseen letter
+        >>> L1Ball([0.5, 0.5, 0.0], 0.2).minimizer(np.array([2.0, 1.0, 0.0])).round(12)  # an unseen letter
         array([0.4, 0.5, 0.1])
     """
 
     kind: ClassVar[str] = "l1-ball"
-    center: Annotated[Prior | Center, Given("prior")]
+    center: Annotated[Prior | Center, ContextReference("prior")]
     radius: Annotated[float, Range(0, 2)]
 
     def __init__(self, center: PriorLike | Center, radius: float, delta: float | None = None) -> None:
@@ -146,56 +148,56 @@ class L1Ball(ChoquetSet):
         structured = isinstance(self.center, SymmetricPrior)
         self.labels = None if structured else self.center.labels
         furthest = "; no two distributions are further apart than 2"
-        self.radius = within(radius, "[0, 2]", "the radius", PrivacyError, furthest)
-        self.delta = None if delta is None else probability(delta)
+        self.radius = check_in_interval(radius, "[0, 2]", "the radius", PrivacyError, furthest)
+        self.delta = None if delta is None else check_probability(delta)
         if not structured:  # whose letters all have a mass
             check_possible(self.center.probabilities + self.radius)
 
-    def on_cells(self, cells: Cells) -> L1Ball:
+    def on_cells(self, cells: LetterCells) -> L1Ball:
         """Return the ball around the cells' masses, which are the masses of the priors of the ball."""
         center = self.center
         if isinstance(center, SymmetricPrior):
             if not isinstance(cells.whole, SymmetricPrior) or center != cells.whole:
                 raise PrivacyError(f"the centre is {center!r}, and the prior of the design {cells.whole!r}")
             return L1Ball(cells.prior, self.radius, self.delta)
-        weights = self.by_orbit(cells, center.weights, "the masses of the centre are")
+        weights = self.values_by_orbit(cells, center.weights, "the masses of the centre are")
         masses = [count * weight for count, weight in zip(cells.counts, weights, strict=True)]
-        return L1Ball(Center.of_counts(tuple(masses), Positions(cells.size)), self.radius, self.delta)
+        return L1Ball(Center.of_counts(tuple(masses), DefaultLabels(cells.size)), self.radius, self.delta)
 
     @property
-    def half(self) -> float:
+    def half_radius(self) -> float:
         """Return the mass that can move, radius / 2."""
         return self.radius / 2
 
     @property
-    def empties(self) -> bool:
+    def can_empty_letter(self) -> bool:
         """Return whether the adversary can take all of a letter's mass: the form without CVaR no longer
         applies.
         """
-        return self.half >= float(self.center.pmf.min())
+        return self.half_radius >= float(self.center.pmf.min())
 
-    def families(self, keep: float) -> tuple[Family, ...]:
+    def column_families(self, keep: float) -> tuple[Family, ...]:
         """Return extreme columns of mean one under the centre with `keep max v <= w(v)`: all below 2 min p.
 
         From there on there are those with a `Plateau` too.
         """
-        high = 1 / (keep + self.half)
-        found: list[Family] = [Box(0.0, high)] if high > 1 else []
-        found.append(Staircase(high, high * self.half))
-        if self.empties:
-            found.append(Staircase(0.0, 1 / keep))
+        high = 1 / (keep + self.half_radius)
+        found: list[Family] = [BoxFamily(0.0, high)] if high > 1 else []
+        found.append(StaircaseFamily(high, high * self.half_radius))
+        if self.can_empty_letter:
+            found.append(StaircaseFamily(0.0, 1 / keep))
         return tuple(found)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return f"within l1 distance {self.radius:g} of the centre"
 
     @cached_property
-    def floats(self) -> LowerProbability:
-        return LowerProbability(self.center.pmf, self.half, None, 1.0)
+    def float_probability(self) -> LowerProbability:
+        return LowerProbability(self.center.pmf, self.half_radius, None, 1.0)
 
     @cached_property
-    def integers(self) -> LowerProbability:
+    def integer_probability(self) -> LowerProbability:
         half = Fraction(self.radius) / 2
         weights = np.array(self.center.weights, dtype=object)
         total = int(weights.sum())
@@ -203,14 +205,14 @@ class L1Ball(ChoquetSet):
             weights * half.denominator, total * half.numerator, None, total * half.denominator
         )
 
-    def holds(self, p: FloatArray) -> bool:
-        return bool(np.abs(p - self.center.pmf).sum() <= self.radius + MEMBER)
+    def contains_law(self, p: FloatArray) -> bool:
+        return bool(np.abs(p - self.center.pmf).sum() <= self.radius + MEMBERSHIP_ATOL)
 
-    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        if self.empties or keep >= 1 or not np.array_equal(p, self.center.pmf):
-            return super().relaxation(p, gains, keep)
+    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        if self.can_empty_letter or keep >= 1 or not np.array_equal(p, self.center.pmf):
+            return super().support_function(p, gains, keep)
         # extreme columns: 0 and a peak, or two values, high on the k letters of largest gain
-        high = keep + self.half
+        high = keep + self.half_radius
         order = np.argsort(-gains, axis=0, kind="stable")
         mass = np.cumsum(p[order], axis=0)
         worth = np.cumsum(p[order] * np.take_along_axis(gains, order, axis=0), axis=0)
@@ -218,7 +220,9 @@ class L1Ball(ChoquetSet):
         low = (high - mass) / (high - keep * mass)
         columns = low * worth[-1] + (1 - keep * low) / high * worth
         best = float(np.where(mass < high, columns, -np.inf).max())
-        return max(best, float((p @ gains).max()), float(top_mean(p, gains, min(high, 1.0)).max()))
+        return max(
+            best, float((p @ gains).max()), float(conditional_value_at_risk(p, gains, min(high, 1.0)).max())
+        )
 
     def __repr__(self) -> str:
         """Return the size and radius, without the whole centre."""

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
-from pmlopt.core.loaded_later import cp, optimize, sparse
+from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.records import Record
-from pmlopt.data.mechanism import match_labels
+from pmlopt.data.mechanism import check_labels_match
 from pmlopt.data.prior import PriorLike, as_prior
-from pmlopt.data.symmetry.prior import Cells
+from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
-from pmlopt.solvers.structured.block_program import Block
+from pmlopt.solvers.structured.block_program import ColumnBlock
 
 
 def check_possible(most: FloatArray) -> None:
@@ -33,7 +33,7 @@ def check_possible(most: FloatArray) -> None:
         )
 
 
-def told_scope(members: str, truth: str, delta: float | None) -> str:
+def scope_text(members: str, truth: str, delta: float | None) -> str:
     """Return for whom a bound over a set holds: its members, and with confidence the truth that it
     contains.
     """
@@ -42,13 +42,13 @@ def told_scope(members: str, truth: str, delta: float | None) -> str:
     return f"for the true {truth}, except with probability {delta:g} over the sample ({members})"
 
 
-MEMBER = 1e-12
+MEMBERSHIP_ATOL = 1e-12
 """Membership tolerance: the distance from a set, in l1 or in a bound on a probability, that is put down to
 rounding."""
 
 
 @dataclass(frozen=True)
-class LeastMean:
+class MinMeanExpression:
     """The least mean of each column of a cvxpy variable, as the largest value of an expression.
 
     Attributes:
@@ -63,7 +63,7 @@ class LeastMean:
 
 
 @dataclass(frozen=True, eq=False)
-class Polytope:
+class PriorPolytope:
     """A set of priors as the image of a polyhedron: `Q = parts z` over z >= 0 with `rows z <= right`.
 
     Attributes:
@@ -97,13 +97,13 @@ class LinearRows:
     on_numbers: Any
     least: FloatArray
 
-    def declare(self, mechanism: cp.Expression) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
+    def to_cvxpy(self, mechanism: cp.Expression) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
         """Return the rows on the columns of a cvxpy variable, and the (U, M) numbers that they bring."""
         numbers, bounded = cp.Variable((len(self.least), mechanism.shape[1])), np.isfinite(self.least)
         rows = {"dual_rows": self.on_column @ mechanism + self.on_numbers @ numbers <= 0}
         return {**rows, "dual_signs": numbers[bounded] >= 0}, {"numbers": numbers}
 
-    def numbers(self, matrix: FloatArray) -> FloatArray:
+    def find_numbers(self, matrix: FloatArray) -> FloatArray:
         """Find (U, M) numbers with which the rows have the least violation or the largest slack at a
         matrix.
         """
@@ -116,7 +116,7 @@ class LinearRows:
         ]
         return np.array([one.x for one in found]).T[:-1]
 
-    def multipliers(self, p: FloatArray, gains: FloatArray, pairs: Any | None = None) -> FloatArray:
+    def find_multipliers(self, p: FloatArray, gains: FloatArray, pairs: Any | None = None) -> FloatArray:
         """Find (K + R, M) multipliers of the rows in `max <p g, v>`, `<p, v> = 1` for each column g of gains.
 
         HiGHS starts each from the basis of the one before.
@@ -137,13 +137,13 @@ class LinearRows:
             system = sparse.hstack([system, numbers], format="csc")
         k = system.shape[0] - 1
         entries = system.data / np.repeat(np.append(p, np.ones(more)), np.diff(system.indptr))
-        model = highs.columnwise(
+        model = highs.build_columnwise_model(
             np.zeros(n + more),
             (np.append(np.zeros(n), self.least), np.inf),
             (np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)),
             (system.indptr, system.indices, entries),
         )
-        solver = highs.loaded(model, highs.RESTARTED)
+        solver = highs.load_model(model, highs.RESTART_OPTIONS)
         every = np.arange(n, dtype=np.int32)
         weights = np.zeros((k, gains.shape[1]))
         for y, column in enumerate(gains.T):
@@ -182,15 +182,15 @@ class PriorSet(Record, ABC):
 
     @property
     @abstractmethod
-    def words(self) -> str:
+    def description(self) -> str:
         """Return which priors these are, in words that follow "for every prior"."""
 
     @property
     def scope(self) -> str:
         """Return for which priors a bound over this set holds, in words."""
-        return told_scope(f"for every prior {self.words}", "distribution", self.delta)
+        return scope_text(f"for every prior {self.description}", "distribution", self.delta)
 
-    def on_cells(self, cells: Cells) -> PriorSet:
+    def on_cells(self, cells: LetterCells) -> PriorSet:
         """Return what the priors of the set are on the cells of an output, which determines least means
         there.
 
@@ -215,14 +215,16 @@ class PriorSet(Record, ABC):
         if len(letters) != self.size:
             raise PrivacyError(f"{self!r} is on {self.size} letters, and {owner} on {len(letters)}")
         if self.labels is not None:
-            match_labels(self.labels, letters, "the letters of the set", f"those of {owner}", PrivacyError)
+            check_labels_match(
+                self.labels, letters, "the letters of the set", f"those of {owner}", PrivacyError
+            )
 
     @abstractmethod
-    def least_mean(self, matrix: FloatArray) -> FloatArray:
+    def min_mean(self, matrix: FloatArray) -> FloatArray:
         """Compute the (M,) least mean of each column of an (N, M) matrix over the set."""
 
     @abstractmethod
-    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+    def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
         """Compute the least means times a positive number, and that number; integers for a matrix of
         integers.
 
@@ -231,7 +233,7 @@ class PriorSet(Record, ABC):
         """
 
     @abstractmethod
-    def worst_prior(self, column: FloatArray) -> FloatArray:
+    def minimizer(self, column: FloatArray) -> FloatArray:
         """Return an (N,) prior of the set at which the mean of the (N,) column is least; it may have
         zeros.
         """
@@ -244,14 +246,14 @@ class PriorSet(Record, ABC):
         """
         p = as_prior(prior)
         self.check_letters(p.labels, "the prior")
-        return self.holds(p.pmf)
+        return self.contains_law(p.pmf)
 
     @abstractmethod
-    def holds(self, p: FloatArray) -> bool:
-        """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBER`)."""
+    def contains_law(self, p: FloatArray) -> bool:
+        """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
 
     @abstractmethod
-    def nearby(self, law: FloatArray) -> Any:
+    def project_to_rationals(self, law: FloatArray) -> Any:
         """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
         the set.
 
@@ -261,10 +263,10 @@ class PriorSet(Record, ABC):
 
     @cached_property
     @abstractmethod
-    def polytope(self) -> Polytope:
+    def polytope(self) -> PriorPolytope:
         """Return the set by linear rows, in floats."""
 
-    def rows(self, keep: float) -> LinearRows:
+    def linear_rows(self, keep: float) -> LinearRows:
         """Return the columns with `keep max v <= w(v)` by linear rows; the numbers are max v and dual
         multipliers.
 
@@ -282,7 +284,7 @@ class PriorSet(Record, ABC):
         )
 
     @abstractmethod
-    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+    def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
         """Return the twin of `min_mean` for a cvxpy variable, in sparse form.
 
         Args:
@@ -290,8 +292,8 @@ class PriorSet(Record, ABC):
             largest: (1, M), at least every entry of its column.
         """
 
-    def block(self, keep: float) -> Block | None:
-        """Return the columns v >= 0 with `keep max v <= w(v)` as a `Block`; None without such a form or
+    def cone_block(self, keep: float) -> ColumnBlock | None:
+        """Return the columns v >= 0 with `keep max v <= w(v)` as a `ColumnBlock`; None without such a form or
         interior.
 
         Args:
@@ -300,11 +302,11 @@ class PriorSet(Record, ABC):
         return None
 
     @abstractmethod
-    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+    def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
 
     @abstractmethod
-    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
         """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
         g.
 
@@ -317,16 +319,16 @@ class PriorSet(Record, ABC):
         """
 
     theta_rows: int = 1
-    """How many numbers `thetas` has for each column."""
+    """How many numbers `dual_multipliers` has for each column."""
 
     @abstractmethod
-    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+    def dual_multipliers(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
         """Return (T, M) multipliers of `keep max v <= w(v)` for each column g, from which
         `support_function` follows.
         """
 
     @abstractmethod
-    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+    def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
         """Compute what (T, M) multipliers prove that no column collects: any numbers of at least 0 do.
 
         It is the least tau at which `min_Q sum_x (p (g - tau) + theta Q)^+ - theta keep` is at most 0 for all
@@ -334,7 +336,7 @@ class PriorSet(Record, ABC):
         """
 
     @abstractmethod
-    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+    def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
         """Compute the (K,) least b in [0, 1] such that b on `outer`, 1 on `inner` and 0 elsewhere keeps `keep
         <= w`.
 

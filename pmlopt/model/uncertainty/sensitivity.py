@@ -18,13 +18,19 @@ import sys
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, probability, rounding_of, within
-from pmlopt.data.mechanism import MechanismLike, as_mechanism, match_labels, paired
+from pmlopt.core.arrays import (
+    FloatArray,
+    bound_sum_rounding,
+    check_in_interval,
+    check_nonnegative,
+    check_probability,
+)
+from pmlopt.data.mechanism import MechanismLike, as_mechanism, check_labels_match, pair_with_prior
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level, pointwise_leakage
 from pmlopt.measures.leakage import log_quotient
-from pmlopt.model.uncertainty.confidence import chance_beyond, fewest_samples, weissman_radius
+from pmlopt.model.uncertainty.confidence import find_min_samples, weissman_radius, weissman_tail
 from pmlopt.model.uncertainty.prior_set import PriorSet
 
 
@@ -68,7 +74,7 @@ def pointwise_capacity(priors: PriorSet, mechanism: MechanismLike) -> FloatArray
     levels = np.full(len(m.outputs), -np.inf)
     # what the least mean is short of the maximum, from numbers that lose no digits near 0
     levels[m.support] = log_quotient(
-        np.maximum(priors.least_mean(scaled), 0.0), np.maximum(-priors.least_mean(scaled - 1), 0.0)
+        np.maximum(priors.min_mean(scaled), 0.0), np.maximum(-priors.min_mean(scaled - 1), 0.0)
     )
     return levels
 
@@ -100,7 +106,7 @@ def leakage_capacity(priors: PriorSet, mechanism: MechanismLike) -> WorstCase:
     levels = pointwise_capacity(priors, mechanism)
     output = int(levels.argmax())
     column = as_mechanism(mechanism).matrix[:, output]
-    return WorstCase(float(levels[output]), priors.worst_prior(column), output)
+    return WorstCase(float(levels[output]), priors.minimizer(column), output)
 
 
 def leakage_sensitivity(prior: PriorLike, priors: PriorSet, mechanism: MechanismLike) -> WorstCase:
@@ -128,7 +134,7 @@ def leakage_sensitivity(prior: PriorLike, priors: PriorSet, mechanism: Mechanism
         >>> round(math.exp(leakage_sensitivity(p, L1Ball(p, 0.2), matrix)), 12)
         1.111111111111
     """
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     worst = leakage_capacity(priors, m)
     if not priors.contains(p):
         raise PrivacyError(f"the prior is not in {priors!r}: the sensitivity is about one of its priors")
@@ -148,7 +154,7 @@ def distance(first: PriorLike, second: PriorLike) -> float:
     p, q = as_prior(first), as_prior(second)
     if p.size != q.size:
         raise PrivacyError(f"the priors are on {p.size} and {q.size} letters: give both on the same")
-    match_labels(p.labels, q.labels, "the letters of one prior", "those of the other", PrivacyError)
+    check_labels_match(p.labels, q.labels, "the letters of one prior", "those of the other", PrivacyError)
     return float(np.abs(p.pmf - q.pmf).sum())
 
 
@@ -216,9 +222,9 @@ def level_increase_within_distance(prior: PriorLike, epsilon: float, radius: flo
         0.9
     """
     p = as_prior(prior)
-    size = _radius(radius)
-    level = min(nonnegative(epsilon, "epsilon", PrivacyError), p.max_leakage)
-    return _less(size / 2 * leakage_growth(level, float(p.pmf.min())))
+    size = _check_radius(radius)
+    level = min(check_nonnegative(epsilon, "epsilon", PrivacyError), p.max_leakage)
+    return _growth_of_decrease(size / 2 * leakage_growth(level, float(p.pmf.min())))
 
 
 def leakage_growth(epsilon: float, least: float | None) -> float:
@@ -233,12 +239,12 @@ def leakage_growth(epsilon: float, least: float | None) -> float:
 
     Source: [grosse2025empirical, Appendix B].
     """
-    if least is not None and _in_first_region(least, epsilon):
+    if least is not None and _is_in_first_region(least, epsilon):
         return math.expm1(epsilon) / least
     return math.exp(epsilon) if epsilon < 700 else math.inf
 
 
-def _in_first_region(least: float, epsilon: float) -> bool:
+def _is_in_first_region(least: float, epsilon: float) -> bool:
     """Return whether `e^eps (1 - min p) < 1`: no mechanism of level eps has a zero."""
     return least == 1 or epsilon < -math.log1p(-least)
 
@@ -262,13 +268,13 @@ def level_increase_is_attained(prior: PriorLike, mechanism: MechanismLike) -> bo
         >>> level_increase_is_attained(p, closed_forms.high_privacy(p, math.log(9 / 8)))
         True
     """
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     leakages, least = pointwise_leakage(p, m)[m.support], float(p.pmf.min())
     level = float(leakages.max())
     # entries near 1 are rounded, and with them a leakage near 0
-    near = level - max(1e-9 * level, rounding_of(p.size, 1.0) / 16)
+    near = level - max(1e-9 * level, bound_sum_rounding(p.size, 1.0) / 16)
     worst, levels = m.matrix[:, m.support][:, leakages >= near], leakages[leakages >= near]
-    if not _in_first_region(least, level):
+    if not _is_in_first_region(least, level):
         return bool(worst.min() == 0)
     apart = (worst.max(axis=0) - worst.min(axis=0)) / (p.pmf @ worst)
     return bool((apart >= np.expm1(levels) / least * (1 - 1e-9)).any())
@@ -299,13 +305,17 @@ def level_within_distance(epsilon: float, radius: float, least: float | None = N
         >>> round(math.exp(level_within_distance(math.log(2), 0.2)), 12)
         2.5
     """
-    level, size, share = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius), least_mass(least)
+    level, size, share = (
+        check_nonnegative(epsilon, "epsilon", PrivacyError),
+        _check_radius(radius),
+        check_min_mass(least),
+    )
     if size == 0:
         return level
-    if share is not None and _in_first_region(share, level):
-        return level + _less(size / 2 * leakage_growth(level, share))
+    if share is not None and _is_in_first_region(share, level):
+        return level + _growth_of_decrease(size / 2 * leakage_growth(level, share))
     logarithm = level + math.log(size) - math.log(2)  # of radius/2 e^eps, which may overflow
-    return level + _less(math.exp(logarithm)) if logarithm < 0 else math.inf
+    return level + _growth_of_decrease(math.exp(logarithm)) if logarithm < 0 else math.inf
 
 
 def level_needed_at_centre(epsilon: float, radius: float) -> float:
@@ -330,11 +340,11 @@ def level_needed_at_centre(epsilon: float, radius: float) -> float:
         >>> round(math.exp(level_needed_at_centre(math.log(2.5), 0.2)), 12)
         2.0
     """
-    level, half = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius) / 2
+    level, half = check_nonnegative(epsilon, "epsilon", PrivacyError), _check_radius(radius) / 2
     return level - float(np.logaddexp(0.0, level + math.log(half))) if half else level
 
 
-def _less(share: float) -> float:
+def _growth_of_decrease(share: float) -> float:
     """Compute the growth -log(1 - share) of a level whose mean falls by a share; inf where nothing is left.
 
     What may be nothing but for the rounding of the share is nothing: a bound errs upwards.
@@ -342,14 +352,18 @@ def _less(share: float) -> float:
     return -math.log1p(-share) + 0.0 if share < 1 - 8 * sys.float_info.epsilon else math.inf
 
 
-def least_mass(least: float | None) -> float | None:
+def check_min_mass(least: float | None) -> float | None:
     """Check a least probability, above 0 and at most 1; None where it is not known."""
     hint = ", or leave it out"
-    return None if least is None else within(least, "(0, 1]", "the least probability", PrivacyError, hint)
+    return (
+        None
+        if least is None
+        else check_in_interval(least, "(0, 1]", "the least probability", PrivacyError, hint)
+    )
 
 
-def _radius(radius: float) -> float:
-    return within(radius, "[0, 2]", "the radius", PrivacyError)
+def _check_radius(radius: float) -> float:
+    return check_in_interval(radius, "[0, 2]", "the radius", PrivacyError)
 
 
 def samples_needed(
@@ -378,8 +392,8 @@ def samples_needed(
         >>> samples_needed(20, math.log(5), math.log(6), 1e-5)
         11420
     """
-    most = max(probability(delta), sys.float_info.min)
-    return fewest_samples(
+    most = max(check_probability(delta), sys.float_info.min)
+    return find_min_samples(
         _half_radius(epsilon, target, least), size, delta, kappa,
         lambda samples: failure_bound(samples, size, epsilon, target, kappa, least) <= most,
         f"no sample tells the levels {epsilon:g} and {target:g} apart: give levels that differ more",
@@ -418,7 +432,7 @@ def failure_bound(
         >>> round(failure_bound(100, 2, math.log(2), math.log(2.5)), 12) == round(2 * math.exp(-2), 12)
         True
     """
-    return chance_beyond(_half_radius(epsilon, target, least), samples, size, kappa)
+    return weissman_tail(_half_radius(epsilon, target, least), samples, size, kappa)
 
 
 def true_level_with_confidence(
@@ -461,9 +475,9 @@ def _half_radius(epsilon: float, target: float, least: float | None) -> float:
 
     `e^-eps - e^-eps'`, or in the first region `(1 - e^(eps - eps')) / leakage_growth(eps, least)`.
     """
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
-    wanted = nonnegative(target, "the target level", PrivacyError)
-    share = least_mass(least)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    wanted = check_nonnegative(target, "the target level", PrivacyError)
+    share = check_min_mass(least)
     if wanted <= level:
         raise PrivacyError(
             f"the target level {wanted:g} is not above the level {level:g} at the estimate: a sample never "

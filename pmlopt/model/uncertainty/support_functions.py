@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, rounding_of
-from pmlopt.solvers.structured.newton import cholesky, solved
+from pmlopt.core.arrays import FloatArray, bound_sum_rounding
+from pmlopt.solvers.structured.newton import factor_cholesky, solve_factored
 
 _MAX_ITERATIONS = 200
 """Iterations after which a search ends with the bound in hand, which is valid; a dozen are usual."""
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class ThetaPiece:
     """A convex, piecewise linear function of theta.
 
     `sum_x (a[x] + theta weights[x])^+ + theta (rate - sum(weights))`.
@@ -31,7 +31,7 @@ class Piece:
     weights: FloatArray | None
     rate: float
 
-    def at(self, costs: FloatArray, theta: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+    def evaluate_at(self, costs: FloatArray, theta: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
         """Return (M,) values less theta keep and (M,) slopes, for the columns of costs."""
         rate = self.rate - keep
         values = costs.sum(axis=0) + theta * rate
@@ -44,7 +44,7 @@ class Piece:
         return values - np.where(negative, inner, 0.0).sum(axis=0), rate - self.weights @ negative
 
 
-def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> float:
+def max_gain(pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, keep: float) -> float:
     """Compute the support function of the columns that PML over a set allows, at the best column g of gains.
 
     `max <p g, v>` over g, and over v >= 0 with `<p, v> = 1` and `keep max v <= min_Q <Q, v>`.
@@ -60,8 +60,8 @@ def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep
         keep: in (0, 1].
 
     Examples:
-        >>> uniform = (Piece(np.full(4, 0.25), 1.0),)  # one prior: the mean over the largest half
-        >>> round(largest_gain(uniform, np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
+        >>> uniform = (ThetaPiece(np.full(4, 0.25), 1.0),)  # one prior: the mean over the largest half
+        >>> round(max_gain(uniform, np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
         3.0
     """
     # the constant v collects the mean, and no law more than the maximum: they enclose tau
@@ -70,16 +70,18 @@ def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep
     if keep >= 1:
         return float(means.max())
 
-    def excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
+    def compute_excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
         costs = p[:, None] * (gains[:, columns] - tau)
-        value, theta = _least(pieces, costs, keep)
+        value, theta = _minimize_pieces(pieces, costs, keep)
         # raised by its rounding, so that a tau at which it is not positive is a proof
-        return value + _rounding(costs, theta)
+        return value + _bound_rounding(costs, theta)
 
-    return _largest_root(excess, np.arange(gains.shape[1]), float(means.max()), float(tops.max()))
+    return _find_largest_root(
+        compute_excess, np.arange(gains.shape[1]), float(means.max()), float(tops.max())
+    )
 
 
-def mixture_thetas(
+def find_mixture_thetas(
     laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
 ) -> tuple[FloatArray, FloatArray]:
     """Find the (K, M) theta of each column for the convex hull of (K, N) laws, and the (M,) tau that they
@@ -94,8 +96,8 @@ def mixture_thetas(
     best = np.zeros((len(laws), len(columns)))
     for _ in range(_MIXTURES):
         gain = gains[:, columns]
-        theta, column = _mixtures(laws, weights * (gain - low[columns]), keep)
-        root = _root(_excess(theta, laws, p, gain, keep), low[columns], high[columns])
+        theta, column = _minimize_over_mixtures(laws, weights * (gain - low[columns]), keep)
+        root = _find_roots(_make_excess(theta, laws, p, gain, keep), low[columns], high[columns])
         best[:, columns] = np.where(root < high[columns], theta, best[:, columns])
         high[columns] = np.minimum(high[columns], root)
         low[columns] = np.maximum(low[columns], (weights * gain * column).sum(axis=0) / (p @ column))
@@ -105,23 +107,25 @@ def mixture_thetas(
     return best, high
 
 
-def best_thetas(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+def find_best_thetas(
+    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, keep: float
+) -> FloatArray:
     """Find the (1, M) theta of each column at the tau of `max_gain`; keep < 1."""
-    tau = largest_gain(pieces, p, gains, keep)
-    return _least(pieces, p[:, None] * (gains - tau), keep)[1][None, :]
+    tau = max_gain(pieces, p, gains, keep)
+    return _minimize_pieces(pieces, p[:, None] * (gains - tau), keep)[1][None, :]
 
 
-def gain_at(
-    pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
+def bound_gain(
+    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
 ) -> float:
     """Compute the tau that (1, M) multipliers prove: an upper bound on `max_gain`.
 
     Examples:
-        >>> uniform = (Piece(np.full(4, 0.25), 1.0),)
+        >>> uniform = (ThetaPiece(np.full(4, 0.25), 1.0),)
         >>> gains = np.array([[4.0], [2.0], [1.0], [0.0]])
-        >>> round(gain_at(uniform, np.full(4, 0.25), gains, 0.5, np.array([[1.0]])), 9)
+        >>> round(bound_gain(uniform, np.full(4, 0.25), gains, 0.5, np.array([[1.0]])), 9)
         3.0
-        >>> gain_at(uniform, np.full(4, 0.25), gains, 0.5, np.array([[0.0]]))  # proves what needs no proof
+        >>> bound_gain(uniform, np.full(4, 0.25), gains, 0.5, np.array([[0.0]]))  # proves what needs no proof
         4.0
     """
     if keep >= 1:
@@ -129,15 +133,15 @@ def gain_at(
     # weak duality needs theta >= 0 and nothing more of it
     multipliers = np.maximum(theta[0], 0.0)
 
-    def excess(tau: FloatArray) -> FloatArray:
+    def compute_excess(tau: FloatArray) -> FloatArray:
         costs = p[:, None] * (gains - tau)
-        values = np.max([piece.at(costs, multipliers, keep)[0] for piece in pieces], axis=0)
-        return np.asarray(values + _rounding(costs, multipliers))
+        values = np.max([piece.evaluate_at(costs, multipliers, keep)[0] for piece in pieces], axis=0)
+        return np.asarray(values + _bound_rounding(costs, multipliers))
 
-    return float(_root(excess, p @ gains, gains.max(axis=0)).max())
+    return float(_find_roots(compute_excess, p @ gains, gains.max(axis=0)).max())
 
 
-def gain_at_mixtures(
+def bound_gain_by_mixtures(
     laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
 ) -> float:
     """Compute the tau that (K, M) multipliers of the (K, N) laws prove; the twin of `bound_gain` for a
@@ -146,8 +150,8 @@ def gain_at_mixtures(
     if keep >= 1:
         return float((p @ gains).max())
     # weak duality needs theta >= 0 and nothing more of it
-    excess = _excess(np.maximum(theta, 0.0), laws, p, gains, keep)
-    return float(_root(excess, p @ gains, gains.max(axis=0)).max())
+    excess = _make_excess(np.maximum(theta, 0.0), laws, p, gains, keep)
+    return float(_find_roots(excess, p @ gains, gains.max(axis=0)).max())
 
 
 _MIXTURES, _SHARP = 8, 1e-13
@@ -157,20 +161,22 @@ _CENTRALITY, _BOUNDARY_FRACTION, _LEAST_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
 """Of the path to theta: the share of the products aimed at, that of the way to the boundary, and its ends."""
 
 
-def _excess(
+def _make_excess(
     theta: FloatArray, laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
 ) -> Callable[[FloatArray], FloatArray]:
     """Return the dual values of columns of gains at multipliers theta of the laws, as a function of tau."""
 
-    def excess(tau: FloatArray) -> FloatArray:
+    def compute_excess(tau: FloatArray) -> FloatArray:
         costs, total = p[:, None] * (gains - tau), theta.sum(axis=0)
         value = np.maximum(costs + laws.T @ theta, 0.0).sum(axis=0) - total * keep
-        return np.asarray(value + _rounding(costs, total))
+        return np.asarray(value + _bound_rounding(costs, total))
 
-    return excess
+    return compute_excess
 
 
-def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+def _minimize_over_mixtures(
+    laws: FloatArray, costs: FloatArray, keep: float
+) -> tuple[FloatArray, FloatArray]:
     """Find about the theta (K, M) >= 0 that minimise `sum_x (costs + theta laws)^+ - keep theta`, by column.
 
     They are the multipliers of `max <costs, v>` over 0 <= v <= 1 with `laws v >= keep`: by a primal-dual
@@ -196,7 +202,7 @@ def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatAr
         system = np.einsum("ix,jx,xy->ijy", laws, laws, psi, optimize=True)
         system[np.diag_indices(len(laws))] += spare / theta
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            dtheta = solved(cholesky(system), target / theta - spare - laws @ push)
+            dtheta = solve_factored(factor_cholesky(system), target / theta - spare - laws @ push)
         # a column that converged or has a singular system stays where it is, the others go on
         able = np.isfinite(dtheta).all(axis=0) & (gap > _LEAST_GAP)
         dtheta, push = np.where(able, dtheta, 0.0), np.where(able, push, 0.0)
@@ -216,7 +222,7 @@ def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatAr
     return theta * units, v
 
 
-def _largest_root(
+def _find_largest_root(
     function: Callable[[float, NDArray[np.intp]], FloatArray],
     columns: NDArray[np.intp],
     low: float,
@@ -227,22 +233,24 @@ def _largest_root(
     Columns whose function is not positive at the left end are left out.
     """
 
-    def largest(tau: FloatArray) -> FloatArray:
+    def evaluate_largest(tau: FloatArray) -> FloatArray:
         nonlocal columns
         values = function(float(tau[0]), columns)
         if (values > 0).any():  # no zero further left is looked for
             columns = columns[values > 0]
         return np.asarray(values.max(keepdims=True))
 
-    return float(_root(largest, np.array([low]), np.array([high]))[0])
+    return float(_find_roots(evaluate_largest, np.array([low]), np.array([high]))[0])
 
 
-def _rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:
+def _bound_rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:
     """Bound on the rounding error of a sum of N terms of these costs and this theta."""
-    return np.asarray(rounding_of(len(costs), 1.0) / 16 * (np.abs(costs).sum(axis=0) + theta))
+    return np.asarray(bound_sum_rounding(len(costs), 1.0) / 16 * (np.abs(costs).sum(axis=0) + theta))
 
 
-def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+def _find_roots(
+    function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
+) -> FloatArray:
     """Find the (M,) zeros of decreasing functions that are positive at `low`, approached from the right.
 
     Regula falsi with halved weights, the Illinois method [dowell1971modified]; ends at a relative width of
@@ -273,11 +281,13 @@ def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: F
     return high
 
 
-def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+def _minimize_pieces(
+    pieces: Sequence[ThetaPiece], costs: FloatArray, keep: float
+) -> tuple[FloatArray, FloatArray]:
     """Find the (M,) minima over theta >= 0 of the largest piece less theta keep, and the (M,) minimisers."""
 
-    def at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values, slopes = zip(*(piece.at(costs, theta, keep) for piece in pieces), strict=True)
+    def evaluate_at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        values, slopes = zip(*(piece.evaluate_at(costs, theta, keep) for piece in pieces), strict=True)
         stacked, rates = np.array(values), np.array(slopes)
         largest = stacked.max(axis=0)
         # where pieces tie, the largest slope is the right-hand derivative of their maximum
@@ -287,10 +297,10 @@ def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[Flo
     # Q sums to one: `sum_x (a + theta Q)^+ >= sum_x a + theta`, which less theta keep is, from here on,
     # at least the value at theta = 0: by convexity a minimum is not further right
     right = np.maximum(-costs, 0.0).sum(axis=0) / (1 - keep) * (1 + 1e-9)
-    return lowest_between(at, left, right, np.abs(costs).sum(axis=0))
+    return minimize_on_intervals(evaluate_at, left, right, np.abs(costs).sum(axis=0))
 
 
-def lowest_between(
+def minimize_on_intervals(
     at: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
     left: FloatArray,
     right: FloatArray,
@@ -331,7 +341,7 @@ def lowest_between(
     return lowest, best
 
 
-def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
+def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
     """Compute the conditional value at risk of each column: its mean over its largest `mass` under `weights`.
 
     It solves a fractional knapsack. Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`
@@ -345,7 +355,7 @@ def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray
         mass: in (0, 1].
 
     Examples:
-        >>> top_mean(np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5).round(12)
+        >>> conditional_value_at_risk(np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5).round(12)
         array([2.5])
     """
     falling = np.negative(values.T, order="C")  # sorting goes along memory, and any order of equals will do
@@ -358,7 +368,7 @@ def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray
     return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
 
 
-def two_values(p: FloatArray, gains: FloatArray, keep: float) -> float:
+def max_gain_ldp(p: FloatArray, gains: FloatArray, keep: float) -> float:
     """Compute the support function of the columns that LDP allows: the largest `<p g, v>` over them and
     columns g.
 
@@ -371,7 +381,7 @@ def two_values(p: FloatArray, gains: FloatArray, keep: float) -> float:
         keep: in [0, 1].
 
     Examples:
-        >>> round(two_values(np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
+        >>> round(max_gain_ldp(np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
         2.2
     """
     order = np.argsort(-gains, axis=0, kind="stable")

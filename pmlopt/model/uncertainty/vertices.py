@@ -11,13 +11,19 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, common_integers, float_array
-from pmlopt.core.loaded_later import cp, optimize
+from pmlopt.core.arrays import SUM_ATOL, FloatArray, common_integer_ratio, copy_float_array
+from pmlopt.core.lazy_imports import cp, optimize
 from pmlopt.core.records import Shape
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
-from pmlopt.model.uncertainty.support_functions import gain_at_mixtures, mixture_thetas
-from pmlopt.solvers.structured.block_program import Block, hull_block, mean_block
+from pmlopt.model.uncertainty.prior_set import (
+    MEMBERSHIP_ATOL,
+    MinMeanExpression,
+    PriorPolytope,
+    PriorSet,
+    check_possible,
+)
+from pmlopt.model.uncertainty.support_functions import bound_gain_by_mixtures, find_mixture_thetas
+from pmlopt.solvers.structured.block_program import ColumnBlock, build_hull_block, build_mean_block
 
 
 class ConvexHull(PriorSet):
@@ -34,7 +40,7 @@ class ConvexHull(PriorSet):
 
     Examples:
         >>> two = ConvexHull([[0.5, 0.5], [0.25, 0.75]])
-        >>> two.least_mean(np.array([[1.0, 0.0], [0.0, 1.0]]))
+        >>> two.min_mean(np.array([[1.0, 0.0], [0.0, 1.0]]))
         array([0.25, 0.5 ])
     """
 
@@ -42,13 +48,13 @@ class ConvexHull(PriorSet):
     points: Annotated[FloatArray, Shape("points", "letters")]
 
     def __init__(self, points: ArrayLike) -> None:
-        self.points = float_array(points, 2, "the vertices", PrivacyError)
+        self.points = copy_float_array(points, 2, "the vertices", PrivacyError)
         if (self.points < 0).any():
             row = int((self.points < 0).any(axis=1).argmax())
             raise PrivacyError(f"vertex {row} has a negative entry, {self.points[row].min():g}")
         sums = self.points.sum(axis=1)
         off = int(np.abs(sums - 1).argmax())
-        if abs(sums[off] - 1) > SUM_TOLERANCE:
+        if abs(sums[off] - 1) > SUM_ATOL:
             raise PrivacyError(f"vertex {off} sums to {sums[off]:.12g}, not to 1: divide it by its sum")
         check_possible(self.points.max(axis=0))
         self.laws = self.points / np.array([[math.fsum(point)] for point in self.points])
@@ -59,77 +65,81 @@ class ConvexHull(PriorSet):
         return int(self.points.shape[1])
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         count = len(self.points)
         return "that is the one given" if count == 1 else f"in the convex hull of the {count} given"
 
     @cached_property
-    def _integers(self) -> tuple[Any, int]:
+    def _integer_vertices(self) -> tuple[Any, int]:
         """Return (K, N) integers, in each row proportional to a vertex, with one common sum."""
-        rows = [common_integers(point)[0] for point in self.points]
+        rows = [common_integer_ratio(point)[0] for point in self.points]
         total = math.lcm(*(sum(row) for row in rows))
         return np.array([[value * (total // sum(row)) for value in row] for row in rows], dtype=object), total
 
-    def least_mean(self, matrix: FloatArray) -> FloatArray:
+    def min_mean(self, matrix: FloatArray) -> FloatArray:
         return np.asarray((self.laws @ matrix).min(axis=0))
 
-    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+    def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
         if matrix.dtype == object:
-            weights, total = self._integers
+            weights, total = self._integer_vertices
             return (weights @ matrix).min(axis=0), total
-        return self.least_mean(matrix), 1.0
+        return self.min_mean(matrix), 1.0
 
-    def worst_prior(self, column: FloatArray) -> FloatArray:
+    def minimizer(self, column: FloatArray) -> FloatArray:
         return np.asarray(self.laws[(self.laws @ column).argmin()])
 
-    def holds(self, p: FloatArray) -> bool:
-        return self._mixture(p)[1] <= MEMBER
+    def contains_law(self, p: FloatArray) -> bool:
+        return self._find_mixture(p)[1] <= MEMBERSHIP_ATOL
 
-    def nearby(self, law: FloatArray) -> Any:
-        weights, total = self._integers
-        mixture = self._mixture(np.maximum(law, 0.0))[0]  # not all zero: each share would be nearer
+    def project_to_rationals(self, law: FloatArray) -> Any:
+        weights, total = self._integer_vertices
+        mixture = self._find_mixture(np.maximum(law, 0.0))[0]  # not all zero: each share would be nearer
         shares = np.array([Fraction(share) for share in mixture.tolist()], dtype=object)
         return shares @ weights / (shares.sum() * total)
 
-    def _mixture(self, law: FloatArray) -> tuple[FloatArray, float]:
+    def _find_mixture(self, law: FloatArray) -> tuple[FloatArray, float]:
         """Find the (K,) weights of the vertices in the mixture nearest to a law, and its distance from it."""
         system = np.vstack([self.laws.T, np.ones(len(self.laws))])
         shares, distance = optimize.nnls(system, np.append(law, 1.0))
         return shares, float(distance)
 
     @cached_property
-    def polytope(self) -> Polytope:
+    def polytope(self) -> PriorPolytope:
         """Return mixtures of the vertices by their weights."""
-        return Polytope(self.laws.T, np.ones((1, len(self.laws))), np.ones(1), np.array([True]))
+        return PriorPolytope(self.laws.T, np.ones((1, len(self.laws))), np.ones(1), np.array([True]))
 
-    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+    def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
         least = cp.Variable(largest.shape, nonneg=True, name="least_mean")
         rows = np.ones((len(self.laws), 1)) @ least <= self.laws @ mechanism
-        return LeastMean(least, {"least_mean": rows}, {"least_mean": least})
+        return MinMeanExpression(least, {"least_mean": rows}, {"least_mean": least})
 
-    def block(self, keep: float) -> Block | None:
-        return mean_block(self.laws[0], keep) if len(self.laws) == 1 else hull_block(self.laws, keep)
+    def cone_block(self, keep: float) -> ColumnBlock | None:
+        return (
+            build_mean_block(self.laws[0], keep) if len(self.laws) == 1 else build_hull_block(self.laws, keep)
+        )
 
-    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        return {"least_mean": self.least_mean(matrix)[None, :]}
+    def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {"least_mean": self.min_mean(matrix)[None, :]}
 
-    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        return float((p @ gains).max() if keep >= 1 else mixture_thetas(self.laws, p, gains, keep)[1].max())
+    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        return float(
+            (p @ gains).max() if keep >= 1 else find_mixture_thetas(self.laws, p, gains, keep)[1].max()
+        )
 
     @property
     def theta_rows(self) -> int:  # type: ignore[override]
         """Return one for each vertex."""
         return len(self.laws)
 
-    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+    def dual_multipliers(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
         if keep >= 1:
             return np.zeros((len(self.laws), gains.shape[1]))
-        return mixture_thetas(self.laws, p, gains, keep)[0]
+        return find_mixture_thetas(self.laws, p, gains, keep)[0]
 
-    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
-        return gain_at_mixtures(self.laws, p, gains, keep, theta)
+    def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        return bound_gain_by_mixtures(self.laws, p, gains, keep, theta)
 
-    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+    def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
         high, room = inner @ self.laws.T, outer @ self.laws.T
         missing = keep - high
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,7 +169,7 @@ def vertex_hull(priors: PriorSet) -> ConvexHull:
         [[0.2, 0.8], [0.5, 0.5]]
     """
     try:
-        found: Polytope | None = priors.polytope
+        found: PriorPolytope | None = priors.polytope
     except NotImplementedError:
         found = None
     if found is None:

@@ -3,7 +3,7 @@ from .estimation_error import EstimationError as EstimationError
 from .estimation_error import workload_matrix as workload_matrix
 from .given import UtilityLike as UtilityLike
 from .given import as_utility as as_utility
-from .given import informations as informations
+from .given import list_informations as list_informations
 from .linear import LOSSES as LOSSES
 from .linear import ExpectedGain as ExpectedGain
 from .linear import ExpectedLoss as ExpectedLoss

@@ -9,16 +9,16 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, Label, float_array, rounding_of
-from pmlopt.core.differences import MAX_SPREAD, differences, exact_array, is_label_number
+from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding, copy_float_array
+from pmlopt.core.differences import MAX_DIFFERENCE, is_label_number, subtract_arrays, to_exact_array
 from pmlopt.core.records import Shape
-from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.tables.labelled import Labelled, Numbers, combinations
+from pmlopt.data.tables.labelled import LabelledArray, Numbers, read_combinations
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.linear import Utility
 
-Workload: TypeAlias = str | Numbers | Labelled | None
+Workload: TypeAlias = str | Numbers | LabelledArray | None
 
 
 def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
@@ -44,7 +44,7 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
         >>> workload_matrix("mean", (10, 20, 40))
         array([[10., 20., 40.]])
     """
-    return workload_rows(workload, labels).matrix
+    return build_workload_rows(workload, labels).matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,47 +84,47 @@ class WorkloadRows:
         origins = np.take_along_axis(self.exact, places, axis=1)
         try:
             with np.errstate(over="ignore"):
-                apart = differences(self.exact, origins)
+                apart = subtract_arrays(self.exact, origins)
         except OverflowError:
             apart = np.full(self.exact.shape, np.inf)
         sizes = np.abs(apart).max(axis=1)
-        for row in np.flatnonzero((sizes > MAX_SPREAD) | ((sizes > 0) & (sizes < 1 / MAX_SPREAD))):
+        for row in np.flatnonzero((sizes > MAX_DIFFERENCE) | ((sizes > 0) & (sizes < 1 / MAX_DIFFERENCE))):
             raise UtilityError(
                 f"row {row} of the workload has entries that differ by {sizes[row]:g}, of which floats do "
                 "not hold the square: change its unit"
             )
         return origins[:, 0].astype(float), apart
 
-    def centred(self, prior: FloatArray) -> FloatArray:
+    def center_rows(self, prior: FloatArray) -> FloatArray:
         """Return the (K, N) rows, each less its mean under a prior; a constant row is exactly zero.
 
         Examples:
-            >>> workload_rows("mean", (10**18, 10**18 + 2)).centred(np.array([0.5, 0.5])).tolist()
+            >>> build_workload_rows("mean", (10**18, 10**18 + 2)).center_rows(np.array([0.5, 0.5])).tolist()
             [[-1.0, 1.0]]
         """
         apart = self.split(prior)[1]
         return np.asarray(apart - (apart @ prior)[:, None])
 
 
-def workload_rows(workload: Workload, labels: Sequence[Label]) -> WorkloadRows:
+def build_workload_rows(workload: Workload, labels: Sequence[Label]) -> WorkloadRows:
     """Return the rows of a workload with their names; see `build_workload_matrix`.
 
     Rows without a name of their own are called by their number.
 
     Examples:
-        >>> workload_rows("range", (2, 5)).names
+        >>> build_workload_rows("range", (2, 5)).names
         ('2', '2..5', '5')
-        >>> workload_rows("marginals", (("no", "f"), ("yes", "f"))).names
+        >>> build_workload_rows("marginals", (("no", "f"), ("yes", "f"))).names
         ('part 1 = no', 'part 1 = yes', 'part 2 = f')
     """
     if workload is None:
         workload = "identity"
     if isinstance(workload, str):
-        return WorkloadRows(*_named(workload)(labels))
-    given = combinations(workload, "the workload", UtilityError)
+        return WorkloadRows(*_build_named_workload(workload)(labels))
+    given = read_combinations(workload, "the workload", UtilityError)
     if given.axes[1] is not None:
-        given = given.along(1, labels, UtilityError)
-    matrix = float_array(given.values, 2, "the workload", UtilityError)
+        given = given.reorder_axis(1, labels, UtilityError)
+    matrix = copy_float_array(given.values, 2, "the workload", UtilityError)
     if matrix.shape[1] != len(labels):
         raise UtilityError(
             f"the workload has {matrix.shape[1]} columns for {len(labels)} letters: give one for each letter"
@@ -133,47 +133,47 @@ def workload_rows(workload: Workload, labels: Sequence[Label]) -> WorkloadRows:
     if len(empty):
         raise UtilityError(f"row {empty[0]} of the workload is zero: leave it out")
     names = tuple(range(len(matrix)) if given.axes[0] is None else given.axes[0])
-    return WorkloadRows(names, exact_array(given.values))
+    return WorkloadRows(names, to_exact_array(given.values))
 
 
 Rows = tuple[tuple[Label, ...], NDArray[Any]]
 
 
-def _named(workload: str) -> Callable[[Sequence[Label]], Rows]:
+def _build_named_workload(workload: str) -> Callable[[Sequence[Label]], Rows]:
     if workload not in WORKLOADS:
         raise UtilityError(f"the workload {workload!r} is not known: use {', '.join(WORKLOADS)}, or a matrix")
     return WORKLOADS[workload]
 
 
-def _identity(labels: Sequence[Label]) -> Rows:
+def _build_identity(labels: Sequence[Label]) -> Rows:
     return tuple(labels), np.eye(len(labels))
 
 
-def _prefix(labels: Sequence[Label]) -> Rows:
+def _build_prefixes(labels: Sequence[Label]) -> Rows:
     return tuple(f"<= {label}" for label in labels), np.tri(len(labels))
 
 
-def _range(labels: Sequence[Label]) -> Rows:
+def _build_ranges(labels: Sequence[Label]) -> Rows:
     n = len(labels)
     place, pairs = np.arange(n), [(i, j) for i in range(n) for j in range(i, n)]
     names = tuple(f"{labels[i]}" if i == j else f"{labels[i]}..{labels[j]}" for i, j in pairs)
     return names, np.array([(place >= i) & (place <= j) for i, j in pairs], dtype=float)
 
 
-def _mean(labels: Sequence[Label]) -> Rows:
+def _build_mean(labels: Sequence[Label]) -> Rows:
     for label in labels:
         if not is_label_number(label):
             raise UtilityError(
                 f"the label {label!r} is no number, so the letters have no mean: give a matrix with one row "
                 "of values instead"
             )
-    row = float_array([labels], 2, "the labels", UtilityError)
+    row = copy_float_array([labels], 2, "the labels", UtilityError)
     if not row.any():
         raise UtilityError("all labels are 0: the mean is 0 without any estimate")
-    return ("mean",), exact_array([labels])
+    return ("mean",), to_exact_array([labels])
 
 
-def _marginals(labels: Sequence[Label]) -> Rows:
+def _build_marginals(labels: Sequence[Label]) -> Rows:
     parts = {len(label) if isinstance(label, tuple) else 0 for label in labels}
     if len(parts) != 1 or 0 in parts:
         raise UtilityError("the labels are not tuples of one length, so there are no marginals")
@@ -188,11 +188,11 @@ def _marginals(labels: Sequence[Label]) -> Rows:
 
 
 WORKLOADS: Mapping[str, Callable[[Sequence[Label]], Rows]] = {
-    "identity": _identity,
-    "prefix": _prefix,
-    "range": _range,
-    "mean": _mean,
-    "marginals": _marginals,
+    "identity": _build_identity,
+    "prefix": _build_prefixes,
+    "range": _build_ranges,
+    "mean": _build_mean,
+    "marginals": _build_marginals,
 }
 """The workloads by name: the names of their rows and their matrix, from the labels of the letters."""
 
@@ -248,11 +248,11 @@ class EstimationError(Utility):
         if self.criterion == "D" and self.workload is not None:
             raise UtilityError("the criterion 'D' does not depend on a workload: leave it out")
         if isinstance(self.workload, str):
-            _named(self.workload)
+            _build_named_workload(self.workload)
         elif self.workload is not None:
-            given = combinations(self.workload, "the workload", UtilityError)
-            rows = float_array(given.values, 2, "the workload", UtilityError)
-            exact = exact_array(given.values)
+            given = read_combinations(self.workload, "the workload", UtilityError)
+            rows = copy_float_array(given.values, 2, "the workload", UtilityError)
+            exact = to_exact_array(given.values)
             if exact.dtype == object:  # past what floats hold: less a number, they ask for the same
                 rows = WorkloadRows((), exact).split()[1]
                 rows.setflags(write=False)
@@ -269,10 +269,10 @@ class EstimationError(Utility):
         them.
         """
         named = workload is not None and not isinstance(workload, str)
-        given = Labelled(workload, (None, letters), "the workload") if named else workload
+        given = LabelledArray(workload, (None, letters), "the workload") if named else workload
         return cls(given, criterion)
 
-    def combinations(self, prior: PriorLike) -> FloatArray:
+    def build_combinations(self, prior: PriorLike) -> FloatArray:
         """Return the (K, N) workload for the letters of a prior; for "A" each row less its mean under the
         prior.
 
@@ -280,10 +280,10 @@ class EstimationError(Utility):
             UtilityError: it does not fit them.
         """
         p = as_prior(prior)
-        rows = self.rows(p)
-        return rows.matrix if self.criterion == "D" else rows.centred(p.pmf)
+        rows = self.build_rows(p)
+        return rows.matrix if self.criterion == "D" else rows.center_rows(p.pmf)
 
-    def rows(self, prior: PriorLike) -> WorkloadRows:
+    def build_rows(self, prior: PriorLike) -> WorkloadRows:
         """Return the rows of the workload for the letters of a prior.
 
         Raises:
@@ -291,16 +291,18 @@ class EstimationError(Utility):
         """
         wanted = self.workload
         if self.letters is not None:
-            wanted = Labelled(self.workload, (None, self.letters), "the workload")
-        return workload_rows(wanted, as_prior(prior).labels)
+            wanted = LabelledArray(self.workload, (None, self.letters), "the workload")
+        return build_workload_rows(wanted, as_prior(prior).labels)
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """Compute the error of a given mechanism: n times a variance ("A"), or nats ("D")."""
-        p, m = paired(prior, mechanism)
-        return error_of(p, m, self.combinations(p), self.criterion)
+        p, m = pair_with_prior(prior, mechanism)
+        return compute_error(p, m, self.build_combinations(p), self.criterion)
 
 
-def error_of(prior: Prior, mechanism: Mechanism, combinations: FloatArray, criterion: Criterion) -> float:
+def compute_error(
+    prior: Prior, mechanism: Mechanism, combinations: FloatArray, criterion: Criterion
+) -> float:
     """Return the error of a mechanism; infinite where its rank does not allow the estimate.
 
     Args:
@@ -324,6 +326,6 @@ def error_of(prior: Prior, mechanism: Mechanism, combinations: FloatArray, crite
     lost = np.linalg.norm(turned[:, ~seen], axis=1)
     # what rounding leaves of W - V P', where V are the weights of the outputs
     terms = np.linalg.norm(combinations, axis=1) + roots[0] * np.linalg.norm(weights, axis=1)
-    if (lost > rounding_of(prior.size, 1.0) * terms).any():
+    if (lost > bound_sum_rounding(prior.size, 1.0) * terms).any():
         return np.inf
     return float((weights**2).sum())

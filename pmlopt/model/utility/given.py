@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.frames import opened
-from pmlopt.core.guesses import hint
-from pmlopt.core.records import fields_of, kinds_of
+from pmlopt.core.frames import to_narwhals
+from pmlopt.core.records import find_tagged_classes, get_fields
+from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.estimation_error import WORKLOADS, EstimationError
 from pmlopt.model.utility.linear import LOSSES, ExpectedGain, ExpectedLoss, Utility, match
@@ -33,15 +33,15 @@ ABBREVIATIONS = {
 UtilityLike: TypeAlias = Utility | str | Callable[[Any, Any], float]
 
 
-def informations() -> dict[str, Callable[[], SubConvex]]:
+def list_informations() -> dict[str, Callable[[], SubConvex]]:
     """Return the sub-convex utilities that have a name, also those of other packages that are imported.
 
     Examples:
-        >>> sorted(informations())[:3]
+        >>> sorted(list_informations())[:3]
         ['chi-square', 'guessing-probability', 'hellinger']
     """
-    known: dict[str, Any] = {**kinds_of(SubConvex)}
-    return {name: kind for name, kind in known.items() if not fields_of(kind)}
+    known: dict[str, Any] = {**find_tagged_classes(SubConvex)}
+    return {name: kind for name, kind in known.items() if not get_fields(kind)}
 
 
 def as_utility(given: UtilityLike) -> Utility:
@@ -66,7 +66,7 @@ def as_utility(given: UtilityLike) -> Utility:
     if isinstance(given, Utility):
         return given
     if isinstance(given, str):
-        return _named(given)
+        return _find_named_utility(given)
     if isinstance(given, type):
         raise UtilityError(f"the utility is the class {given.__name__}: call it, {given.__name__}(...)")
     if callable(given):
@@ -84,13 +84,13 @@ def as_utility(given: UtilityLike) -> Utility:
 
 def _is_table(given: Any) -> bool:
     """Return whether rows of numbers are given: an array, a frame, or a list or mapping of rows."""
-    if hasattr(given, "__array__") or opened(given) is not None:
+    if hasattr(given, "__array__") or to_narwhals(given) is not None:
         return True
     rows = list(given.values()) if isinstance(given, dict) else given
     return isinstance(rows, list | tuple) and all(isinstance(row, list | tuple | dict) for row in rows)
 
 
-def _named(given: str) -> Utility:
+def _find_named_utility(given: str) -> Utility:
     """Return the utility of a name."""
     name = "-".join(given.lower().replace("_", " ").split()) if given.isascii() else given
     name = ABBREVIATIONS.get(name, name)
@@ -101,10 +101,10 @@ def _named(given: str) -> Utility:
         return ExpectedLoss(LOSSES[name])
     if name == match.__name__:
         return ExpectedGain(match)
-    known = informations()
+    known = list_informations()
     if name in known:
         return known[name]()
     names = [*LOSSES, match.__name__, *known, EstimationError.kind]
     names += [f"{EstimationError.kind}:{workload}" for workload in WORKLOADS]
-    near = hint(name, names, f"use {', '.join(names)}, or a matrix")
+    near = did_you_mean(name, names, f"use {', '.join(names)}, or a matrix")
     raise UtilityError(f"the utility {given!r:.80} is not known: {near}")

@@ -9,14 +9,14 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, Positions, few, float_array
-from pmlopt.core.differences import difference
-from pmlopt.core.loaded_later import cp
-from pmlopt.core.records import Named, Record, Shape
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, abbreviate, copy_float_array
+from pmlopt.core.differences import subtract_exactly
+from pmlopt.core.lazy_imports import cp
+from pmlopt.core.records import NamedValues, Record, Shape
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import PairSpace
-from pmlopt.data.tables.labelled import Axes, Labelled, Numbers, table
+from pmlopt.data.tables.labelled import Axes, LabelledArray, Numbers, table
 from pmlopt.errors import PmloptError, UtilityError
 
 
@@ -57,7 +57,7 @@ def absolute(x: Any, y: Any) -> float:
         >>> absolute(3, 5)
         2.0
     """
-    return abs(_difference(x, y))
+    return abs(_subtract_labels(x, y))
 
 
 def squared(x: Any, y: Any) -> float:
@@ -67,7 +67,7 @@ def squared(x: Any, y: Any) -> float:
         >>> squared(3, 5)
         4.0
     """
-    difference = _difference(x, y)
+    difference = _subtract_labels(x, y)
     return difference * difference
 
 
@@ -92,12 +92,12 @@ def match(x: Any, y: Any) -> float:
 FUNCTIONS: Mapping[str, Callable[[Any, Any], float]] = {**LOSSES, "match": match}
 """The functions of two labels by name, losses and gains."""
 
-PairFunction: TypeAlias = Annotated[Callable[[Any, Any], float], Named(FUNCTIONS)]
+PairFunction: TypeAlias = Annotated[Callable[[Any, Any], float], NamedValues(FUNCTIONS)]
 
 
-def _difference(x: Any, y: Any) -> float:
+def _subtract_labels(x: Any, y: Any) -> float:
     try:
-        return difference(x, y)
+        return subtract_exactly(x, y)
     except TypeError:
         raise UtilityError(
             f"this loss subtracts labels, and {x!r} and {y!r} are no numbers (in a file, all must be written "
@@ -109,15 +109,15 @@ def _difference(x: Any, y: Any) -> float:
 class LinearUtility(Utility):
     """A utility E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; subclasses define whether it is maximised."""
 
-    matrix: Numbers | Labelled | Callable[[Any, Any], float]
+    matrix: Numbers | LabelledArray | Callable[[Any, Any], float]
     axes: ClassVar[Axes] = (None, None)
     """The letters and the outputs that a matrix came with, None for a side that nobody named."""
 
     def __post_init__(self) -> None:
         if not callable(self.matrix):
-            name = f"the {self.what} matrix"
+            name = f"the {self.kind_text} matrix"
             found = table(self.matrix, name, UtilityError)
-            vars(self).update(matrix=float_array(found.values, 2, name, UtilityError), axes=found.axes)
+            vars(self).update(matrix=copy_float_array(found.values, 2, name, UtilityError), axes=found.axes)
 
     @classmethod
     def from_fields(
@@ -129,10 +129,10 @@ class LinearUtility(Utility):
         """Build the utility from the fields of a file: by the name of a function, or a matrix and its
         labels.
         """
-        return cls(matrix if callable(matrix) else Labelled(matrix, (letters, outputs), "the matrix"))
+        return cls(matrix if callable(matrix) else LabelledArray(matrix, (letters, outputs), "the matrix"))
 
     @property
-    def what(self) -> str:
+    def kind_text(self) -> str:
         """Return "gain" or "loss"."""
         return "gain" if self.maximised else "loss"
 
@@ -147,11 +147,11 @@ class LinearUtility(Utility):
         return self.axes[1]
 
     @property
-    def columns(self) -> int | tuple[Label, ...] | None:
+    def fixed_outputs(self) -> int | tuple[Label, ...] | None:
         """Return the outputs that a matrix fixes, or their number; None for a function of the labels."""
         return None if callable(self.matrix) else self.axes[1] or np.asarray(self.matrix).shape[1]
 
-    def table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
+    def evaluate_table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
         """Compute the (N, M) values of f on the given labels.
 
         Raises:
@@ -162,16 +162,16 @@ class LinearUtility(Utility):
             matrix = np.asarray(self.matrix)
             if self.axes == (None, None) and matrix.shape != (len(inputs), len(outputs)):
                 raise UtilityError(
-                    f"the {self.what} matrix has shape {matrix.shape}; {len(inputs)} letters and "
+                    f"the {self.kind_text} matrix has shape {matrix.shape}; {len(inputs)} letters and "
                     f"{len(outputs)} outputs need ({len(inputs)}, {len(outputs)})"
                 )
-            found = Labelled(matrix, self.axes, f"the {self.what} matrix")
-            ordered = found.along(0, inputs, UtilityError).along(1, outputs, UtilityError)
+            found = LabelledArray(matrix, self.axes, f"the {self.kind_text} matrix")
+            ordered = found.reorder_axis(0, inputs, UtilityError).reorder_axis(1, outputs, UtilityError)
             return np.asarray(ordered.values)
-        values = [[self._at(x, y) for y in outputs] for x in inputs]
-        return float_array(values, 2, f"the table of the {self.what} function", UtilityError)
+        values = [[self._evaluate_pair(x, y) for y in outputs] for x in inputs]
+        return copy_float_array(values, 2, f"the table of the {self.kind_text} function", UtilityError)
 
-    def _at(self, x: Label, y: Label) -> float:
+    def _evaluate_pair(self, x: Label, y: Label) -> float:
         assert callable(self.matrix)
         try:
             value = self.matrix(x, y)
@@ -180,7 +180,7 @@ class LinearUtility(Utility):
             raise
         except Exception as cause:  # a person's own function may raise anything
             raise UtilityError(
-                f"the {self.what} function fails on the labels {x!r} and {y!r}: {cause!r}"
+                f"the {self.kind_text} function fails on the labels {x!r} and {y!r}: {cause!r}"
             ) from cause
 
     @property
@@ -188,7 +188,7 @@ class LinearUtility(Utility):
         """Return what the utility fixes of the letters and outputs of a symmetric prior; None if nothing."""
         return None
 
-    def on_orbits(self, space: PairSpace) -> FloatArray:
+    def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
         """Compute the (C,) values of f on orbits of pairs, on which f must be constant.
 
         Where there are at most 2^20 pairs all are looked at. Of more, one of each orbit and three random
@@ -201,25 +201,30 @@ class LinearUtility(Utility):
         orbits = space.orbits
         # Pairs on which it is checked one by one whether a utility is constant on orbits.
         if sum(orbits.letters) * sum(orbits.outputs) <= (2**20):
-            xs = space.decode(space.listed(), letters=True)
-            ys = space.decode(space.listed(outputs=True))
-            values, places = self.table(xs, ys).ravel(), space.listed_orbits().ravel()
+            xs = space.decode_labels(space.list_letters(), letters=True)
+            ys = space.decode_labels(space.list_letters(outputs=True))
+            values, places = self.evaluate_table(xs, ys).ravel(), space.list_orbits().ravel()
             found = np.empty(orbits.count)
             found[places[::-1]] = values[::-1]  # the first of each orbit
             self._check_constant(values, found[places], lambda k: (xs[k // len(ys)], ys[k % len(ys)]))
             return found
         if not callable(self.matrix):
             raise UtilityError(
-                f"the {self.what} is a matrix, and {space.prior!r} has too many letters for one: give a "
+                f"the {self.kind_text} is a matrix, and {space.prior!r} has too many letters for one: give a "
                 "function of two letters, or CoordinateLoss(...)"
             )
         rng, found = np.random.default_rng(0), np.empty(0)
         # Random images of each representative where there are more.
         for probe in range(1 + 3):
-            pairs = space.images(rng) if probe else space.representatives()
-            sides = list(zip(space.decode(pairs[0], letters=True), space.decode(pairs[1]), strict=True))
-            values = float_array(
-                [self._at(x, y) for x, y in sides], 1, f"the {self.what} function", UtilityError
+            pairs = space.draw_images(rng) if probe else space.choose_representatives()
+            sides = list(
+                zip(space.decode_labels(pairs[0], letters=True), space.decode_labels(pairs[1]), strict=True)
+            )
+            values = copy_float_array(
+                [self._evaluate_pair(x, y) for x, y in sides],
+                1,
+                f"the {self.kind_text} function",
+                UtilityError,
             )
             found = found if probe else values
             self._check_constant(values, found, sides.__getitem__)
@@ -232,13 +237,13 @@ class LinearUtility(Utility):
         # Differences within an orbit that are put down to rounding, as a share of the largest value.
         if abs(values[worst] - wanted[worst]) > 1e-12 * np.abs(values).max():
             raise UtilityError(
-                f"the {self.what} is not invariant: it is {values[worst]:.9g} on the pair {pair(worst)!r}, "
+                f"the {self.kind_text} is not invariant: it is {values[worst]:.9g} on the pair {pair(worst)!r}, "
                 f"and {wanted[worst]:.9g} on another one of its orbit"
             )
 
-    def gains(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
+    def evaluate_gains(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
         """Return the matrix as gains: of a loss, its negative."""
-        table = self.table(inputs, outputs)
+        table = self.evaluate_table(inputs, outputs)
         return table if self.maximised else -table
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
@@ -249,20 +254,24 @@ class LinearUtility(Utility):
         Raises:
             UtilityError: a function, or a matrix with labels, needs those of the outputs, and there are none.
         """
-        p, m = paired(prior, mechanism)
-        inputs = m.inputs if isinstance(p.labels, Positions) else p.labels
+        p, m = pair_with_prior(prior, mechanism)
+        inputs = m.inputs if isinstance(p.labels, DefaultLabels) else p.labels
         outputs = m.outputs
-        bare = isinstance(m.inputs, Positions) and isinstance(outputs, Positions)
-        if bare and not isinstance(inputs, Positions) and (callable(self.matrix) or self.axes[1] is not None):
+        bare = isinstance(m.inputs, DefaultLabels) and isinstance(outputs, DefaultLabels)
+        if (
+            bare
+            and not isinstance(inputs, DefaultLabels)
+            and (callable(self.matrix) or self.axes[1] is not None)
+        ):
             if len(outputs) != len(inputs):
                 raise UtilityError(
-                    f"the mechanism has {len(outputs)} outputs without labels for the letters {few(inputs)}, "
-                    f"and the {self.what} depends on labels: give Mechanism(matrix, inputs, outputs)"
+                    f"the mechanism has {len(outputs)} outputs without labels for the letters {abbreviate(inputs)}, "
+                    f"and the {self.kind_text} depends on labels: give Mechanism(matrix, inputs, outputs)"
                 )
             outputs = inputs
-        return expectation(p, self.table(inputs, outputs), m.matrix)
+        return compute_expectation(p, self.evaluate_table(inputs, outputs), m.matrix)
 
-    def expression(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
+    def to_cvxpy(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
         """Return the expectation as an affine expression of an (N, M) variable; twin of `value`."""
         return cp.sum(cp.multiply(prior.pmf[:, None] * table, mechanism))
 
@@ -309,12 +318,12 @@ class ExpectedLoss(LinearUtility):
     maximised: ClassVar[bool] = False
 
 
-def row_offsets(table: FloatArray) -> FloatArray:
+def compute_row_offsets(table: FloatArray) -> FloatArray:
     """Return the (N,) least entry of each row: an offset of the utility that no mechanism can change."""
     return np.asarray(table.min(axis=1))
 
 
-def expectation(prior: Prior, table: FloatArray, matrix: FloatArray) -> float:
+def compute_expectation(prior: Prior, table: FloatArray, matrix: FloatArray) -> float:
     """Compute the expectation of a table under a prior and a mechanism, sum_xy p[x] table[x,y]
     matrix[x,y].
     """

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import BoolArray, IntArray, float_array, whole
+from pmlopt.core.arrays import BoolArray, IntArray, check_integer, copy_float_array
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.errors import UtilityError
 
@@ -39,7 +39,7 @@ def utility_order(utilities: ArrayLike, ties: Ties = "first") -> IntArray:
     """
     from scipy.stats import rankdata
 
-    table = float_array(utilities, 2, "the utilities", UtilityError)
+    table = copy_float_array(utilities, 2, "the utilities", UtilityError)
     methods = {"first": "ordinal", "grouped": "max"}
     if ties not in methods:
         raise UtilityError(f"ties is {ties!r}: write 'first' or 'grouped'")
@@ -62,7 +62,7 @@ def allowed_pairs(order: ArrayLike, threshold: int) -> BoolArray:
         array([[ True,  True, False],
                [False,  True,  True]])
     """
-    ranks = float_array(order, 2, "the order", UtilityError)
+    ranks = copy_float_array(order, 2, "the order", UtilityError)
     outputs = ranks.shape[1]
     wrong = np.argwhere((ranks != np.rint(ranks)) | (ranks < 1) | (ranks > outputs))
     if len(wrong):
@@ -71,7 +71,7 @@ def allowed_pairs(order: ArrayLike, threshold: int) -> BoolArray:
             f"the order has the entry {ranks[x, y]:g} at row {x}, column {y}: give ranks from 1 to "
             f"{outputs}, such as from utility_order(...)"
         )
-    least = whole(threshold, "the threshold", UtilityError)
+    least = check_integer(threshold, "the threshold", UtilityError)
     if least > outputs:
         raise UtilityError(f"the threshold {least} is above the number of outputs, {outputs}")
     allowed = ranks >= least

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import UtilityError
 from pmlopt.measures import mutual_information
-from pmlopt.measures.leakage import surplus
+from pmlopt.measures.leakage import entropy_surplus
 from pmlopt.model.utility.linear import Utility
 
 ColumnFunction = Callable[[FloatArray, FloatArray], Any]
@@ -44,7 +44,7 @@ class SubConvex(Utility):
     function: ColumnFunction
     maximised: ClassVar[bool] = True
     vectorised: ClassVar[bool] = False
-    """Whether `worths` takes many columns at once, without a loop."""
+    """Whether `column_values` takes many columns at once, without a loop."""
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -58,29 +58,31 @@ class SubConvex(Utility):
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """Compute the utility of a given mechanism."""
-        p, m = paired(prior, mechanism)
+        p, m = pair_with_prior(prior, mechanism)
         occurring = m.matrix[:, m.support]
         law = p.pmf @ occurring
-        return float(self.worths(p.pmf, occurring / law) @ law)
+        return float(self.column_values(p.pmf, occurring / law) @ law)
 
-    def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
+    def column_values(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
         """Compute the (K,) values of mu on the columns of an (N, K) matrix.
 
         Raises:
             UtilityError: the function fails, or gives anything but a finite number.
         """
-        return np.array([self._at(column, p) for column in lifts.T])
+        return np.array([self._evaluate_column(column, p) for column in lifts.T])
 
-    def _at(self, column: FloatArray, p: FloatArray) -> float:
+    def _evaluate_column(self, column: FloatArray, p: FloatArray) -> float:
         column, p = column.copy(), p.copy()
         column.setflags(write=False)
         p.setflags(write=False)
         try:
             value = float(self.function(column, p))
         except Exception as cause:  # a person's own function may raise anything
-            raise UtilityError(f"the utility {self.name} fails on {_shown(column, p)}: {cause!r}") from cause
+            raise UtilityError(
+                f"the utility {self.name} fails on {_format_column(column, p)}: {cause!r}"
+            ) from cause
         if not np.isfinite(value):
-            raise UtilityError(f"the utility {self.name} is {value} on {_shown(column, p)}")
+            raise UtilityError(f"the utility {self.name} is {value} on {_format_column(column, p)}")
         return value
 
     def check(self, prior: PriorLike) -> None:
@@ -101,24 +103,24 @@ class SubConvex(Utility):
             factor = float(rng.uniform(0.25, 4.0))
             one, other = one / (p @ one), other / (p @ other)
             probes.append((factor, np.stack([one, other, (one + other) / 2, factor * one], axis=1)))
-        worths = self.worths(p, np.hstack([columns for _, columns in probes])).reshape(-1, 4)
+        worths = self.column_values(p, np.hstack([columns for _, columns in probes])).reshape(-1, 4)
         for (factor, columns), (left, right, between, scaled) in zip(probes, worths, strict=True):
             one, other = columns[:, 0], columns[:, 1]
             if abs(scaled - factor * left) > probe_tolerance * max(1.0, abs(left)):
                 raise UtilityError(
-                    f"the utility {self.name} is not homogeneous: {left:.9g} on {_shown(one, p)}, but "
+                    f"the utility {self.name} is not homogeneous: {left:.9g} on {_format_column(one, p)}, but "
                     f"{scaled:.9g} and not {factor * left:.9g} on {factor:.6g} times that column. Divide the "
                     "column by its mean p @ column where you need a shape, and multiply the result by it"
                 )
             if between > (left + right) / 2 + probe_tolerance * max(1.0, abs(left), abs(right)):
                 raise UtilityError(
                     f"the utility {self.name} is not convex: {between:.9g} half way between "
-                    f"{_shown(one, p)}, where it is {left:.9g}, and {_shown(other, p)}, where it is "
+                    f"{_format_column(one, p)}, where it is {left:.9g}, and {_format_column(other, p)}, where it is "
                     f"{right:.9g}; extreme columns reach the maximum of convex functions only"
                 )
 
 
-def _shown(column: FloatArray, p: FloatArray) -> str:
+def _format_column(column: FloatArray, p: FloatArray) -> str:
     shown = np.array2string(np.asarray(column), precision=6, threshold=8, separator=", ")
     return f"the column {shown} (p = {np.array2string(p, precision=6, threshold=8, separator=', ')})"
 
@@ -140,7 +142,7 @@ class GuessingProbability(SubConvex):
     def __init__(self) -> None:
         super().__init__(lambda column, p: (p * column).max())
 
-    def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
+    def column_values(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
         return np.asarray((p[:, None] * lifts).max(axis=0))
 
 
@@ -170,8 +172,8 @@ class FInformation(SubConvex):
 
     def __init__(self, generator: Callable[[FloatArray], Any]) -> None:
         object.__setattr__(self, "generator", generator)
-        super().__init__(self._column)
-        probe(self)
+        super().__init__(self._evaluate_lift)
+        check_generator(self)
 
     @property
     def name(self) -> str:
@@ -182,15 +184,15 @@ class FInformation(SubConvex):
         """Compute the generator f entry by entry."""
         return np.asarray(self.generator(lifts), dtype=float)
 
-    def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
+    def column_values(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
         mean = p @ lifts
         worths = (p @ self.phi(lifts / mean)) * mean
         if not np.isfinite(worths).all():
             raise UtilityError(f"the utility {self.name} is not finite on a column: check its generator")
         return np.asarray(worths)
 
-    def _column(self, column: FloatArray, p: FloatArray) -> float:
-        return float(self.worths(p, column[:, None])[0])
+    def _evaluate_lift(self, column: FloatArray, p: FloatArray) -> float:
+        return float(self.column_values(p, column[:, None])[0])
 
 
 class MutualInformation(FInformation):
@@ -208,7 +210,7 @@ class MutualInformation(FInformation):
     kind: ClassVar[str] = "mutual-information"
 
     def __init__(self) -> None:
-        super().__init__(lambda lifts: surplus(lifts - 1))
+        super().__init__(lambda lifts: entropy_surplus(lifts - 1))
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         return mutual_information(prior, mechanism)
@@ -258,7 +260,7 @@ class Hellinger(FInformation):
         super().__init__(lambda lifts: (np.sqrt(lifts) - 1) ** 2)
 
 
-def probe(utility: FInformation) -> None:
+def check_generator(utility: FInformation) -> None:
     """Raise a UtilityError where the generator is not finite, convex and 0 at 1, on a grid from 0 to 100."""
     grid = np.concatenate([np.linspace(0.0, 2.0, 41), np.geomspace(2.1, 100.0, 40)])
     try:

@@ -9,35 +9,35 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, float_array
-from pmlopt.core.differences import differences, exact_array
-from pmlopt.core.records import Named, Shape
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.core.arrays import FloatArray, Label, copy_float_array
+from pmlopt.core.differences import subtract_arrays, to_exact_array
+from pmlopt.core.records import NamedValues, Shape
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.symmetry.independent import ProductPairs, TypePairs
 from pmlopt.data.symmetry.invariant import CirclePairs
 from pmlopt.data.symmetry.prior import PairSpace
-from pmlopt.data.tables.labelled import Labelled, Numbers
+from pmlopt.data.tables.labelled import LabelledArray, Numbers
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility, PairFunction, Utility
 
 
-class Coordinatewise(LinearUtility):
+class CoordinatewiseUtility(LinearUtility):
     """A gain or loss that adds over the records of a table, `f(x, y) = sum_i f(x_i, y_i)`."""
 
     one_record: type[LinearUtility]
     each: LinearUtility
 
-    def __init__(self, matrix: Numbers | Labelled | Callable[[Any, Any], float]) -> None:
+    def __init__(self, matrix: Numbers | LabelledArray | Callable[[Any, Any], float]) -> None:
         object.__setattr__(self, "each", self.one_record(matrix))
         if self.each.axes != (None, None):
             raise UtilityError("a matrix for one record goes by places of letters: give it without labels")
-        super().__init__(self._sum)
+        super().__init__(self._sum_over_records)
 
     @classmethod
     def from_fields(  # type: ignore[override]
         cls, function: PairFunction | Annotated[FloatArray, Shape("letters", "outputs")]
-    ) -> Coordinatewise:
+    ) -> CoordinatewiseUtility:
         """Build the utility from the fields of a file: by the matrix of one record, or the name of a
         function.
         """
@@ -53,19 +53,19 @@ class Coordinatewise(LinearUtility):
         """Return (A, B) the letters of a record and of an output's, where a matrix fixes them."""
         return None if callable(self.each.matrix) else np.asarray(self.each.matrix).shape
 
-    def _sum(self, x: Any, y: Any) -> float:
+    def _sum_over_records(self, x: Any, y: Any) -> float:
         if callable(self.each.matrix):
             return sum(self.each.matrix(a, b) for a, b in zip(x, y, strict=True))
         table = np.asarray(self.each.matrix)
         return float(sum(table[a, b] for a, b in zip(x, y, strict=True)))
 
-    def on_orbits(self, space: PairSpace) -> FloatArray:
+    def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
         if not isinstance(space, TypePairs):
-            return super().on_orbits(space)
-        return space.coordinate_sums(self.each.table(*space.places))
+            return super().evaluate_on_orbits(space)
+        return space.coordinate_sums(self.each.evaluate_table(*space.places))
 
 
-class CoordinateLoss(Coordinatewise):
+class CoordinateLoss(CoordinatewiseUtility):
     """The expected loss `E[sum_i d(X_i, Y_i)]` that adds over the records of a table, to be minimised.
 
     Args:
@@ -76,7 +76,7 @@ class CoordinateLoss(Coordinatewise):
 
     Examples:
         >>> hamming = CoordinateLoss([[0, 1], [1, 0]])
-        >>> hamming.table([(0, 0), (0, 1)], [(1, 1), (0, 1)])
+        >>> hamming.evaluate_table([(0, 0), (0, 1)], [(1, 1), (0, 1)])
         array([[2., 1.],
                [1., 0.]])
     """
@@ -86,7 +86,7 @@ class CoordinateLoss(Coordinatewise):
     one_record = ExpectedLoss
 
 
-class CoordinateGain(Coordinatewise):
+class CoordinateGain(CoordinatewiseUtility):
     """The expected gain `E[sum_i g(X_i, Y_i)]` that adds over the records of a table, to be maximised.
 
     Args:
@@ -96,7 +96,7 @@ class CoordinateGain(Coordinatewise):
         UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
 
     Examples:
-        >>> CoordinateGain([[1, 0], [0, 1]]).table([(0, 0)], [(0, 1)])
+        >>> CoordinateGain([[1, 0], [0, 1]]).evaluate_table([(0, 0)], [(0, 1)])
         array([[1.]])
     """
 
@@ -105,23 +105,23 @@ class CoordinateGain(Coordinatewise):
     one_record = ExpectedGain
 
 
-class Displacement(LinearUtility):
+class DisplacementUtility(LinearUtility):
     """A gain or loss on a circle of N letters that depends on `(y - x) mod N` only."""
 
     def __init__(self, values: ArrayLike | Callable[[int], float]) -> None:
         if not callable(values):
-            values = float_array(values, 1, f"the {self.what} by displacement", UtilityError)
+            values = copy_float_array(values, 1, f"the {self.kind_text} by displacement", UtilityError)
         vars(self).update(values=values, matrix=None)
 
     values: FloatArray | Callable[[int], float]
 
     @classmethod
-    def from_fields(cls, values: Annotated[FloatArray, Shape("letters")]) -> Displacement:  # type: ignore[override]
+    def from_fields(cls, values: Annotated[FloatArray, Shape("letters")]) -> DisplacementUtility:  # type: ignore[override]
         """Build the utility from the fields of a file."""
         return cls(values)
 
     @property
-    def columns(self) -> int | None:
+    def fixed_outputs(self) -> int | None:
         return None if callable(self.values) else len(self.values)
 
     @property
@@ -129,30 +129,30 @@ class Displacement(LinearUtility):
         """Return (N, N), where a list fixes it."""
         return None if callable(self.values) else (len(self.values), len(self.values))
 
-    def _listed(self, size: int) -> FloatArray:
+    def _list_values(self, size: int) -> FloatArray:
         """Return the (N,) values by displacement."""
         listed = [self.values(d) for d in range(size)] if callable(self.values) else self.values
-        found = float_array(listed, 1, f"the {self.what} by displacement", UtilityError)
+        found = copy_float_array(listed, 1, f"the {self.kind_text} by displacement", UtilityError)
         if len(found) != size:
             raise UtilityError(f"there are {len(found)} values by displacement for {size} letters")
         return found
 
-    def table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
+    def evaluate_table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
         n = len(inputs)
         if len(outputs) != n:
             raise UtilityError(f"a circle has {n} letters and as many outputs, not {len(outputs)}")
         places = np.arange(n)
-        return np.asarray(self._listed(n)[(places - places[:, None]) % n])
+        return np.asarray(self._list_values(n)[(places - places[:, None]) % n])
 
-    def on_orbits(self, space: PairSpace) -> FloatArray:
+    def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
         if not isinstance(space, CirclePairs):
-            return super().on_orbits(space)
-        values = self._listed(space.prior.size)
+            return super().evaluate_on_orbits(space)
+        values = self._list_values(space.prior.size)
         back = values[-np.arange(len(values))]
         if space.prior.reflections and (off := np.flatnonzero(values != back)).size:
             d = int(off[0])
             raise UtilityError(
-                f"the {self.what} is {values[d]:.9g} at displacement {d} and {back[d]:.9g} at "
+                f"the {self.kind_text} is {values[d]:.9g} at displacement {d} and {back[d]:.9g} at "
                 f"{len(values) - d}, the other way round: take Circle(..., reflections=False)"
             )
         return values[space.displacements]
@@ -169,7 +169,7 @@ def on_circle(loss: Callable[[int, int], float], size: int) -> FloatArray:
     return np.array([float(loss(0, min(d, size - d))) for d in range(size)])
 
 
-class DisplacementLoss(Displacement):
+class DisplacementLoss(DisplacementUtility):
     """The expected loss `E[d((Y - X) mod N)]` on a circle, to be minimised.
 
     Args:
@@ -179,7 +179,7 @@ class DisplacementLoss(Displacement):
         UtilityError: a value is not a finite number.
 
     Examples:
-        >>> DisplacementLoss([0, 1, 2, 1]).table(range(4), range(4))[1]
+        >>> DisplacementLoss([0, 1, 2, 1]).evaluate_table(range(4), range(4))[1]
         array([1., 0., 1., 2.])
     """
 
@@ -187,7 +187,7 @@ class DisplacementLoss(Displacement):
     maximised: ClassVar[bool] = False
 
 
-class DisplacementGain(Displacement):
+class DisplacementGain(DisplacementUtility):
     """The expected gain `E[g((Y - X) mod N)]` on a circle, to be maximised.
 
     Args:
@@ -197,7 +197,7 @@ class DisplacementGain(Displacement):
         UtilityError: a value is not a finite number.
 
     Examples:
-        >>> DisplacementGain([1, 0, 0]).table(range(3), range(3))[2]
+        >>> DisplacementGain([1, 0, 0]).evaluate_table(range(3), range(3))[2]
         array([0., 0., 1.])
     """
 
@@ -216,7 +216,7 @@ class SumOfParts(LinearUtility):
 
     Examples:
         >>> both = SumOfParts(CoordinateLoss([[0, 1], [1, 0]]), DisplacementLoss([0, 1]))
-        >>> both.table([((0, 1), 0), ((0, 1), 1)], [((1, 1), 0), ((1, 1), 1)])
+        >>> both.evaluate_table([((0, 1), 0), ((0, 1), 1)], [((1, 1), 0), ((1, 1), 1)])
         array([[1., 2.],
                [2., 1.]])
     """
@@ -237,7 +237,7 @@ class SumOfParts(LinearUtility):
         return self.parts[0].maximised
 
     @property
-    def columns(self) -> int | None:
+    def fixed_outputs(self) -> int | None:
         return None
 
     @property
@@ -245,7 +245,7 @@ class SumOfParts(LinearUtility):
         """Return what each part fixes of letters and outputs."""
         return tuple(part.shape for part in self.parts)
 
-    def table(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> FloatArray:
+    def evaluate_table(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> FloatArray:
         found = np.zeros((len(inputs), len(outputs)))
         for place, part in enumerate(self.parts):
             own = [[label[place] for label in side] for side in (inputs, outputs)]
@@ -253,14 +253,14 @@ class SumOfParts(LinearUtility):
             x, y = (
                 list(map(kinds.index, labels)) for kinds, labels in zip((rows, columns), own, strict=True)
             )
-            found += part.table(rows, columns)[np.ix_(x, y)]
+            found += part.evaluate_table(rows, columns)[np.ix_(x, y)]
         return found
 
-    def on_orbits(self, space: PairSpace) -> FloatArray:
+    def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
         if not isinstance(space, ProductPairs):
-            return super().on_orbits(space)
+            return super().evaluate_on_orbits(space)
         own = zip(self.parts, space.spaces, space.places, strict=True)
-        return np.asarray(sum(part.on_orbits(one)[places] for part, one, places in own))
+        return np.asarray(sum(part.evaluate_on_orbits(one)[places] for part, one, places in own))
 
 
 GROWTHS: Mapping[str, Callable[[FloatArray], FloatArray]] = {"squared": np.square}
@@ -279,15 +279,15 @@ class DistanceLoss(Utility):
     Examples:
         >>> DistanceLoss().value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])  # letters 0 and 1
         0.25
-        >>> DistanceLoss(np.square).of(np.array([0.0, 2.0])).tolist()
+        >>> DistanceLoss(np.square).evaluate_distances(np.array([0.0, 2.0])).tolist()
         [0.0, 4.0]
     """
 
     kind: ClassVar[str] = "distance-loss"
-    growth: Annotated[Callable[[FloatArray], FloatArray], Named(GROWTHS)] | None = None
+    growth: Annotated[Callable[[FloatArray], FloatArray], NamedValues(GROWTHS)] | None = None
     maximised: ClassVar[bool] = False
 
-    def of(self, distances: FloatArray) -> FloatArray:
+    def evaluate_distances(self, distances: FloatArray) -> FloatArray:
         """Compute the loss at distances.
 
         Raises:
@@ -308,13 +308,13 @@ class DistanceLoss(Utility):
         return losses
 
     @property
-    def least(self) -> float:
+    def min_loss(self) -> float:
         """Return the loss at the distance 0, the least there is."""
-        return float(self.of(np.zeros(1))[0])
+        return float(self.evaluate_distances(np.zeros(1))[0])
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """Compute the loss of a mechanism between labels that are numbers, or tuples of them."""
-        p, m = paired(prior, mechanism)
-        here, there = (exact_array(side).reshape(len(side), -1) for side in (m.inputs, m.outputs))
-        apart = np.sqrt((differences(here[:, None, :], there[None, :, :]) ** 2).sum(axis=2))
-        return float(p.pmf @ (self.of(apart) * m.matrix).sum(axis=1))
+        p, m = pair_with_prior(prior, mechanism)
+        here, there = (to_exact_array(side).reshape(len(side), -1) for side in (m.inputs, m.outputs))
+        apart = np.sqrt((subtract_arrays(here[:, None, :], there[None, :, :]) ** 2).sum(axis=2))
+        return float(p.pmf @ (self.evaluate_distances(apart) * m.matrix).sum(axis=1))

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.grids import Grid
 from pmlopt.core.records import Shape
 from pmlopt.data.continuous import Continuous
@@ -18,31 +18,37 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.symmetric import DistanceLoss
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, bound_claim, gap_claim
-from pmlopt.programs.linear.certificate import LinearCertificate, utility_bound
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, check_bound, check_gap
+from pmlopt.programs.linear.certificate import LinearCertificate, compute_utility_bound
 
 VALUE_BOXES, BOUND_BOXES = 16_384, 2_048
 """About how many boxes each end is computed on: the value with the outputs, the bound with one another."""
 
 
-def mean_losses(secret: Continuous, utility: DistanceLoss, grid: Grid) -> tuple[FloatArray, BoolArray]:
+def compute_mean_losses(
+    secret: Continuous, utility: DistanceLoss, grid: Grid
+) -> tuple[FloatArray, BoolArray]:
     """Compute (N, M) the mean loss of each centre in each bin of positive probability, and the mask of bins.
 
     The mean over a bin is that of the farthest points of its parts, so that it errs upwards.
     """
-    pieces = _pieces(grid, VALUE_BOXES)
-    fine = grid.divided(pieces)
-    masses, parents = secret.masses(fine), grid.parents(pieces)
+    pieces = _count_pieces(grid, VALUE_BOXES)
+    fine = grid.divide(pieces)
+    masses, parents = secret.masses(fine), grid.find_parents(pieces)
     totals = np.bincount(parents, weights=masses, minlength=grid.size)
     table = np.zeros((grid.size, grid.size))
     for first in range(0, fine.size, BOUND_BOXES):
         part = slice(first, first + BOUND_BOXES)
-        np.add.at(table, parents[part], masses[part, None] * utility.of(fine.farthest(grid.centres, part)))
+        np.add.at(
+            table,
+            parents[part],
+            masses[part, None] * utility.evaluate_distances(fine.compute_max_distances(grid.centres, part)),
+        )
     kept = secret.masses(grid) > 0
     return table[kept] / totals[kept, None], kept
 
 
-def least_loss(
+def bound_loss(
     secret: Continuous,
     privacy: Requirement,
     utility: DistanceLoss,
@@ -56,25 +62,27 @@ def least_loss(
     columns lam_y that the requirement allows, with the multipliers constant on bins or linear between them.
     No loss is below that of the distance 0.
     """
-    pieces = _pieces(grid, boxes)
-    fine = grid.divided(pieces)
+    pieces = _count_pieces(grid, boxes)
+    fine = grid.divide(pieces)
     masses = secret.masses(fine)
     kept = masses > 0
     prior = Prior(masses[kept] / masses[kept].sum())
-    gains = -utility.of(fine.nearest()[kept])
-    tried = _extended(grid, fine, pieces, multipliers)
-    return max(utility.least, *(-utility_bound(prior, privacy, gains, -rho[kept]) for rho in tried))
+    gains = -utility.evaluate_distances(fine.compute_min_distances()[kept])
+    tried = _extend_multipliers(grid, fine, pieces, multipliers)
+    return max(
+        utility.min_loss, *(-compute_utility_bound(prior, privacy, gains, -rho[kept]) for rho in tried)
+    )
 
 
-def _extended(grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray) -> Iterator[FloatArray]:
+def _extend_multipliers(grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray) -> Iterator[FloatArray]:
     """Iterate over multipliers on a divided grid: constant on each bin, and linear between centres."""
-    yield multipliers[grid.parents(pieces)]
+    yield multipliers[grid.find_parents(pieces)]
     if len(grid.edges) == 1:
         at, known = fine.centres[:, 0], grid.centres[:, 0]
         yield np.interp(at, known, multipliers, period=grid.periods[0])
 
 
-def _pieces(grid: Grid, boxes: int) -> int:
+def _count_pieces(grid: Grid, boxes: int) -> int:
     """Return into how many parts each interval is cut, for about so many boxes in all."""
     return max(2, math.ceil(math.pow(boxes / grid.size, 1 / len(grid.edges))))
 
@@ -115,7 +123,7 @@ class BinsCertificate(Certificate):
         return f"{self.bins.statement}, on {self.mechanism.matrix.shape[0]} bins"
 
     @property
-    def fits(self) -> bool:
+    def has_matching_shapes(self) -> bool:
         """Return whether each bin of the grid has an output and a multiplier, and at most one row."""
         rows, outputs = self.mechanism.matrix.shape
         rising = all(len(edges) > 1 and bool((np.diff(edges) > 0).all()) for edges in self.grid.edges)
@@ -127,20 +135,20 @@ class BinsCertificate(Certificate):
 
     @property
     def bound_rounding(self) -> float:
-        return rounding_of(2, abs(self.value))
+        return bound_sum_rounding(2, abs(self.value))
 
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims about the bins, and those that the law of the secret adds."""
-        fits = self.fits and self.mechanism == self.bins.mechanism
+        fits = self.has_matching_shapes and self.mechanism == self.bins.mechanism
         fit = "there are rows, outputs and multipliers for each bin of the grid"
         return (
             *self.bins.checks(),
             Claim("bins", fits, FLOATS, fit if fits else "the grid has other bins than the mechanism"),
-            *(self._about_law() if fits else ()),
-            gap_claim(self, self.bound_rounding, self.is_maximised),
+            *(self._check_law() if fits else ()),
+            check_gap(self, self.bound_rounding, self.is_maximised),
         )
 
-    def _about_law(self) -> tuple[Claim, ...]:
+    def _check_law(self) -> tuple[Claim, ...]:
         """Check the claims on the law of the secret: that the losses are those of the bins, and the bound."""
         same = self.value == self.bins.value
         text = "it is the loss on the bins" if same else "it is not the loss on the bins"
@@ -182,20 +190,20 @@ class ContinuousCertificate(BinsCertificate):
             )
         return np.asarray(rows[boxes])
 
-    def _about_law(self) -> tuple[Claim, ...]:
+    def _check_law(self) -> tuple[Claim, ...]:
         """Compute the probabilities of the bins, the losses in them and the bound anew from the law."""
         prior = self.secret.prior(self.grid)
         same = np.array_equal(prior.pmf, self.bins.prior.pmf)
         text = f"the bins have {'the' if same else 'other'} probabilities of the law"
         law = Claim("law", same, FLOATS, text)
-        table, _ = mean_losses(self.secret, self.utility, self.grid)
+        table, _ = compute_mean_losses(self.secret, self.utility, self.grid)
         if table.shape != self.mechanism.matrix.shape:
             return (replace(law, holds=False, detail="the bins are other ones than those of the law"),)
         lost = float(prior.pmf @ (table * self.mechanism.matrix).sum(axis=1))
         privacy, grid = self.bins.privacy, self.grid
-        least = least_loss(self.secret, privacy, self.utility, grid, self.multipliers, self.boxes)
+        least = bound_loss(self.secret, privacy, self.utility, grid, self.multipliers, self.boxes)
         size = float(prior.pmf @ np.abs(table * self.mechanism.matrix).sum(axis=1))  # a loss may be negative
-        enough = abs(self.value - lost) <= rounding_of(table.size, size)
+        enough = abs(self.value - lost) <= bound_sum_rounding(table.size, size)
         text = f"the mechanism loses {lost:.12g}"
-        bound = replace(bound_claim(self.bound, least, False), name="bound of the secret")
+        bound = replace(check_bound(self.bound, least, False), name="bound of the secret")
         return law, Claim("value of the secret", enough, FLOATS, text, self.value, lost), bound

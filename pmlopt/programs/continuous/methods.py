@@ -11,18 +11,25 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.grids import Grid
 from pmlopt.core.programming_errors import describe_error, raise_if_strict
 from pmlopt.errors import PriorError, ProgramError
-from pmlopt.programs.continuous.certificate import BOUND_BOXES, ContinuousCertificate, least_loss
+from pmlopt.programs.continuous.certificate import BOUND_BOXES, ContinuousCertificate, bound_loss
 from pmlopt.programs.continuous.program import ContinuousDesign
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.feasible import find_first_mechanism
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.program import Found, Method, MethodError, Question, starts_cold, uncertified
-from pmlopt.solvers.outcome import FOREVER, Clock, Options
+from pmlopt.programs.program import (
+    Method,
+    MethodError,
+    MethodRegistry,
+    MethodResult,
+    refuse_to_certify,
+    reject_warm_start,
+)
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 
 @dataclass(frozen=True)
-class Refinement:
+class GridRefinement:
     """The method of designs on finer and finer bins, until the loss and its bound are close.
 
     Args:
@@ -41,18 +48,20 @@ class Refinement:
         if min(self.most, self.boxes) < 2:
             raise ProgramError(f"{self.most} bins and {self.boxes} boxes: allow two of each at least")
 
-    def __call__(self, program: ContinuousDesign, options: Options, _: None) -> Found[ContinuousCertificate]:
+    def __call__(
+        self, program: ContinuousDesign, options: MethodOptions, _: None
+    ) -> MethodResult[ContinuousCertificate]:
         """Solve, bound and halve; the best bound of all steps is kept with the best value."""
         begin = time.perf_counter()
-        clock = options.clock
-        allowed = program.allowed_gap(options.tolerance)
-        grid, steps = program.first, 0
+        clock = options.deadline
+        allowed = program.compute_allowed_gap(options.tolerance)
+        grid, steps = program.first_grid, 0
         best: ContinuousCertificate | None = None
         ending = ""
         while True:
             before = clock.read()
             try:
-                found = certified_on(program, grid, self.boxes, clock)
+                found = certify_on_grid(program, grid, self.boxes, clock)
             except PriorError as cause:
                 if best is None:
                     raise
@@ -60,30 +69,32 @@ class Refinement:
                 break
             steps += 1
             best = found if best is None or found.proved_gap < best.proved_gap else best
-            finer = grid.halved_where(_cost(found))
+            finer = grid.halve_where(_compute_bin_costs(found))
             finished = best.proved_gap <= allowed or finer.size > self.most
-            if finished or clock.late_by(before - clock.read()):  # a finer grid takes longer than this one
+            if finished or clock.expired_for(
+                before - clock.read()
+            ):  # a finer grid takes longer than this one
                 break
             grid = finer
         detail = f"{steps} grids, the last of {found.grid.size} bins{ending}"
         seconds = time.perf_counter() - begin
-        return Found(
+        return MethodResult(
             certificate=best, finished=finished, message=detail, iterations=steps, solve_seconds=seconds
         )
 
 
-def certified_on(
-    program: ContinuousDesign, grid: Grid, boxes: int = BOUND_BOXES, clock: Clock = FOREVER
+def certify_on_grid(
+    program: ContinuousDesign, grid: Grid, boxes: int = BOUND_BOXES, clock: Deadline = NO_DEADLINE
 ) -> ContinuousCertificate:
     """Solve the design on the bins of a grid, and certify its best mechanism."""
     # The tolerance of the design on the bins, as a share of its scale: far below what bins cost.
     on_bins = 1e-6
-    design = program.on(grid)
-    options = Options(clock.at_least(1e-3), on_bins)
-    start = linear.QUESTION.start(design, None, options.clock)
+    design = program.design_on_grid(grid)
+    options = MethodOptions(clock.at_least(1e-3), on_bins)
+    start = linear.METHODS.make_start(design, None, options.deadline)
     failed: list[str] = []
     found: LinearCertificate | None = None
-    for method in linear.QUESTION.automatic(design, start):
+    for method in linear.METHODS.list_automatic(design, start):
         try:
             tried = method.run(design, options, start).certificate
         except Exception as cause:  # as in `solve`, the next one is tried
@@ -91,14 +102,14 @@ def certified_on(
             failed.append(f"{method.id}: {describe_error(cause)}")
             continue
         found = tried if found is None or tried.proved_gap < found.proved_gap else found
-        if found.proved_gap <= design.allowed_gap(on_bins) or clock.late:
+        if found.proved_gap <= design.compute_allowed_gap(on_bins) or clock.expired:
             break
-    if found is None and clock.limited:
+    if found is None and clock.is_limited:
         found = find_first_mechanism(design).certificate
     if found is None:
         raise MethodError(f"no solver on {grid.size} bins: {'; '.join(failed)}")
-    rho = _multipliers(program, design, grid, found.multipliers)
-    bound, boxes = _bounded(program, grid, rho, boxes, clock)
+    rho = _spread_multipliers(program, design, grid, found.multipliers)
+    bound, boxes = _compute_bound(program, grid, rho, boxes, clock)
     return ContinuousCertificate(
         mechanism=found.mechanism,
         value=found.value,
@@ -112,22 +123,22 @@ def certified_on(
     )
 
 
-def _bounded(
-    program: ContinuousDesign, grid: Grid, rho: FloatArray, boxes: int, clock: Clock
+def _compute_bound(
+    program: ContinuousDesign, grid: Grid, rho: FloatArray, boxes: int, clock: Deadline
 ) -> tuple[float, int]:
     """Compute the bound and its number of boxes: in a limited time on more and more, while time remains."""
     # in limited time the first bound is computed on 8 times fewer boxes
-    count, found = max(2, boxes // 8) if clock.limited else boxes, []
+    count, found = max(2, boxes // 8) if clock.is_limited else boxes, []
     while True:
         before = clock.read()
-        found.append((least_loss(program.secret, program.privacy, program.utility, grid, rho, count), count))
+        found.append((bound_loss(program.secret, program.privacy, program.utility, grid, rho, count), count))
         # a bound on twice as many boxes takes about 5 times as long: four times as many losses, sorted
-        if count >= boxes or clock.late_by(5 * (before - clock.read())):
+        if count >= boxes or clock.expired_for(5 * (before - clock.read())):
             return max(found)
         count = min(2 * count, boxes)
 
 
-def _multipliers(
+def _spread_multipliers(
     program: ContinuousDesign, design: LinearDesign, grid: Grid, found: FloatArray | None
 ) -> FloatArray:
     """Expand (size,) the multipliers of losses to all bins; bins without probability take a neighbour's."""
@@ -136,31 +147,31 @@ def _multipliers(
     where = np.flatnonzero(kept)
     nearest = where[np.abs(np.arange(grid.size)[:, None] - where).argmin(axis=1)]
     all_bins = np.zeros(grid.size)
-    all_bins[kept] = design.offsets - inside
+    all_bins[kept] = design.row_offsets - inside
     return np.asarray(all_bins[nearest])
 
 
-def _cost(found: ContinuousCertificate) -> FloatArray:
+def _compute_bin_costs(found: ContinuousCertificate) -> FloatArray:
     """Compute (size,) the cost of each bin: its loss less that of the nearest points."""
     grid, matrix = found.grid, found.bins.prior.pmf[:, None] * found.mechanism.matrix
     kept = found.secret.masses(grid) > 0
-    apart = found.utility.of(grid.nearest())[kept]
+    apart = found.utility.evaluate_distances(grid.compute_min_distances())[kept]
     lost = matrix * np.maximum(found.bins.table - apart, 0.0)
     share = lost.sum(axis=0)
     share[kept] += lost.sum(axis=1)
     return np.asarray(share)
 
 
-QUESTION = Question(
+METHODS = MethodRegistry(
     ContinuousDesign,
     (
         Method(
             "refinement",
             "bins halved where they cost most, with both ends of the loss at each step",
-            Refinement(),
+            GridRefinement(),
         ),
     ),
-    starts_cold("a continuous secret has no letters that a mechanism could start from: leave it out"),
-    uncertified("a matrix has no bins: certify it in `program.on(grid)`, a design on the bins"),
+    reject_warm_start("a continuous secret has no letters that a mechanism could start from: leave it out"),
+    refuse_to_certify("a matrix has no bins: certify it in `program.on(grid)`, a design on the bins"),
 )
 """Designs for continuous secrets: what bins reach, beside what nothing betters."""

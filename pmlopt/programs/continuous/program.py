@@ -8,15 +8,15 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.core.grids import Grid
-from pmlopt.data.continuous import Continuous, box_labels
+from pmlopt.data.continuous import Continuous, make_box_labels
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.model.privacy import LDP, LIP, PML, MaximalLeakage, Requirement
 from pmlopt.model.utility import DistanceLoss, ExpectedLoss, Utility
-from pmlopt.programs.continuous.certificate import ContinuousCertificate, mean_losses
+from pmlopt.programs.continuous.certificate import ContinuousCertificate, compute_mean_losses
 from pmlopt.programs.design_program import Outputs
 from pmlopt.programs.linear.program import LinearDesign, linear_design
-from pmlopt.programs.program import Declaration, Program
+from pmlopt.programs.program import CvxpyModel, Program
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -39,7 +39,7 @@ class ContinuousDesign(Program[ContinuousCertificate]):
     """A loss is minimised."""
 
     @cached_property
-    def first(self) -> Grid:
+    def first_grid(self) -> Grid:
         """Return the bins that the search begins with."""
         # the first grid has about 32 boxes
         return self.secret.even(max(2, round(32 ** (1 / self.secret.axes))))
@@ -47,13 +47,13 @@ class ContinuousDesign(Program[ContinuousCertificate]):
     @cached_property
     def scale(self) -> float:
         """Return the loss of the best constant on the first bins, above that of releasing the truth."""
-        design = self.on(self.first)
-        return float((design.prior.pmf @ design.table).min()) - self.utility.least
+        design = self.design_on_grid(self.first_grid)
+        return float((design.prior.pmf @ design.table).min()) - self.utility.min_loss
 
-    def on(self, grid: Grid) -> LinearDesign:
+    def design_on_grid(self, grid: Grid) -> LinearDesign:
         """Build the design on the bins of a grid, with the mean loss in each; one output at each centre."""
-        table, _ = mean_losses(self.secret, self.utility, grid)
-        outputs = tuple(box_labels(grid, np.ones(grid.size, dtype=bool)))
+        table, _ = compute_mean_losses(self.secret, self.utility, grid)
+        outputs = tuple(make_box_labels(grid, np.ones(grid.size, dtype=bool)))
         return linear_design(self.secret.prior(grid), self.privacy, ExpectedLoss(table), outputs)
 
 
@@ -79,8 +79,8 @@ def continuous_design(
         )
     program: ContinuousDesign
 
-    def declare() -> Declaration:
-        return program.on(program.first).declared
+    def build_model() -> CvxpyModel:
+        return program.design_on_grid(program.first_grid).cvxpy_model
 
-    program = ContinuousDesign(declare=declare, secret=secret, privacy=privacy, utility=utility)
+    program = ContinuousDesign(build_model=build_model, secret=secret, privacy=privacy, utility=utility)
     return program

@@ -15,10 +15,10 @@ from pmlopt.programs.certificate import (
     Certificate,
     Claim,
     StoredPrior,
-    confidence_claim,
-    gap_claim,
+    check_confidence,
+    check_gap,
 )
-from pmlopt.programs.envelope.masses import Outcomes, RationalMechanism, reached_mass
+from pmlopt.programs.envelope.masses import Outcomes, RationalMechanism, compute_reached_mass
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,24 +54,26 @@ class PostProcessingCertificate(Certificate):
         """Return the priors for which the bound holds, after a comma; nothing where it is one."""
         return "" if self.over is None else f", {self.over.scope}"
 
-    def outcomes(self) -> Outcomes:
+    def compute_outcomes(self) -> Outcomes:
         """Compute the outcomes of the attack under the prior; none where it does not fit the mechanism."""
         if len(self.attack.matrix) != len(self.mechanism.outputs):
             return []
-        return RationalMechanism.of(self.prior, self.mechanism.matrix).outcomes(self.attack.matrix)
+        return RationalMechanism.from_floats(self.prior, self.mechanism.matrix).compute_outcomes(
+            self.attack.matrix
+        )
 
-    def under_all(self) -> RationalMechanism:
+    def to_rational(self) -> RationalMechanism:
         """Return the mechanism with all priors that the bound is for, as rationals."""
-        return RationalMechanism.of(self.prior, self.mechanism.matrix, self.over)
+        return RationalMechanism.from_floats(self.prior, self.mechanism.matrix, self.over)
 
-    def prior_claims(self) -> tuple[Claim, ...]:
+    def check_priors(self) -> tuple[Claim, ...]:
         """Check that the attack's prior is in the set, up to rounding, and that a sample shows the set."""
         over = self.over
         if over is None:
             return ()
         holds = over.contains(self.prior)
-        claim = Claim("prior", holds, FLOATS, over.words if holds else f"it is not {over.words}")
-        return (claim,) if over.delta is None else (claim, confidence_claim(over, self.prior))
+        claim = Claim("prior", holds, FLOATS, over.description if holds else f"it is not {over.description}")
+        return (claim,) if over.delta is None else (claim, check_confidence(over, self.prior))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,7 +86,7 @@ class EnvelopeCertificate(PostProcessingCertificate):
 
     Attributes:
         delta: the probability.
-        multipliers: (N,) lam of `multipliers.nearest_ratio`, over a set with nu (N + 1,), or None.
+        multipliers: (N,) lam of `multipliers.find_ratio_by_newton`, over a set with nu (N + 1,), or None.
 
     Source: [saeidian2026envelopes, Theorems 2 and 3].
     """
@@ -107,17 +109,17 @@ class EnvelopeCertificate(PostProcessingCertificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims that the attack reaches the value and no post-processing exceeds the bound."""
-        reached = reached_mass(self.outcomes(), self.value) >= self.delta
-        bounded = self.under_all().proves(self.delta, self.bound, self.multipliers)
+        reached = compute_reached_mass(self.compute_outcomes(), self.value) >= self.delta
+        bounded = self.to_rational().is_bound_proved(self.delta, self.bound, self.multipliers)
         more = f"nats or more with probability {self.delta:g}"
         return (
-            *self.prior_claims(),
+            *self.check_priors(),
             Claim("value", reached, RATIONAL,
                   f"the attack leaks {self.value:.9g} {more}" if reached else "the attack leaks less",
                   self.value),
             Claim("bound", bounded, RATIONAL,
                   self.statement if bounded else f"this is not proved: {self.statement}", self.bound),
-            gap_claim(self, self.bound_rounding, self.is_maximised),
+            check_gap(self, self.bound_rounding, self.is_maximised),
         )  # fmt: skip
 
 
@@ -130,7 +132,7 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
 
     Attributes:
         epsilon: in nats.
-        multipliers: (N,) lam of `multipliers.nearest_ratio`, over a set with nu (N + 1,); with zeros alone
+        multipliers: (N,) lam of `multipliers.find_ratio_by_newton`, over a set with nu (N + 1,); with zeros alone
             the bound is 1.
 
     Source: [saeidian2026envelopes, Theorem 2].
@@ -156,14 +158,14 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims that the attack reaches the value and no post-processing exceeds the bound."""
-        mass = reached_mass(self.outcomes(), self.epsilon)
-        most = self.under_all().mass(self.epsilon, self.multipliers.tolist())
+        mass = compute_reached_mass(self.compute_outcomes(), self.epsilon)
+        most = self.to_rational().bound_mass(self.epsilon, self.multipliers.tolist())
         bounded = most <= self.bound
         text = f"the attack leaks {self.epsilon:.9g} nats or more with probability {float(mass):.9g}"
         return (
-            *self.prior_claims(),
+            *self.check_priors(),
             Claim("value", self.value <= mass, RATIONAL, text, self.value, float(mass)),
             Claim("bound", bounded, RATIONAL, self.statement if bounded else f"not proved: {self.statement}",
                   self.bound, float(most)),
-            gap_claim(self, self.bound_rounding, self.is_maximised),
+            check_gap(self, self.bound_rounding, self.is_maximised),
         )  # fmt: skip

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.data.prior import Prior
-from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
+from pmlopt.model.privacy.requirement import MAX_EXPONENT
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.programs.exact.arithmetic import integers, power_above, power_below
+from pmlopt.programs.exact.arithmetic import round_exp_down, round_exp_up, scale_to_integers
 
 Integers = NDArray[Any]
 """Python integers in an object array."""
@@ -45,9 +45,9 @@ class RationalMechanism:
     total: int
 
     @classmethod
-    def of(cls, prior: Prior, matrix: FloatArray, over: PriorSet | None = None) -> RationalMechanism:
+    def from_floats(cls, prior: Prior, matrix: FloatArray, over: PriorSet | None = None) -> RationalMechanism:
         """Convert the floats of a prior, or of all priors of a set, and of an (N, M) matrix to rationals."""
-        entries = integers(matrix)
+        entries = scale_to_integers(matrix)
         sums = entries.sum(axis=1)
         rows = math.lcm(*sums.tolist())
         columns = entries * (rows // sums)[:, None]
@@ -56,16 +56,16 @@ class RationalMechanism:
             weights = np.array(prior.weights, dtype=object)
             unit, laws = int(weights.sum()), (weights @ columns,)
         else:
-            least, unit = over.least_sum(columns)
-            negative, other = over.least_sum(-columns)
+            least, unit = over.min_mean_scaled(columns)
+            negative, other = over.min_mean_scaled(-columns)
             if other != unit:
                 least, negative, unit = least * other, negative * unit, unit * other
             unit, laws = int(unit), (least, -negative)
         return cls(matrix, columns * unit, laws, unit * rows)
 
-    def outcomes(self, attack: FloatArray) -> Outcomes:
+    def compute_outcomes(self, attack: FloatArray) -> Outcomes:
         """Compute the outcomes of an (M, K) post-processing that occur."""
-        entries = integers(attack)
+        entries = scale_to_integers(attack)
         sums = entries.sum(axis=1)
         rows = math.lcm(*sums.tolist())
         after, (law, *_) = self.matrix @ attack, self.laws
@@ -79,34 +79,36 @@ class RationalMechanism:
             found.append((ratio, Fraction(mass, self.total * rows)))
         return found
 
-    def above(self, ratio: Fraction) -> list[Integers]:
+    def scaled_excesses(self, ratio: Fraction) -> list[Integers]:
         """Compute (N, M) `P[x,y] - t q[y]` times `total` and the denominator of t, for each law."""
         return [self.columns * ratio.denominator - law * ratio.numerator for law in self.laws]
 
-    def gains(self, level: float) -> FloatArray:
+    def compute_gains(self, level: float) -> FloatArray:
         """Compute (N, K) `P[x,y] - t q[y]` with a rational t just above e^level, each to the nearest float.
 
         Differences that floats would take for rounding have their sign here. Over a set the outputs are there
         twice, with their least and with their largest probability.
         """
-        ratio = power_above(level)
-        return np.asarray(np.hstack(self.above(ratio)) / (self.total * ratio.denominator), dtype=float)
+        ratio = round_exp_up(level)
+        return np.asarray(
+            np.hstack(self.scaled_excesses(ratio)) / (self.total * ratio.denominator), dtype=float
+        )
 
-    def mass(
+    def bound_mass(
         self, level: float, multipliers: Sequence[float | Fraction], left_out: BoolArray | None = None
     ) -> Fraction:
         """Bound the mass that a post-processing can give to outcomes that leak `level` nats or more.
 
         `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, with a rational t of at most e^level;
         negative lam count for nothing. Over a set of priors the last multiplier, which may have any sign, is
-        that of the sum of the probabilities; see `multipliers.nearest_ratio`.
+        that of the sum of the probabilities; see `multipliers.find_ratio_by_newton`.
 
-        Levels past `LARGEST_EXPONENT` count as that. Through the letters of `left_out` nothing leaks: any
+        Levels past `MAX_EXPONENT` count as that. Through the letters of `left_out` nothing leaks: any
         lam, however large, will do for them.
         """
         # as many binary digits after the point as the rational below e^level has
         ratio_bits = 192
-        below = power_below(min(level, LARGEST_EXPONENT))
+        below = round_exp_down(min(level, MAX_EXPONENT))
         ratio = Fraction((below.numerator << ratio_bits) // below.denominator, 1 << ratio_bits)
         n = len(self.columns)
         taking = np.arange(n) if left_out is None else np.flatnonzero(~left_out)
@@ -122,7 +124,7 @@ class RationalMechanism:
         for law in self.laws:
             worth = 0 * law
             if len(used):
-                outputs, rivals = self._rivals(law, float(ratio), taking[used], weights, unit)
+                outputs, rivals = self._list_candidates(law, float(ratio), taking[used], weights, unit)
                 terms = self.columns[taking[used][rivals], outputs] * ratio.denominator
                 terms = weights[rivals] * (terms - law[outputs] * ratio.numerator)
                 best = np.maximum.reduceat(terms, np.searchsorted(outputs, np.arange(len(law))))
@@ -130,7 +132,7 @@ class RationalMechanism:
             ends.append(np.maximum(law * whole + worth, 0) - total * law)
         return Fraction(int(np.max(ends, axis=0).sum()) + total * self.total, self.total * whole)
 
-    def _rivals(
+    def _list_candidates(
         self, law: Integers, ratio: float, letters: IntArray, weights: Integers, unit: int
     ) -> tuple[IntArray, IntArray]:
         """List outputs y in order, each with the indices of letters x that may have its largest term.
@@ -139,7 +141,7 @@ class RationalMechanism:
         than what rounding may hide: on a large matrix integers of thousands of digits are left to one or
         two letters of each output. What floats cannot hold is never ruled out.
         """
-        lam = np.array([_float(weight, unit) for weight in weights])[:, None]
+        lam = np.array([_divide_to_float(weight, unit) for weight in weights])[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             given = self.matrix[letters] / self.matrix[letters].sum(axis=1, keepdims=True)
             asked = ratio * np.asarray(law / self.total, dtype=float)
@@ -150,7 +152,7 @@ class RationalMechanism:
         outputs, rivals = np.nonzero(~below.T)
         return outputs, rivals
 
-    def proves(self, delta: float, bound: float, multipliers: FloatArray | None) -> bool:
+    def is_bound_proved(self, delta: float, bound: float, multipliers: FloatArray | None) -> bool:
         """Return whether no post-processing leaks more than `bound` nats with probability delta or more.
 
         By multipliers; without, because no output leaks more, or by maximal leakage: post-processing does not
@@ -162,35 +164,37 @@ class RationalMechanism:
         if bound < 0:
             return False
         if multipliers is not None:
-            return self.mass(bound, multipliers.tolist()) < Fraction(delta)
-        ratio = power_below(bound)
-        if all((over <= 0).all() for over in self.above(ratio)):
+            return self.bound_mass(bound, multipliers.tolist()) < Fraction(delta)
+        ratio = round_exp_down(bound)
+        if all((over <= 0).all() for over in self.scaled_excesses(ratio)):
             return True
         return Fraction(int(self.columns.max(axis=0).sum()), self.total) <= Fraction(delta) * ratio
 
 
-def _float(above: int, below: int) -> float:
+def _divide_to_float(above: int, below: int) -> float:
     try:
         return above / below
     except OverflowError:
         return math.inf
 
 
-def reached_mass(outcomes: Outcomes, level: float) -> Fraction:
+def compute_reached_mass(outcomes: Outcomes, level: float) -> Fraction:
     """Compute the mass of the outcomes that leak `level` nats or more, by a rational of at least e^level.
 
     At level 0 all do: of every outcome, the largest conditional probability is at least the mean. Levels
-    above `LARGEST_EXPONENT` count as out of reach.
+    above `MAX_EXPONENT` count as out of reach.
     """
     if level <= 0:
         return Fraction(len(outcomes) > 0)
-    if level > LARGEST_EXPONENT:
+    if level > MAX_EXPONENT:
         return Fraction(0)
-    ratio = power_above(level)
+    ratio = round_exp_up(level)
     return sum((mass for own, mass in outcomes if own >= ratio), Fraction(0))
 
 
-def leaking_mass(prior: Prior, matrix: FloatArray, epsilon: float, margins: FloatArray) -> Fraction | None:
+def bound_leaking_mass(
+    prior: Prior, matrix: FloatArray, epsilon: float, margins: FloatArray
+) -> Fraction | None:
     """Bound the mass of outcomes leaking more than epsilon in any post-processing, by the letters' margins.
 
     For every t above e^epsilon the multipliers `1 / s` of the worst post-processing's linear program
@@ -202,18 +206,20 @@ def leaking_mass(prior: Prior, matrix: FloatArray, epsilon: float, margins: Floa
 
     Examples:
         >>> flip = np.array([[0.75, 0.25], [0.25, 0.75]])
-        >>> leaking_mass(Prior.uniform(2), flip, 0.5, np.zeros(2))  # level log 1.5
+        >>> bound_leaking_mass(Prior.uniform(2), flip, 0.5, np.zeros(2))  # level log 1.5
         Fraction(0, 1)
-        >>> leaking_mass(Prior.uniform(2), flip, 0.4, np.zeros(2)) is None
+        >>> bound_leaking_mass(Prior.uniform(2), flip, 0.4, np.zeros(2)) is None
         True
-        >>> round(float(leaking_mass(Prior.uniform(2), flip, 0.4, np.array([0.5, 0.5]))), 6)
+        >>> round(float(bound_leaking_mass(Prior.uniform(2), flip, 0.4, np.array([0.5, 0.5]))), 6)
         1.016351
     """
     if not (np.isfinite(margins).all() and (margins >= 0).all()):
         return None
-    exact, closed = RationalMechanism.of(prior, matrix), margins == 0
-    if any((over[closed] > 0).any() for over in exact.above(power_below(min(epsilon, LARGEST_EXPONENT)))):
+    exact, closed = RationalMechanism.from_floats(prior, matrix), margins == 0
+    if any(
+        (over[closed] > 0).any() for over in exact.scaled_excesses(round_exp_down(min(epsilon, MAX_EXPONENT)))
+    ):
         return None
     if closed.all():
         return Fraction(0)
-    return exact.mass(epsilon, [1 / Fraction(s) if s else 0 for s in margins.tolist()], closed)
+    return exact.bound_mass(epsilon, [1 / Fraction(s) if s else 0 for s in margins.tolist()], closed)

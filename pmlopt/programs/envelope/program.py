@@ -10,9 +10,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, nonnegative, probability
-from pmlopt.core.loaded_later import cp
-from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
+from pmlopt.core.lazy_imports import cp
+from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import (
@@ -27,13 +27,13 @@ from pmlopt.model.uncertainty.vertices import ConvexHull
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import RationalMechanism
-from pmlopt.programs.program import Declaration, Program, problem_of
+from pmlopt.programs.program import CvxpyModel, Program, build_problem
 
-P = TypeVar("P", bound="PostProcessings[Any]")
+P = TypeVar("P", bound="PostProcessingProgram[Any]")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class PostProcessings(Program[C_co]):
+class PostProcessingProgram(Program[C_co]):
     """The base of programs of the mass that post-processing can give to outcomes that leak log t or more.
 
     `problem` is the linear program for one likelihood ratio t: V(t), the largest probability that an outcome
@@ -52,7 +52,7 @@ class PostProcessings(Program[C_co]):
     Attributes:
         prior: N letters; over a set only its letters count.
         over: a set of priors, or None.
-        given: the mechanism that is processed.
+        given_mechanism: the mechanism that is processed.
         merged: (N, M') its matrix, rows over their sums, outputs that leak alike made one.
         groups: for each column of `merged` the outputs that it stands for.
         ratio: t, a parameter of `problem`, 1 at first.
@@ -60,7 +60,7 @@ class PostProcessings(Program[C_co]):
 
     prior: Prior
     over: PriorSet | None
-    given: Mechanism
+    given_mechanism: Mechanism
     merged: FloatArray
     groups: tuple[tuple[int, ...], ...]
     ratio: cp.Parameter
@@ -68,9 +68,9 @@ class PostProcessings(Program[C_co]):
     """The worst post-processing is wanted."""
 
     @property
-    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """Return the outputs of the mechanism, which are the inputs of a post-processing."""
-        return self.given.outputs, None
+        return self.given_mechanism.outputs, None
 
     @property
     def attack(self) -> cp.Variable:
@@ -87,23 +87,23 @@ class PostProcessings(Program[C_co]):
         """Return (K,) the law of the merged outputs; over a set their least, then their largest, masses."""
         if self.over is None:
             return np.asarray(self.prior.pmf @ self.merged)
-        least, negative = self.over.least_mean(self.merged), self.over.least_mean(-self.merged)
+        least, negative = self.over.min_mean(self.merged), self.over.min_mean(-self.merged)
         return np.concatenate([np.maximum(least, 0.0), -negative])
 
     @cached_property
-    def largest_ratios(self) -> FloatArray:
+    def max_ratios(self) -> FloatArray:
         """Return (N,) `max_y P[x,y] / q[y]`, above which no outcome can leak through the letter x."""
         with np.errstate(divide="ignore"):
             ratios = self.columns / self.law
         return np.asarray(np.where(self.columns > 0, ratios, 0.0).max(axis=1))
 
     @cached_property
-    def exact(self) -> RationalMechanism:
+    def rational_mechanism(self) -> RationalMechanism:
         """Return the mechanism with its prior, or with all priors of the set, as rationals for proofs."""
-        return RationalMechanism.of(self.prior, self.given.matrix, self.over)
+        return RationalMechanism.from_floats(self.prior, self.given_mechanism.matrix, self.over)
 
     @cached_property
-    def singles(self) -> tuple[Self, ...]:
+    def single_prior_programs(self) -> tuple[Self, ...]:
         """Return the program under one prior: this one, or those of the set that look worst.
 
         Of its extreme points, those at which an output or a letter is least or most likely, and their middle;
@@ -115,7 +115,7 @@ class PostProcessings(Program[C_co]):
         if over is None:
             return (self,)
         directions = np.hstack([self.merged, np.eye(len(self.merged))])
-        ends = [over.worst_prior(sign * column) for column in directions.T for sign in (1.0, -1.0)]
+        ends = [over.minimizer(sign * column) for column in directions.T for sign in (1.0, -1.0)]
         if isinstance(over, ConvexHull):
             ends += list(over.laws)
         points = np.unique(np.maximum(ends, 0.0), axis=0)
@@ -124,37 +124,37 @@ class PostProcessings(Program[C_co]):
         missing = (points == 0).any(axis=1, keepdims=True)
         points = np.where(missing, (1 - interior_share) * points + interior_share * middle, points)
         priors = [Prior(point / point.sum(), self.prior.labels) for point in points]
-        priors.sort(key=self.leaks, reverse=True)
+        priors.sort(key=self.estimate_leakage, reverse=True)
         # the eight priors that look worst before any linear program
-        return tuple(self.under(prior) for prior in priors[:8])
+        return tuple(self.with_prior(prior) for prior in priors[:8])
 
     @abstractmethod
-    def leaks(self, prior: Prior) -> float:
+    def estimate_leakage(self, prior: Prior) -> float:
         """Estimate quickly how much leaks under a prior: the most of no or simple post-processings."""
 
     @abstractmethod
-    def under(self, prior: Prior) -> Self:
+    def with_prior(self, prior: Prior) -> Self:
         """Return the same program under one prior."""
 
     @property
-    def multipliers(self) -> int:
+    def multiplier_count(self) -> int:
         """Return how many multipliers a bound takes: one for each letter, over a set of priors one more."""
         return self.prior.size + (self.over is not None)
 
-    def padded(self, weights: FloatArray) -> FloatArray:
+    def pad_multipliers(self, weights: FloatArray) -> FloatArray:
         """Append zeros to (N,) multipliers of the letters, up to the number that a bound takes."""
-        return np.append(weights, np.zeros(self.multipliers - len(weights)))
+        return np.append(weights, np.zeros(self.multiplier_count - len(weights)))
 
-    def together(self, point: FloatArray) -> FloatArray:
+    def add_copies(self, point: FloatArray) -> FloatArray:
         """Add up the copies of an output in a (K, N) point: (M', N)."""
         return np.asarray(point.reshape(-1, *self.merged.T.shape).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class EnvelopeProgram(PostProcessings[EnvelopeCertificate]):
+class EnvelopeProgram(PostProcessingProgram[EnvelopeCertificate]):
     """The program of the leakage that the worst post-processing exceeds with probability delta.
 
-    `problem` is the linear program for one likelihood ratio t (see `PostProcessings`): V(t), the largest
+    `problem` is the linear program for one likelihood ratio t (see `PostProcessingProgram`): V(t), the largest
     probability that an outcome of a post-processing leaks log t or more. The envelope at delta is the
     logarithm of the largest t with `V(t) >= delta`, and `solve` searches for it.
 
@@ -184,22 +184,22 @@ class EnvelopeProgram(PostProcessings[EnvelopeCertificate]):
         composed = composed_envelope_bound([maximal_leakage(self.merged)], self.delta)
         if self.over is None:
             return min(leakage_level(self.prior.pmf, self.merged), composed)
-        return min(math.log(max(1.0, self.largest_ratios.max())), composed)
+        return min(math.log(max(1.0, self.max_ratios.max())), composed)
 
-    def leaks(self, prior: Prior) -> float:
+    def estimate_leakage(self, prior: Prior) -> float:
         """Return the lower of both simple bounds on the envelope, in nats."""
-        return envelope_bounds(prior, self.given, self.delta)[0]
+        return envelope_bounds(prior, self.given_mechanism, self.delta)[0]
 
-    def under(self, prior: Prior) -> EnvelopeProgram:
+    def with_prior(self, prior: Prior) -> EnvelopeProgram:
         """Return the envelope under one prior."""
-        return envelope(prior, self.given, self.delta)
+        return envelope(prior, self.given_mechanism, self.delta)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class ProcessedFailureProgram(PostProcessings[ProcessedFailureCertificate]):
+class ProcessedFailureProgram(PostProcessingProgram[ProcessedFailureCertificate]):
     """The program of how likely the worst post-processing leaks epsilon or more: V(e^epsilon).
 
-    `problem` is the linear program of `PostProcessings`; `solve` sets its `ratio` to e^epsilon.
+    `problem` is the linear program of `PostProcessingProgram`; `solve` sets its `ratio` to e^epsilon.
 
     Attributes:
         epsilon: in nats.
@@ -210,13 +210,13 @@ class ProcessedFailureProgram(PostProcessings[ProcessedFailureCertificate]):
     epsilon: float
     tolerance = 1e-8
 
-    def leaks(self, prior: Prior) -> float:
+    def estimate_leakage(self, prior: Prior) -> float:
         """Return the probability without any post-processing."""
-        return failure_probability(prior, self.given, self.epsilon)
+        return failure_probability(prior, self.given_mechanism, self.epsilon)
 
-    def under(self, prior: Prior) -> ProcessedFailureProgram:
+    def with_prior(self, prior: Prior) -> ProcessedFailureProgram:
         """Return the probability under one prior."""
-        return failure_after_processing(prior, self.given, self.epsilon)
+        return failure_after_processing(prior, self.given_mechanism, self.epsilon)
 
 
 def envelope(
@@ -259,7 +259,7 @@ def envelope(
         >>> round(ball.value, 6), round(ball.bound, 6), ball.certificate.verify()
         (0.419289, 0.419289, True)
     """
-    return _program(EnvelopeProgram, prior, mechanism, over, delta=probability(delta))
+    return _make_program(EnvelopeProgram, prior, mechanism, over, delta=check_probability(delta))
 
 
 def failure_after_processing(
@@ -299,15 +299,15 @@ def failure_after_processing(
         >>> round(failure_probability([0.25] * 4, halves, math.log(3)), 9)
         0.1
     """
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
-    return _program(ProcessedFailureProgram, prior, mechanism, over, epsilon=level)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    return _make_program(ProcessedFailureProgram, prior, mechanism, over, epsilon=level)
 
 
-def _program(
+def _make_program(
     kind: type[P], prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None, **asked: Any
 ) -> P:
     """Make a program of one kind for a prior, or a set of priors, and a mechanism."""
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     if over is not None:
         if not isinstance(over, PriorSet):
             raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
@@ -315,14 +315,14 @@ def _program(
     groups = m.similar_outputs()
     rows = m.matrix / m.matrix.sum(axis=1, keepdims=True)
 
-    def declare() -> Declaration:
-        return _declaration(program)
+    def build_model() -> CvxpyModel:
+        return _build_model(program)
 
     program = kind(
-        declare=declare,
+        build_model=build_model,
         prior=p,
         over=over,
-        given=m,
+        given_mechanism=m,
         merged=np.column_stack([rows[:, group].sum(axis=1) for group in groups]),
         groups=tuple(map(tuple, groups)),
         ratio=cp.Parameter(nonneg=True, value=1.0, name="ratio"),
@@ -331,7 +331,7 @@ def _program(
     return program
 
 
-def _declaration(program: PostProcessings[Any]) -> Declaration:
+def _build_model(program: PostProcessingProgram[Any]) -> CvxpyModel:
     (n, k), m, law = program.columns.shape, program.merged.shape[1], program.law
     attack, mass = cp.Variable((k, n), nonneg=True, name="attack"), cp.Variable(n, nonneg=True, name="mass")
     variables = {"attack": attack, "mass": mass}
@@ -347,4 +347,4 @@ def _declaration(program: PostProcessings[Any]) -> Declaration:
         constraints["outputs"] = cp.sum(attack, axis=1) <= ends
         constraints["ends"] = ends[:m] + ends[m:] == 1
         constraints["total"] = law @ ends == 1
-    return Declaration(problem_of(cp.Minimize(-cp.sum(mass)), constraints), variables, constraints)
+    return CvxpyModel(build_problem(cp.Minimize(-cp.sum(mass)), constraints), variables, constraints)

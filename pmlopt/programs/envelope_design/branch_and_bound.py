@@ -11,29 +11,29 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.programs.envelope_design.margin_programs import (
-    LEAST_GAIN,
-    Ascent,
+    MIN_GAIN_FRACTION,
     BoxProof,
+    MarginAscent,
     MarginPrograms,
-    Point,
-    gain_bound,
-    starts,
-    trivial_proof,
+    MarginSolution,
+    bound_gain,
+    build_trivial_proof,
+    list_start_margins,
 )
 
 MOST_ENTRIES = 40_000
 """Entries of the matrices of all boxes together, which limits the boxes of larger designs."""
 
 
-LEAST_WIDTH = 1e-7
+MIN_BOX_WIDTH_FRACTION = 1e-7
 """A box is not cut for what it promises where it is no wider than this share of the largest margin."""
 
 
 @dataclass(eq=False)
-class Box:
+class MarginBox:
     """A box of margins with a `bound` on the gain with margins in it, by its `rows` and `thresholds`.
 
-    `scores` (N,) says what cutting across each letter promises, and `likely` (N,) the margins with which the
+    `scores` (N,) says what cutting across each letter promises, and `likely_margins` (N,) the margins with which the
     optimum of the relaxation is nearest to a design; cut across `letter` at `cut`, it has two `parts`.
     """
 
@@ -43,13 +43,13 @@ class Box:
     rows: FloatArray
     thresholds: FloatArray
     scores: FloatArray
-    likely: FloatArray
+    likely_margins: FloatArray
     letter: int = -1
     cut: float = 0.0
-    parts: tuple[Box, ...] = field(default=())
+    parts: tuple[MarginBox, ...] = field(default=())
 
 
-def search_margins(programs: MarginPrograms, allowed: float) -> tuple[Ascent, BoxProof, bool, str]:
+def search_margins(programs: MarginPrograms, allowed: float) -> tuple[MarginAscent, BoxProof, bool, str]:
     """Search the best margins, and boxes that prove how much better others may be.
 
     It may end at a gap of `allowed`, in the unit of the gains. It returns the margins with their optimum, the
@@ -58,23 +58,23 @@ def search_margins(programs: MarginPrograms, allowed: float) -> tuple[Ascent, Bo
     Raises:
         ArithmeticError: not even the design within PML(epsilon) could be solved.
     """
-    widest = programs.span.largest
-    best = _from_starts(programs)
+    widest = programs.span.max_margins
+    best = _solve_from_starts(programs)
     try:
-        root = _box(programs, np.zeros(len(widest)), widest, None)
+        root = _make_box(programs, np.zeros(len(widest)), widest, None)
     except ArithmeticError as cause:
         raise_if_strict(cause)
-        return best, trivial_proof(programs.gains), not programs.late, str(cause)
+        return best, build_trivial_proof(programs.gains), not programs.expired, str(cause)
     # small designs have at most 1000 boxes
     # large designs have at least 20 boxes
     limit = int(np.clip(MOST_ENTRIES // programs.gains.size, 20, 1000))
     order, boxes = count(), 1
     heap, ending, finished = [(-root.bound, next(order), root)], "", True
-    while heap and -heap[0][0] > best.point.gain + allowed:
-        if not (heap[0][2].upper - heap[0][2].lower).max() > LEAST_WIDTH * widest.max():
+    while heap and -heap[0][0] > best.solution.gain + allowed:
+        if not (heap[0][2].upper - heap[0][2].lower).max() > MIN_BOX_WIDTH_FRACTION * widest.max():
             ending = "margins are as narrow as it takes"
             break
-        if programs.late:
+        if programs.expired:
             finished, ending = False, "the time is over"
             break
         if boxes + 2 > limit:
@@ -82,94 +82,96 @@ def search_margins(programs: MarginPrograms, allowed: float) -> tuple[Ascent, Bo
             break
         box = heapq.heappop(heap)[2]
         try:
-            best = _divide(programs, box, best)
+            best = _divide_box(programs, box, best)
         except ArithmeticError as cause:
             raise_if_strict(cause)
             heapq.heappush(heap, (-box.bound, next(order), box))
-            finished, ending = not programs.late, str(cause)
+            finished, ending = not programs.expired, str(cause)
             break
         boxes += 2
         for part in box.parts:
             heapq.heappush(heap, (-part.bound, next(order), part))
     detail = f"{boxes} {'box' if boxes == 1 else 'boxes'} of margins"
-    return best, _proof(root), finished, f"{detail}, {ending}" if ending else detail
+    return best, _collect_proof(root), finished, f"{detail}, {ending}" if ending else detail
 
 
-def _from_starts(programs: MarginPrograms) -> Ascent:
+def _solve_from_starts(programs: MarginPrograms) -> MarginAscent:
     """Solve from several starts, and return the best; the first of them must succeed."""
-    first, *others = starts(programs.span)
-    found = [programs.at(first)]
+    first, *others = list_start_margins(programs.span)
+    found = [programs.solve_at(first)]
     for margins in others:
-        if programs.late:
+        if programs.expired:
             break
         try:
-            found.append(programs.at(margins))
+            found.append(programs.solve_at(margins))
         except ArithmeticError as cause:
             raise_if_strict(cause)
-    found.sort(key=lambda end: -end.point.gain)
+    found.sort(key=lambda end: -end.solution.gain)
     best = found[0]
     # margins are moved from the three best starts only
     for start in found[:3]:
-        best = _better(programs, start, best)
+        best = _improve(programs, start, best)
     return best
 
 
-def _better(programs: MarginPrograms, start: Ascent, best: Ascent) -> Ascent:
+def _improve(programs: MarginPrograms, start: MarginAscent, best: MarginAscent) -> MarginAscent:
     """Return the end of the ascent from a start, where that is better than the best one so far."""
     try:
         end = programs.ascend(start)
     except ArithmeticError as cause:
         raise_if_strict(cause)
         end = start
-    return end if end.point.gain > best.point.gain else best
+    return end if end.solution.gain > best.solution.gain else best
 
 
-def _divide(programs: MarginPrograms, box: Box, best: Ascent) -> Ascent:
+def _divide_box(programs: MarginPrograms, box: MarginBox, best: MarginAscent) -> MarginAscent:
     """Cut a box in two, look for better margins in both, and return the best."""
     widths = box.upper - box.lower
-    promising = box.scores * (widths > LEAST_WIDTH * programs.span.largest.max())
-    clear = promising.max() > LEAST_GAIN * programs.scale
+    promising = box.scores * (widths > MIN_BOX_WIDTH_FRACTION * programs.span.max_margins.max())
+    clear = promising.max() > MIN_GAIN_FRACTION * programs.scale
     letter = int((promising if clear else widths).argmax())
     middle = float((box.lower[letter] + box.upper[letter]) / 2)
     up, down = box.upper.copy(), box.lower.copy()
     up[letter] = down[letter] = middle
     parts = []
     for lower, upper in ((box.lower, up), (down, box.upper)):
-        part = _box(programs, lower, upper, box)
+        part = _make_box(programs, lower, upper, box)
         parts.append(part)
-        if part.bound > best.point.gain:
-            inside = programs.at(part.likely)
-            if inside.point.gain > best.point.gain:
-                best = _better(programs, inside, inside)
+        if part.bound > best.solution.gain:
+            inside = programs.solve_at(part.likely_margins)
+            if inside.solution.gain > best.solution.gain:
+                best = _improve(programs, inside, inside)
     box.letter, box.cut, box.parts = letter, middle, tuple(parts)
     return best
 
 
-def _box(programs: MarginPrograms, lower: FloatArray, upper: FloatArray, parent: Box | None) -> Box:
+def _make_box(
+    programs: MarginPrograms, lower: FloatArray, upper: FloatArray, parent: MarginBox | None
+) -> MarginBox:
     """Make a box with its bound, by the multipliers of its relaxation or of the box that it is a part of."""
-    caps, slopes = programs.span.relaxed(lower, upper)
+    caps, slopes = programs.span.relax_box(lower, upper)
     known, scores, likely = [], upper - lower, (lower + upper) / 2
     if parent is not None:
         known.append((parent.rows, parent.thresholds))
-        bound = float(gain_bound(programs.span, programs.gains, caps, slopes, *known[0]))
+        bound = float(bound_gain(programs.span, programs.gains, caps, slopes, *known[0]))
         if bound == -np.inf:  # no mechanism has such margins
-            return Box(lower, upper, bound, *known[0], scores, likely)
+            return MarginBox(lower, upper, bound, *known[0], scores, likely)
     try:
-        point = programs.solve(caps, slopes)
+        point = programs.solve_program(caps, slopes)
     except ArithmeticError as cause:
         raise_if_strict(cause)
-        if programs.late or not known:
+        if programs.expired or not known:
             raise
     else:
         known.append((point.rows, point.thresholds))
-        scores, likely = _scores(programs, point, (lower, upper))
-    bounds = [float(gain_bound(programs.span, programs.gains, caps, slopes, *proof)) for proof in known]
+        scores, likely = _compute_scores(programs, point, (lower, upper))
+    bounds = [float(bound_gain(programs.span, programs.gains, caps, slopes, *proof)) for proof in known]
     best = int(np.argmin(bounds))
-    return Box(lower, upper, bounds[best], *known[best], scores, likely)
+    return MarginBox(lower, upper, bounds[best], *known[best], scores, likely)
 
 
-def _scores(
-    programs: MarginPrograms, point: Point, box: tuple[FloatArray, FloatArray]
+def _compute_scores(
+    programs: MarginPrograms, point: MarginSolution, box: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Compute (N,) the promise of cutting a box across each letter, and (N,) the likeliest margins.
 
@@ -188,7 +190,7 @@ def _scores(
     return np.asarray(tried)[best, letters], places[letters, best]
 
 
-def _proof(root: Box) -> BoxProof:
+def _collect_proof(root: MarginBox) -> BoxProof:
     """Collect the tree of boxes with the multipliers of those that were not cut."""
     letters, cuts, rows, thresholds, ahead = [], [], [], [], [root]
     while ahead:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.core.records import Range, Shape
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import (
@@ -16,15 +16,15 @@ from pmlopt.programs.certificate import (
     Certificate,
     Claim,
     StoredPrior,
-    bound_claim,
-    gap_claim,
-    mechanism_claim,
-    value_claim,
+    check_bound,
+    check_gap,
+    check_mechanism,
+    check_value,
 )
-from pmlopt.programs.envelope.masses import leaking_mass
+from pmlopt.programs.envelope.masses import bound_leaking_mass
 from pmlopt.programs.envelope_design.margin_programs import BoxProof, MarginRange
-from pmlopt.programs.exact.repair import Change
-from pmlopt.programs.linear.columns import Listed, round_outward
+from pmlopt.programs.exact.repair import RepairRecord
+from pmlopt.programs.linear.columns import DenseColumns, round_outward
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,7 +37,7 @@ class EnvelopeDesignCertificate(Certificate):
         prior: N letters.
         epsilon: in nats.
         delta: the probability.
-        margins: (N,) with which `leaking_mass` is at most delta.
+        margins: (N,) with which `bound_leaking_mass` is at most delta.
         table: (N, M) the gain or loss.
         maximised: whether the table holds gains.
         proof: of the bound.
@@ -55,28 +55,30 @@ class EnvelopeDesignCertificate(Certificate):
     table: Annotated[FloatArray, Shape("N", "M")]
     maximised: bool
     proof: BoxProof
-    repair: Change
+    repair: RepairRecord
 
-    def figures(self) -> tuple[float, float]:
+    def recompute_numbers(self) -> tuple[float, float]:
         """Compute the value of the mechanism and the bound of the proof anew, in the unit of the table.
 
         The bound is on the table without the least entry of each row, which no choice of outputs changes.
         """
         columns = self.columns
-        most = self.proof.bound(MarginRange.of(self.prior, self.epsilon, self.delta), self.gains)
-        constant = columns.mean_of_letters(columns.least(self.table))
+        most = self.proof.compute_bound(
+            MarginRange.from_prior(self.prior, self.epsilon, self.delta), self.centered_gains
+        )
+        constant = columns.exact_letter_mean(columns.min_by_letter(self.table))
         value = columns.compute_value(self.table, self.maximised, self.mechanism.matrix)
         return value, round_outward(constant, most, self.maximised)
 
     @property
-    def columns(self) -> Listed:
+    def columns(self) -> DenseColumns:
         """Return the columns of the letters under PML(epsilon), which is enough for the condition."""
-        return Listed(self.prior, PML(self.epsilon))
+        return DenseColumns(self.prior, PML(self.epsilon))
 
     @property
-    def gains(self) -> FloatArray:
+    def centered_gains(self) -> FloatArray:
         """Return (N, M) the gains with the sign that makes more better, less the least entry of each row."""
-        return self.columns.centred(self.table, self.maximised)
+        return self.columns.center_table(self.table, self.maximised)
 
     @property
     def level(self) -> float:
@@ -97,7 +99,7 @@ class EnvelopeDesignCertificate(Certificate):
 
     @property
     def bound_rounding(self) -> float:
-        return self.columns.value_rounding(self.table, self.mechanism.matrix)
+        return self.columns.bound_value_rounding(self.table, self.mechanism.matrix)
 
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims on the leakage of post-processings, on the value and on the bound.
@@ -108,20 +110,20 @@ class EnvelopeDesignCertificate(Certificate):
         matrix = self.mechanism.matrix
         if matrix.shape != self.table.shape or self.margins.shape != (len(matrix),):
             return (Claim("shapes", False, RATIONAL, "matrix, table and margins do not fit one another"),)
-        mechanism = mechanism_claim(self.mechanism)
+        mechanism = check_mechanism(self.mechanism)
         if not mechanism.holds:
             return (mechanism,)
-        mass = leaking_mass(self.prior, matrix, self.epsilon, self.margins)
+        mass = bound_leaking_mass(self.prior, matrix, self.epsilon, self.margins)
         kept = mass is not None and mass <= Fraction(self.delta)
-        value, bound = self.figures()
+        value, bound = self.recompute_numbers()
         near = self.bound_rounding
         # half of the least rounding that the proof allows for: another machine may add in another order
-        slack = rounding_of(len(matrix), float(np.abs(self.gains).max()))
+        slack = bound_sum_rounding(len(matrix), float(np.abs(self.centered_gains).max()))
         return (
             mechanism,
             Claim("level", kept, RATIONAL, self.statement if kept else "the margins do not prove the level",
                   self.delta, None if mass is None else float(mass)),
-            value_claim(self.value, value, near),
-            bound_claim(self.bound, bound - slack if self.maximised else bound + slack, self.maximised),
-            gap_claim(self, near, self.is_maximised),
+            check_value(self.value, value, near),
+            check_bound(self.bound, bound - slack if self.maximised else bound + slack, self.maximised),
+            check_gap(self, near, self.is_maximised),
         )  # fmt: skip

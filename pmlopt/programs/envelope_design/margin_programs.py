@@ -8,15 +8,15 @@ from typing import Annotated
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
-from pmlopt.core.loaded_later import sparse
+from pmlopt.core.arrays import FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.lazy_imports import sparse
 from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
-from pmlopt.solvers.highs import columnwise
-from pmlopt.solvers.outcome import Options
-from pmlopt.solvers.parametric_program import MovingModel
+from pmlopt.solvers.highs import build_columnwise_model
+from pmlopt.solvers.parametric_program import ParametricModel
+from pmlopt.solvers.solver_result import MethodOptions
 
-ROUNDING = 1e-14
+OUTWARD_RTOL = 1e-14
 """Caps, slopes and the largest margins are made larger by this share: more than rounding takes off them."""
 
 
@@ -28,37 +28,37 @@ class MarginRange:
         pmf: (N,) the prior.
         delta: the probability.
         ratio: t, at most 1 / min p, above which no mechanism has a likelihood ratio.
-        rooms: (N,) `1/p[x] - t`, by how much a ratio may exceed t, at least 0.
-        largest: (N,) the largest margins; 0 where a letter has no room, for then none is needed.
+        excess_ratios: (N,) `1/p[x] - t`, by how much a ratio may exceed t, at least 0.
+        max_margins: (N,) the largest margins; 0 where a letter has no room, for then none is needed.
     """
 
     pmf: FloatArray
     delta: float
     ratio: float
-    rooms: FloatArray
-    largest: FloatArray
+    excess_ratios: FloatArray
+    max_margins: FloatArray
 
     @classmethod
-    def of(cls, prior: Prior, epsilon: float, delta: float) -> MarginRange:
+    def from_prior(cls, prior: Prior, epsilon: float, delta: float) -> MarginRange:
         """Compute the range for a prior, epsilon in nats and delta in (0, 1)."""
         ratio = math.exp(min(epsilon, prior.max_leakage))
         rooms = 1 / prior.pmf - ratio
-        rooms = np.where(rooms > 0, rooms + ROUNDING / prior.pmf, 0.0)
-        most = math.expm1(min(epsilon, prior.max_leakage)) / (1 - delta) * (1 + ROUNDING)
+        rooms = np.where(rooms > 0, rooms + OUTWARD_RTOL / prior.pmf, 0.0)
+        most = math.expm1(min(epsilon, prior.max_leakage)) / (1 - delta) * (1 + OUTWARD_RTOL)
         return cls(prior.pmf, delta, ratio, rooms, np.where(rooms > 0, most, 0.0))
 
-    def relaxed(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def relax_box(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Compute caps c and slopes a: `P[x,y] <= c[x] q[y] + a[x] b[y]` for all margins in a box.
 
         For a ratio r = P[x,y] / q[y] below t, `b / q >= 1 - (t - r) / s` grows with s, and above t it falls:
         between both, r being at most 1/p, it is above the line from (t - l, 0) to (1/p, 1 + (1/p - t) / u).
         """
-        whole = upper + self.rooms
-        slopes = upper * (self.rooms + lower) / np.where(whole > 0, whole, 1.0)
-        return self.ratio * (1 + ROUNDING) - lower, slopes * (1 + ROUNDING)
+        whole = upper + self.excess_ratios
+        slopes = upper * (self.excess_ratios + lower) / np.where(whole > 0, whole, 1.0)
+        return self.ratio * (1 + OUTWARD_RTOL) - lower, slopes * (1 + OUTWARD_RTOL)
 
 
-def gain_bound(
+def bound_gain(
     span: MarginRange,
     gains: FloatArray,
     caps: FloatArray,
@@ -81,17 +81,17 @@ def gain_bound(
     """
     p = span.pmf
     needed = np.where(caps < 0, -caps / np.where(slopes > 0, slopes, 1.0), 0.0)
-    least = needed.max(axis=-1) * (1 - 4 * ROUNDING)
+    least = needed.max(axis=-1) * (1 - 4 * OUTWARD_RTOL)
     left = span.delta - least
-    caps = caps + slopes * least[..., None] * (1 + ROUNDING)
+    caps = caps + slopes * least[..., None] * (1 + OUTWARD_RTOL)
     over = np.maximum(gains - rows[..., :, None] - thresholds[..., None, :], 0.0)
     bad = ((p * slopes)[..., None] * over).sum(axis=-2).max(axis=-1)
     good = ((p * caps)[..., None] * over).sum(axis=-2)
     size = np.abs(rows).max(axis=-1) + np.abs(thresholds).max(axis=-1) + np.abs(gains).max()
     weight = 2 + (p * (np.abs(caps) + slopes)).sum(axis=-1)
     bound = (p * rows).sum(axis=-1) + np.maximum(left, 0.0) * bad + (thresholds + good).max(axis=-1)
-    bound = bound + rounding_of(len(p), 1.0) * weight * size
-    return np.asarray(np.where(left < -ROUNDING, -np.inf, bound))
+    bound = bound + bound_sum_rounding(len(p), 1.0) * weight * size
+    return np.asarray(np.where(left < -OUTWARD_RTOL, -np.inf, bound))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class BoxProof:
     Attributes:
         letters: (T,) across which letter a node is cut, or -1 where it is not.
         cuts: (T,) at which margin; 0 where it is not.
-        rows: (K, N) the multipliers rho of `gain_bound` for the boxes that are not cut, in order.
+        rows: (K, N) the multipliers rho of `bound_gain` for the boxes that are not cut, in order.
         thresholds: (K, M) theta.
     """
 
@@ -113,9 +113,9 @@ class BoxProof:
     rows: Annotated[FloatArray, Shape("K", "N")]
     thresholds: Annotated[FloatArray, Shape("K", "M")]
 
-    def bound(self, margins: MarginRange, gains: FloatArray) -> float:
+    def compute_bound(self, margins: MarginRange, gains: FloatArray) -> float:
         """Compute the largest of the bounds on the boxes; inf where this is no proof."""
-        boxes = self._boxes(margins.largest)
+        boxes = self._rebuild_boxes(margins.max_margins)
         n, m = gains.shape
         numbers = np.isfinite(self.rows).all() and np.isfinite(self.thresholds).all()
         if boxes is None or not numbers:
@@ -123,10 +123,10 @@ class BoxProof:
         count = len(boxes[0])
         if (self.rows.shape, self.thresholds.shape) != ((count, n), (count, m)):
             return math.inf
-        caps, slopes = margins.relaxed(*boxes)
-        return float(gain_bound(margins, gains, caps, slopes, self.rows, self.thresholds).max())
+        caps, slopes = margins.relax_box(*boxes)
+        return float(bound_gain(margins, gains, caps, slopes, self.rows, self.thresholds).max())
 
-    def _boxes(self, largest: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    def _rebuild_boxes(self, largest: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Rebuild the lower and upper corners, (K, N) each, of the uncut boxes; None for no tree."""
         if self.letters.shape != self.cuts.shape:
             return None
@@ -148,14 +148,14 @@ class BoxProof:
         return np.array([low for low, _ in leaves]), np.array([high for _, high in leaves])
 
 
-def trivial_proof(gains: FloatArray) -> BoxProof:
+def build_trivial_proof(gains: FloatArray) -> BoxProof:
     """Build the proof that no mechanism gains more than the largest gain of each letter."""
     n, m = gains.shape
     return BoxProof(np.array([-1]), np.zeros(1), gains.max(axis=1).reshape(1, n), np.zeros((1, m)))
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class MarginSolution:
     """The optimum of one margin program.
 
     Attributes:
@@ -178,18 +178,18 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Ascent:
+class MarginAscent:
     """Margins (N,), and the optimum with them."""
 
     margins: FloatArray
-    point: Point
+    solution: MarginSolution
 
 
-LEAST_GAIN = 1e-9
+MIN_GAIN_FRACTION = 1e-9
 """A step that gains less than this share of the range of the gains ends the search."""
 
 
-UNIFORM_STARTS = (0.05, 0.25, 0.6, 0.9, 1.0)
+UNIFORM_START_FRACTIONS = (0.05, 0.25, 0.6, 0.9, 1.0)
 """Shares of the largest margins from which all letters start alike."""
 
 
@@ -204,7 +204,7 @@ class MarginPrograms:
         options: the tolerance, and what is left of the time.
     """
 
-    def __init__(self, span: MarginRange, gains: FloatArray, options: Options) -> None:
+    def __init__(self, span: MarginRange, gains: FloatArray, options: MethodOptions) -> None:
         n, m = gains.shape
         self.span, self.gains, self.options, self.solved = span, gains, options, 0
         letters, outputs = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
@@ -223,20 +223,20 @@ class MarginPrograms:
         self.scale = float(np.abs(gains).max(initial=0.0)) or 1.0
         self._costs = np.concatenate([-(span.pmf[:, None] * gains / self.scale).ravel(), np.zeros(2 * m + n)])
         self._row_lower = np.concatenate([np.ones(n), np.zeros(m), np.full(n * m + 1, -np.inf)])
-        self._model: MovingModel | None = None
+        self._model: ParametricModel | None = None
 
     @property
-    def late(self) -> bool:
+    def expired(self) -> bool:
         """Return whether the time is over."""
-        return self.options.clock.late
+        return self.options.deadline.expired
 
-    def solve(
+    def solve_program(
         self,
         caps: FloatArray,
         slopes: FloatArray,
         worth: FloatArray | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
-    ) -> Point:
+    ) -> MarginSolution:
         """Solve for (N,) caps c and slopes a of at least 0.
 
         With a `reach`, the least and the largest step (N,) of each margin, a unit of a step adds (M,) `worth`
@@ -258,16 +258,16 @@ class MarginPrograms:
         free = np.zeros((n + 2) * m)
         bounds = np.concatenate([free, low]), np.concatenate([free + np.inf, high])
         sides = self._row_lower, np.concatenate([np.ones(n), np.zeros(m + n * m), [self.span.delta]])
-        model = columnwise(self._costs, bounds, sides, entries)
+        model = build_columnwise_model(self._costs, bounds, sides, entries)
         if self._model is None:
-            self._model = MovingModel(model)
+            self._model = ParametricModel(model)
         else:
-            self._model.replace(model)
+            self._model.replace_model(model)
         # the first program always has 0.2 s: without it there is no result
-        found = self._model.solve(1.0, self.options.clock.at_least(1e-3 if self.solved else 0.2))
+        found = self._model.solve_at(1.0, self.options.deadline.at_least(1e-3 if self.solved else 0.2))
         self.solved += 1
         primal, duals = found.values, -self.scale * found.duals
-        return Point(
+        return MarginSolution(
             gain=-self.scale * float(self._costs @ primal),
             matrix=np.maximum(primal[: n * m], 0.0).reshape(n, m),
             bad=np.maximum(primal[(n + 1) * m : (n + 2) * m], 0.0),
@@ -277,51 +277,55 @@ class MarginPrograms:
             prices=np.maximum(duals[n + m : -1], 0.0).reshape(n, m),
         )
 
-    def at(self, margins: FloatArray) -> Ascent:
+    def solve_at(self, margins: FloatArray) -> MarginAscent:
         """Solve with given margins, which are clipped to their range; tiny ones become 0."""
-        cut = np.clip(margins, 0.0, self.span.largest)
+        cut = np.clip(margins, 0.0, self.span.max_margins)
         # margins below 1e-9 of the largest are set to 0
-        cut = np.where(cut > 1e-9 * self.span.largest.max(), cut, 0.0)
-        return Ascent(cut, self.solve(self.span.ratio - cut, cut))
+        cut = np.where(cut > 1e-9 * self.span.max_margins.max(), cut, 0.0)
+        return MarginAscent(cut, self.solve_program(self.span.ratio - cut, cut))
 
-    def ascend(self, start: Ascent) -> Ascent:
+    def ascend(self, start: MarginAscent) -> MarginAscent:
         """Move the margins to where no small step gains.
 
         With steps d of the margins, `P[x,y] <= (t - s[x]) q[y] + s[x] b[y] + d[x] (b'[y] - q'[y])` at the
         masses b' and the law q' in hand is linear in all; steps are kept short, and count where the program
         at the new margins gains.
         """
-        most = float(self.span.largest.max())
+        most = float(self.span.max_margins.max())
         # margins may first move by a quarter of the largest one
         reach, best = 0.25 * most, start
         # most ascents end after five or six programs
         for _ in range(30):
             # the ascent ends where margins may move by less than 1e-7 of the largest
-            if reach <= 1e-7 * most or self.late:
+            if reach <= 1e-7 * most or self.expired:
                 break
-            s, point = best.margins, best.point
-            bounds = np.maximum(-s, -reach), np.minimum(np.maximum(self.span.largest - s, 0.0), reach)
-            moved = self.solve(self.span.ratio - s, s, point.bad - self.span.pmf @ point.matrix, bounds)
-            if moved.gain <= point.gain + LEAST_GAIN * self.scale:
+            s, point = best.margins, best.solution
+            bounds = np.maximum(-s, -reach), np.minimum(np.maximum(self.span.max_margins - s, 0.0), reach)
+            moved = self.solve_program(
+                self.span.ratio - s, s, point.bad - self.span.pmf @ point.matrix, bounds
+            )
+            if moved.gain <= point.gain + MIN_GAIN_FRACTION * self.scale:
                 break
-            new = self.at(s + moved.step)
-            if new.point.gain > point.gain:
+            new = self.solve_at(s + moved.step)
+            if new.solution.gain > point.gain:
                 best, reach = new, 1.5 * reach
             else:
                 reach /= 4
         return best
 
 
-def starts(span: MarginRange) -> list[FloatArray]:
+def list_start_margins(span: MarginRange) -> list[FloatArray]:
     """List margins to start from: none, which is PML(epsilon), uniform ones, and each letter's at the most.
 
     With margins of t - 1, that is with ratios of at most 1 but for the masses, designs are no worse than
     those under approximate PML at the level 0 with the slack of `measures.envelope_slack`.
     """
-    none = np.zeros(len(span.largest))
-    if not span.largest.any():
+    none = np.zeros(len(span.max_margins))
+    if not span.max_margins.any():
         return [none]
-    alike = [share * span.largest for share in UNIFORM_STARTS]
-    alike.append(np.minimum(span.largest, span.ratio - 1))
-    alone = [np.where(np.arange(len(none)) == x, span.largest, 0.0) for x in np.flatnonzero(span.largest)]
+    alike = [share * span.max_margins for share in UNIFORM_START_FRACTIONS]
+    alike.append(np.minimum(span.max_margins, span.ratio - 1))
+    alone = [
+        np.where(np.arange(len(none)) == x, span.max_margins, 0.0) for x in np.flatnonzero(span.max_margins)
+    ]
     return [none, *alike, *alone]

@@ -13,42 +13,48 @@ from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms import constant
-from pmlopt.programs.envelope.masses import leaking_mass
-from pmlopt.programs.envelope.methods import worst_failure
+from pmlopt.programs.envelope.masses import bound_leaking_mass
+from pmlopt.programs.envelope.methods import solve_worst_failure
 from pmlopt.programs.envelope.program import failure_after_processing
 from pmlopt.programs.envelope_design.branch_and_bound import search_margins
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margin_programs import BoxProof, MarginPrograms, trivial_proof
+from pmlopt.programs.envelope_design.margin_programs import BoxProof, MarginPrograms, build_trivial_proof
 from pmlopt.programs.envelope_design.program import EnvelopeDesign
-from pmlopt.programs.exact.arithmetic import snap
-from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, mixed_with_laws, without_noise
+from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+from pmlopt.programs.exact.repair import ENTRY_NOISE_ATOL, RepairedMatrix, drop_noise, mix_with_constant
 from pmlopt.programs.program import (
-    Found,
     Method,
     MethodError,
-    Question,
-    certified,
+    MethodRegistry,
+    MethodResult,
     check_shape,
-    starts_cold,
+    reject_warm_start,
+    wrap_given_certificate,
 )
-from pmlopt.solvers.outcome import FOREVER, Options
+from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
 LARGEST_SHARE = 1 - 1e-9
 """Of the largest margins, beyond which no mixing with a constant would mend a matrix."""
 
 
-def _by_margins(program: EnvelopeDesign, options: Options, _: None) -> Found[EnvelopeDesignCertificate]:
+def _solve_by_margins(
+    program: EnvelopeDesign, options: MethodOptions, _: None
+) -> MethodResult[EnvelopeDesignCertificate]:
     """Search, repair and certify; `iterations` counts the linear programs."""
     begin = time.perf_counter()
-    programs = MarginPrograms(program.span, program.centred, options)
+    programs = MarginPrograms(program.margin_range, program.centered_gains, options)
     try:
-        best, proof, finished, ending = search_margins(programs, program.allowed_gap(options.tolerance) / 2)
+        best, proof, finished, ending = search_margins(
+            programs, program.compute_allowed_gap(options.tolerance) / 2
+        )
     except ArithmeticError as cause:
         raise_if_strict(cause)
         raise MethodError(f"no design was found: {cause}. Allow more time") from cause
     clock = time.perf_counter()
-    certificate = certify_design(program, best.point.matrix, within(program, best.margins), proof)
-    return Found(
+    certificate = certify_envelope_design(
+        program, best.solution.matrix, clip_margins(program, best.margins), proof
+    )
+    return MethodResult(
         certificate=certificate,
         finished=finished,
         message=ending,
@@ -58,7 +64,7 @@ def _by_margins(program: EnvelopeDesign, options: Options, _: None) -> Found[Env
     )
 
 
-def certify_design(
+def certify_envelope_design(
     program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray, proof: BoxProof
 ) -> EnvelopeDesignCertificate:
     """Repair a matrix until it meets the condition with its margins, and compute every number from it.
@@ -68,7 +74,7 @@ def certify_design(
     Raises:
         MechanismError: the matrix is no mechanism, not even roughly.
     """
-    fixed = repaired(program, matrix, margins)
+    fixed = repair_design(program, matrix, margins)
     made = EnvelopeDesignCertificate(
         mechanism=Mechanism(fixed.matrix, program.prior.labels, program.outputs),
         value=0.0,
@@ -80,13 +86,13 @@ def certify_design(
         table=program.table,
         maximised=program.maximised,
         proof=proof,
-        repair=fixed.change,
+        repair=fixed.to_record,
     )
-    value, bound = made.figures()
+    value, bound = made.recompute_numbers()
     return replace(made, value=value, bound=bound)
 
 
-def repaired(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -> Repair:
+def repair_design(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -> RepairedMatrix:
     """Put the matrix on the exact grid, mixed with as little of a constant as the condition needs.
 
     Constants meet it with any margins below the largest, and with fixed margins it is convex. Entries
@@ -94,67 +100,71 @@ def repaired(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -
     the output, or uniform on the outputs.
     """
 
-    def holds(candidate: FloatArray) -> bool:
-        mass = leaking_mass(program.prior, candidate, program.epsilon, margins)
+    def meets_condition(candidate: FloatArray) -> bool:
+        mass = bound_leaking_mass(program.prior, candidate, program.epsilon, margins)
         return mass is not None and mass <= Fraction(program.delta)
 
     found: list[tuple[float, FloatArray]] = []
-    for noise in (NOISE_THRESHOLD, 0.0):
-        clean = without_noise(matrix, noise)
-        if holds(plain := snap(clean)):
-            return Repair.between(matrix, plain, 0.0)
+    for noise in (ENTRY_NOISE_ATOL, 0.0):
+        clean = drop_noise(matrix, noise)
+        if meets_condition(plain := round_rows_to_grid(clean)):
+            return RepairedMatrix.from_matrices(matrix, plain, 0.0)
         # the first share of a constant; each next one is twice as large
-        found.append(mixed_with_laws(program.prior, clean, holds, lambda *_: 2.0**-50))
+        found.append(mix_with_constant(program.prior, clean, meets_condition, lambda *_: 2.0**-50))
     theta, best = min(found, key=lambda pair: pair[0])
-    return Repair.between(matrix, best, theta)
+    return RepairedMatrix.from_matrices(matrix, best, theta)
 
 
-def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) -> FloatArray:
+def find_margins(program: EnvelopeDesign, matrix: FloatArray, options: MethodOptions) -> FloatArray:
     """Find (N,) the margins by which a mechanism is nearest to the condition, from its worst attack."""
     audited = failure_after_processing(program.prior, Mechanism(matrix), program.epsilon)
-    _, found, *_ = worst_failure(audited, options)
+    _, found, *_ = solve_worst_failure(audited, options)
     assert found is not None
-    gains = audited.exact.gains(min(program.epsilon, program.prior.max_leakage))
+    gains = audited.rational_mechanism.compute_gains(min(program.epsilon, program.prior.max_leakage))
     open_ = (gains > 0).any(axis=1)
     # multipliers below 1e-12 count as 0, and their margins as the largest
-    return within(program, np.where(open_, 1 / np.maximum(found, 1e-12), 0.0))
+    return clip_margins(program, np.where(open_, 1 / np.maximum(found, 1e-12), 0.0))
 
 
-def within(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:
+def clip_margins(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:
     """Clip (N,) the margins to those with which a mechanism can be repaired."""
-    return np.asarray(np.clip(margins, 0.0, LARGEST_SHARE * program.span.largest))
+    return np.asarray(np.clip(margins, 0.0, LARGEST_SHARE * program.margin_range.max_margins))
 
 
-def _certify(
+def _certify_given(
     program: EnvelopeDesign, matrix: FloatArray, multipliers: FloatArray | None
-) -> Found[EnvelopeDesignCertificate]:
+) -> MethodResult[EnvelopeDesignCertificate]:
     """Repair and certify a matrix with the margins of its worst post-processing, and the trivial bound."""
     check_shape(matrix, program.table, "the mechanism")
     if multipliers is not None:
         raise ProgramError("multipliers of rows alone bound no envelope design: certify the matrix alone")
-    margins = margins_of(program, matrix, Options(FOREVER, program.tolerance))
-    return certified(certify_design(program, matrix, margins, trivial_proof(program.centred)))
+    margins = find_margins(program, matrix, MethodOptions(NO_DEADLINE, program.tolerance))
+    return wrap_given_certificate(
+        certify_envelope_design(program, matrix, margins, build_trivial_proof(program.centered_gains))
+    )
 
 
-def _find_first(program: EnvelopeDesign) -> Found[EnvelopeDesignCertificate]:
+def _find_first(program: EnvelopeDesign) -> MethodResult[EnvelopeDesignCertificate]:
     """Certify the best constant, which meets the condition with any margins."""
-    matrix = constant(program.prior, program.centred).matrix
+    matrix = constant(program.prior, program.centered_gains).matrix
     margins = np.zeros(program.prior.size)
-    certificate = certify_design(program, matrix, margins, trivial_proof(program.centred))
-    return Found(certificate=certificate, finished=False, message="a mechanism by formula")
+    certificate = certify_envelope_design(
+        program, matrix, margins, build_trivial_proof(program.centered_gains)
+    )
+    return MethodResult(certificate=certificate, finished=False, message="a mechanism by formula")
 
 
-QUESTION = Question(
+METHODS = MethodRegistry(
     EnvelopeDesign,
     (
         Method(
             "branch-and-bound",
             "linear programs at fixed margins, branch and bound over the margins",
-            _by_margins,
+            _solve_by_margins,
         ),
     ),
-    starts_cold("an envelope design starts from margins of its own: leave out the mechanism"),
-    _certify,
-    first=_find_first,
+    reject_warm_start("an envelope design starts from margins of its own: leave out the mechanism"),
+    _certify_given,
+    find_first_result=_find_first,
 )
 """Designs within an envelope: the mechanism in hand is returned with its gap."""

@@ -7,22 +7,22 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, nonnegative, probability
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
+from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import LinearUtility
-from pmlopt.programs.design_program import Outputs, outputs_of
+from pmlopt.programs.design_program import Outputs, resolve_outputs
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.margin_programs import MarginRange
-from pmlopt.programs.linear.columns import Listed
-from pmlopt.programs.linear.program import Expectation, bounded
-from pmlopt.programs.program import Declaration, problem_of
+from pmlopt.programs.linear.columns import DenseColumns
+from pmlopt.programs.linear.program import ExpectationProgram, check_not_huge
+from pmlopt.programs.program import CvxpyModel, build_problem
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class EnvelopeDesign(Expectation[EnvelopeDesignCertificate]):
+class EnvelopeDesign(ExpectationProgram[EnvelopeDesignCertificate]):
     """The best expected gain or loss of a mechanism whose envelope at delta is at most epsilon.
 
     The condition is not convex. For fixed margins s it is: `problem` is the linear program over
@@ -36,14 +36,14 @@ class EnvelopeDesign(Expectation[EnvelopeDesignCertificate]):
         epsilon: in nats.
         delta: the probability.
         margins: (N, 1) the parameter of `problem`.
-        span: what the margins can be.
+        margin_range: what the margins can be.
 
     Examples:
         >>> from pmlopt import ExpectedLoss
         >>> program = envelope_design([0.8, 0.2], 0.5, 0.05, ExpectedLoss([[0, 1], [1, 0]]))
         >>> round(float(program.problem.solve(solver="HIGHS")), 6)  # PML(0.5): always the likelier letter
         0.2
-        >>> program.margins.value = np.array([[0.0], [program.span.largest[1]]])
+        >>> program.margins.value = np.array([[0.0], [program.margin_range.max_margins[1]]])
         >>> round(float(program.problem.solve(solver="HIGHS")), 6)
         0.191536
     """
@@ -55,15 +55,15 @@ class EnvelopeDesign(Expectation[EnvelopeDesignCertificate]):
     epsilon: float
     delta: float
     margins: cp.Parameter
-    span: MarginRange
+    margin_range: MarginRange
 
     @cached_property
-    def columns(self) -> Listed:  # type: ignore[override]
+    def columns(self) -> DenseColumns:  # type: ignore[override]
         """Return the columns of the letters under PML(epsilon), which is enough for the condition."""
-        return Listed(self.prior, PML(self.epsilon))
+        return DenseColumns(self.prior, PML(self.epsilon))
 
     @property
-    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """Return the letters of the prior and the outputs."""
         return self.prior.labels, self.outputs
 
@@ -111,28 +111,28 @@ def envelope_design(
                [0.957682, 0.042318]])
     """
     known = as_prior(prior)
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
-    failure = probability(delta)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    failure = check_probability(delta)
     if not isinstance(utility, LinearUtility):
         raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
-    labels = outputs_of(known.labels, utility.columns, outputs)
+    labels = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
     margins = cp.Parameter((known.size, 1), nonneg=True, value=np.zeros((known.size, 1)), name="margins")
     program = EnvelopeDesign(
-        declare=lambda: _declaration(program),
+        build_model=lambda: _build_model(program),
         prior=known,
         utility=utility,
         outputs=labels,
-        table=bounded(utility.table(known.labels, labels)),
+        table=check_not_huge(utility.evaluate_table(known.labels, labels)),
         epsilon=level,
         delta=failure,
         margins=margins,
-        span=MarginRange.of(known, level, failure),
+        margin_range=MarginRange.from_prior(known, level, failure),
     )
     return program
 
 
-def _declaration(program: EnvelopeDesign) -> Declaration:
-    span, margins = program.span, program.margins
+def _build_model(program: EnvelopeDesign) -> CvxpyModel:
+    span, margins = program.margin_range, program.margins
     mechanism = cp.Variable(program.table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, len(program.outputs)), nonneg=True, name="output_law")
     bad = cp.Variable(law.shape, nonneg=True, name="bad")
@@ -144,5 +144,5 @@ def _declaration(program: EnvelopeDesign) -> Declaration:
         "failure": cp.sum(bad) <= span.delta,
     }
     sense = cp.Maximize if program.maximised else cp.Minimize
-    gain = cp.sum(cp.multiply(span.pmf[:, None] * program.centred, mechanism))
-    return Declaration(problem_of(sense(program.of_gain(gain)), constraints), variables, constraints)
+    gain = cp.sum(cp.multiply(span.pmf[:, None] * program.centered_gains, mechanism))
+    return CvxpyModel(build_problem(sense(program.to_utility(gain)), constraints), variables, constraints)

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, rounding_of
-from pmlopt.core.loaded_later import cp, optimize
+from pmlopt.core.arrays import FloatArray, bound_sum_rounding
+from pmlopt.core.lazy_imports import cp, optimize
 from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.programs.estimation.columns import ColumnCone, DesignColumns
-from pmlopt.solvers import through_cvxpy
-from pmlopt.solvers.outcome import Options
+from pmlopt.programs.estimation.columns import DesignColumns, EstimationCone
+from pmlopt.solvers import cvxpy_interface
+from pmlopt.solvers.solver_result import MethodOptions
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class BestMoments:
     """The best second moments that weights of the letters allow, and the bound that they prove.
 
     Attributes:
@@ -46,7 +46,7 @@ class MomentProblem:
         objective: the prior, and a workload with a little of every frequency where it leaves some out.
     """
 
-    def __init__(self, cone: ColumnCone, objective: Objective) -> None:
+    def __init__(self, cone: EstimationCone, objective: EstimationObjective) -> None:
         n, m, p = cone.letters, len(cone.mean), objective.p
         self.n, self.cone, self.objective = n, cone, objective
         across = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
@@ -60,7 +60,7 @@ class MomentProblem:
         _, volume = np.linalg.slogdet(np.column_stack([p, across]))
         self.volume = 2 * float(volume)
 
-    def at(self, weights: FloatArray) -> Moments | None:
+    def solve_at(self, weights: FloatArray) -> BestMoments | None:
         """Solve for the best moments at some weights of the letters; None where they bound nothing."""
         n, (lower, upper) = self.n, self.ends
         form = -(lower.T * weights) @ upper
@@ -85,46 +85,50 @@ class MomentProblem:
             within[1:, 1:] = back @ (turned * halves) @ turned.T @ back
             value = 2 * float(halves.sum())
         moments = np.block([[within, -within @ moved.T], [-moved @ within, moved @ within @ moved.T]])
-        return Moments(
+        return BestMoments(
             value + float(left[0, 0]),
             -np.einsum("xi,ij,xj->x", lower, moments, upper),
             -(self.cone.rows[:n].T * weights) @ self.cone.rows[n : 2 * n],
             np.asarray((self.basis @ moments @ self.basis.T)[:n, :n]),
         )
 
-    def best(self) -> tuple[FloatArray, Moments] | None:
+    def maximize_bound(self) -> tuple[FloatArray, BestMoments] | None:
         """Find the weights at which the bound is largest, as far as the search goes, and the moments."""
 
-        def at(logs: FloatArray) -> tuple[float, FloatArray]:
-            found = self.at(np.exp(np.clip(logs, -300, 300)))
+        def evaluate_logs(logs: FloatArray) -> tuple[float, FloatArray]:
+            found = self.solve_at(np.exp(np.clip(logs, -300, 300)))
             if found is None:
                 return worst, np.zeros(self.n)
             return -found.value, -found.slopes * np.exp(logs)
 
         start, worst = np.log(self.objective.p), 1e300
-        scaled = optimize.minimize_scalar(lambda by: at(start + by)[0], bounds=(-30, 30), method="bounded")
+        scaled = optimize.minimize_scalar(
+            lambda by: evaluate_logs(start + by)[0], bounds=(-30, 30), method="bounded"
+        )
         size = scaled.x
-        first = self.at(np.exp(start + size))
+        first = self.solve_at(np.exp(start + size))
         if first is None:
             return None
         worst = abs(first.value) * 10 + 1e3
-        ending = optimize.minimize(at, start + size, jac=True, method="L-BFGS-B", options={"ftol": 1e-11})
+        ending = optimize.minimize(
+            evaluate_logs, start + size, jac=True, method="L-BFGS-B", options={"ftol": 1e-11}
+        )
         weights = np.exp(np.clip(ending.x, -300, 300))
-        found = self.at(weights)
+        found = self.solve_at(weights)
         return None if found is None else (weights, found)
 
-    def proof(self, objective: Objective) -> Proof | None:
+    def build_proof(self, objective: EstimationObjective) -> ErrorBoundProof | None:
         """Build the numbers that prove the bound for another objective's workload; None where there are none.
 
         S V = 0 at the best moments V, so S V mean = 0, and V mean is the mean column.
         """
         with np.errstate(all="ignore"):  # where nothing comes of it, nothing is proved
-            best = self.best()
+            best = self.maximize_bound()
             if best is None:
                 return None
             weights, found = best
             n, cone = self.n, self.cone
-            z = self.objective.sensitivities(found.information)
+            z = self.objective.compute_sensitivities(found.information)
             form = (found.form + found.form.T) / 2
             mean = np.ones(len(cone.mean))
             if len(mean) > n:
@@ -132,16 +136,16 @@ class MomentProblem:
             missing = -form @ mean
             missing[:n] += z @ (z.T @ mean[:n])
             u = missing - cone.mean * float(mean @ missing) / 2
-            products = np.zeros(cone.count)
-            one, other = cone.pairs
+            products = np.zeros(cone.form_count)
+            one, other = cone.product_pairs
             products[: len(one)][(other == one + n) & (one < n)] = weights
             # Z is shrunk so that rounding leaves S positive semidefinite
-            proving = (1 - 1e-8) * objective.sensitivities(found.information)
-            return Proof(proving, 2 * u[:n] / objective.p, (products,))
+            proving = (1 - 1e-8) * objective.compute_sensitivities(found.information)
+            return ErrorBoundProof(proving, 2 * u[:n] / objective.p, (products,))
 
 
 @dataclass(frozen=True, eq=False)
-class Proof:
+class ErrorBoundProof:
     """The numbers that bound the error of every design from below; any numbers do.
 
     Attributes:
@@ -155,14 +159,14 @@ class Proof:
     multipliers: FloatArray
     products: tuple[FloatArray, ...] = ()
 
-    def times(self, unit: float) -> Proof:
+    def scaled_by(self, unit: float) -> ErrorBoundProof:
         """Return the numbers that bound the error for a workload that is so many times as large."""
         products = tuple(unit**2 * one for one in self.products)
-        return Proof(unit * self.sensitivities, unit**2 * self.multipliers, products)
+        return ErrorBoundProof(unit * self.sensitivities, unit**2 * self.multipliers, products)
 
 
 @dataclass(frozen=True, eq=False)
-class Objective:
+class EstimationObjective:
     """The error that a design minimises, `tr(W J^-1 W') - |W p|^2` ("A") or `-log det J` ("D").
 
     Attributes:
@@ -175,7 +179,7 @@ class Objective:
     workload: FloatArray
     criterion: Criterion
 
-    def sensitivities(self, information: FloatArray) -> FloatArray:
+    def compute_sensitivities(self, information: FloatArray) -> FloatArray:
         """Compute (N, L) the best Z at an information matrix: `J^-1 W'`, or for "D" a root of J^-1."""
         sizes, axes = np.linalg.eigh(information)
         sizes = np.maximum(sizes, np.finfo(float).tiny * 1e20)
@@ -183,20 +187,20 @@ class Objective:
             return np.asarray(axes / np.sqrt(sizes))
         return np.asarray(axes @ ((axes.T @ self.workload.T) / sizes[:, None]))
 
-    def proved(self, columns: DesignColumns, proof: Proof) -> float:
+    def compute_bound(self, columns: DesignColumns, proof: ErrorBoundProof) -> float:
         """Compute the lower bound from a requirement's columns, or from their cones; at least 0 for "A"."""
-        if columns.complete:
-            bound = self.information_bound(columns.exact, proof)
+        if columns.is_complete:
+            bound = self.bound_from_columns(columns.exact, proof)
         else:
-            bound = self.relaxed_bound(columns.cones, proof)
-        return max(bound, self.nothing)
+            bound = self.bound_from_cones(columns.cones, proof)
+        return max(bound, self.trivial_bound)
 
     @property
-    def nothing(self) -> float:
+    def trivial_bound(self) -> float:
         """Return the bound that needs no proof: no error "A" is negative."""
         return -math.inf if self.criterion == "D" else 0.0
 
-    def information_bound(self, columns: FloatArray, proof: Proof) -> float:
+    def bound_from_columns(self, columns: FloatArray, proof: ErrorBoundProof) -> float:
         """Compute a lower bound on the error of every design from columns, for any Z and rho.
 
         With `J = sum_y q[y] lam_y lam_y'` and `sum_y q[y] lam_y = 1`, completing the square gives for every Z
@@ -224,12 +228,12 @@ class Objective:
         # where columns hardly differ from one, the terms of Z' lam are far above their sum
         sizes = 2 * float((np.abs(turned) * (np.abs(z).T @ np.abs(columns))).sum(axis=0).max())
         sizes += float(np.abs(pi).sum() * np.abs(columns).max())
-        return self._bound(z, float(pi.sum()) + excess, sizes, z.size + len(pi))
+        return self._combine_bound(z, float(pi.sum()) + excess, sizes, z.size + len(pi))
 
-    def relaxed_bound(self, cones: Sequence[ColumnCone], proof: Proof) -> float:
+    def bound_from_cones(self, cones: Sequence[EstimationCone], proof: ErrorBoundProof) -> float:
         """Compute a lower bound on the error of every design from the columns of some cones, for any numbers.
 
-        It is that of `information_bound`, with an upper bound on what `|Z' lam|^2 - <p rho, lam>` can be for
+        It is that of `bound_from_columns`, with an upper bound on what `|Z' lam|^2 - <p rho, lam>` can be for
         an extreme column lam. With v = (lam, s) of a cone, its mean m and quadratic forms F_i,
         `v' F_i v >= 0`, and pi = (p rho, 0), since <m, v> is one,
 
@@ -244,17 +248,19 @@ class Objective:
         missing = 0.0
         for cone, given in zip(cones, proof.products, strict=True):
             weights, padded = np.maximum(given, 0.0), np.append(pi, np.zeros(len(cone.mean) - n))
-            form = (np.outer(padded, cone.mean) + np.outer(cone.mean, padded)) / 2 - cone.combined(weights)
+            form = (np.outer(padded, cone.mean) + np.outer(cone.mean, padded)) / 2 - cone.combine_forms(
+                weights
+            )
             form[:n, :n] -= z @ z.T
-            terms = np.abs(np.outer(padded, cone.mean)) + cone.combined(weights, absolute=True)
+            terms = np.abs(np.outer(padded, cone.mean)) + cone.combine_forms(weights, absolute=True)
             if not (np.isfinite(form).all() and np.isfinite(terms).all()):
                 return -np.inf
             size = float(terms.sum()) + float((np.abs(z) @ np.abs(z).T).sum())
-            least = float(np.linalg.eigvalsh(form)[0]) - rounding_of(n, size)
+            least = float(np.linalg.eigvalsh(form)[0]) - bound_sum_rounding(n, size)
             missing = max(missing, -least * cone.size)
-        return self._bound(z, float(pi.sum()) + missing, float(np.abs(pi).sum()), z.size)
+        return self._combine_bound(z, float(pi.sum()) + missing, float(np.abs(pi).sum()), z.size)
 
-    def _bound(self, z: FloatArray, spent: float, sizes: float, terms: int) -> float:
+    def _combine_bound(self, z: FloatArray, spent: float, sizes: float, terms: int) -> float:
         """Compute `2 tr(W Z) - |W p|^2` or `log det(Z Z') + N`, less the spent budget and rounding."""
         if self.criterion == "D":
             sign, volume = np.linalg.slogdet(z)  # of Z Z' the condition would be squared
@@ -264,13 +270,16 @@ class Objective:
             clear = float(((self.workload @ self.p) ** 2).sum())
             gained = 2 * float((self.workload.T * z).sum()) - clear
             sizes += 2 * float(np.abs(self.workload.T * z).sum()) + clear
-        bound = gained - spent - rounding_of(terms, sizes)
+        bound = gained - spent - bound_sum_rounding(terms, sizes)
         return bound if np.isfinite(bound) else -np.inf
 
 
-def relaxed(
-    objective: Objective, cones: Sequence[ColumnCone], information: FloatArray, options: Options
-) -> Proof | None:
+def solve_relaxation(
+    objective: EstimationObjective,
+    cones: Sequence[EstimationCone],
+    information: FloatArray,
+    options: MethodOptions,
+) -> ErrorBoundProof | None:
     """Solve semidefinite programs for the best numbers of `bound_from_cones`; None without any in time.
 
     For "D" one has the logarithm of a determinant in it, which may cost a solver its digits, and another
@@ -284,7 +293,7 @@ def relaxed(
         options: the seconds, and the tolerance.
     """
     # cvxpy takes about 5e-7 s to compile an entry of a quadratic form
-    compiling = 5e-7 * sum(cone.count * len(cone.mean) ** 2 for cone in cones)
+    compiling = 5e-7 * sum(cone.form_count * len(cone.mean) ** 2 for cone in cones)
     sizes, axes = np.linalg.eigh(information)
     # eigenvalues below 1e-8 of the largest do not set the unit of a direction
     root = np.asarray(axes * np.sqrt(np.maximum(sizes, 1e-8 * sizes[-1])))
@@ -299,22 +308,22 @@ def relaxed(
         tried += [(cp.Constant(np.eye(n)), None), (square, cp.log_det(square))]
     found = []
     for z, gained in tried:
-        if options.clock.late_by(-compiling):  # cvxpy cannot be stopped
+        if options.deadline.expired_for(-compiling):  # cvxpy cannot be stopped
             break
-        one = _solved(objective.p, cones, root, z, gained, unit, options)
+        one = _solve_semidefinite(objective.p, cones, root, z, gained, unit, options)
         found += [] if one is None else [one]
-    return max(found, key=lambda proof: objective.relaxed_bound(cones, proof), default=None)
+    return max(found, key=lambda proof: objective.bound_from_cones(cones, proof), default=None)
 
 
-def _solved(
+def _solve_semidefinite(
     p: FloatArray,
-    cones: Sequence[ColumnCone],
+    cones: Sequence[EstimationCone],
     root: FloatArray,
     z: cp.Expression,
     gained: cp.Expression | None,
     unit: float,
-    options: Options,
-) -> Proof | None:
+    options: MethodOptions,
+) -> ErrorBoundProof | None:
     """Solve one semidefinite program, in the basis `root` and with z over `unit`.
 
     Without what it has `gained` Z is kept up to a factor.
@@ -322,10 +331,10 @@ def _solved(
     n, whole = len(p), z.is_symmetric()  # a workload's Z is not declared so
     pi = cp.Variable((n, 1))
     cost = cp.sum(cp.multiply(np.linalg.solve(root, np.ones(n)), pi[:, 0]))
-    forms = [_form(cone, root, pi) for cone in cones]
-    constraints = [_below(form, z, whole) >> 0 for _, _, form in forms]
+    forms = [_build_cone_form(cone, root, pi) for cone in cones]
+    constraints = [_subtract_square(form, z, whole) >> 0 for _, _, form in forms]
     problem = cp.Problem(cp.Maximize((0.0 if gained is None else gained) - cost), constraints)
-    outcome = through_cvxpy.run(problem, "CLARABEL", options, {})
+    outcome = cvxpy_interface.solve_problem(problem, "CLARABEL", options, {})
     if outcome.state != "point" or z.value is None or pi.value is None:
         return None
     found = np.asarray(z.value)
@@ -334,22 +343,22 @@ def _solved(
         found = axes * np.sqrt(np.maximum(sizes, 0.0))
     if gained is None:
         unit = math.sqrt(n / max(float(cost.value), 1e-300))  # the best factor of Z Z' is N over the cost
-    return Proof(
+    return ErrorBoundProof(
         np.linalg.solve(root.T, found) * unit,
         np.linalg.solve(root.T, pi.value).ravel() * unit**2 / p,
         tuple(np.maximum(np.asarray(weights.value), 0.0) * unit**2 / norm for weights, norm, _ in forms),
     )
 
 
-def _form(
-    cone: ColumnCone, root: FloatArray, pi: cp.Variable
+def _build_cone_form(
+    cone: EstimationCone, root: FloatArray, pi: cp.Variable
 ) -> tuple[cp.Variable, FloatArray, cp.Expression]:
     """Build the weights of the quadratic forms, the sizes by which these were divided, and S without Z."""
     n, m = cone.letters, len(cone.mean)
     basis = np.eye(m)
     basis[:n, :n] = root
     mean = basis.T @ cone.mean
-    forms = basis.T @ cone.quadratics() @ basis
+    forms = basis.T @ cone.list_forms() @ basis
     sizes = np.linalg.norm(forms, axis=(1, 2))
     weights = cp.Variable(len(forms), nonneg=True)
     told = cp.reshape((forms / sizes[:, None, None]).reshape(-1, m * m).T @ weights, (m, m), order="C")
@@ -357,7 +366,7 @@ def _form(
     return weights, sizes, (padded @ mean[None, :] + mean[:, None] @ padded.T) / 2 - told
 
 
-def _below(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
+def _subtract_square(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
     """Build S where z is Z Z' as a whole; else the matrix of which S is Schur's complement."""
     into = np.eye(form.shape[0], z.shape[0])  # scalars of the cone have no part in Z
     if whole:

@@ -8,34 +8,34 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.loaded_later import linalg, optimize
-from pmlopt.programs.estimation.bounds import MomentProblem, Proof, relaxed
-from pmlopt.programs.estimation.columns import MOST_LETTERS_RELAXED, with_constant
-from pmlopt.programs.estimation.fewer_outputs import fewest, merged, thinned
-from pmlopt.programs.estimation.interior_point import Weights, best_weights
+from pmlopt.core.lazy_imports import linalg, optimize
+from pmlopt.programs.estimation.bounds import ErrorBoundProof, MomentProblem, solve_relaxation
+from pmlopt.programs.estimation.columns import MAX_RELAXED_LETTERS, prepend_constant
+from pmlopt.programs.estimation.fewer_outputs import merge_outputs, reduce_by_information, thin_columns
+from pmlopt.programs.estimation.interior_point import OptimalWeights, optimize_weights
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.program import MethodError
-from pmlopt.solvers.outcome import Clock, Options
+from pmlopt.solvers.solver_result import Deadline, MethodOptions
 
-FEW = 500
+MAX_COLUMNS_AT_ONCE = 500
 """Columns up to which all are weighed at once."""
 
 
-STALLED, STALLED_LARGE = 1e-6, 1e-3
+STALLED_DECREASE, STALLED_DECREASE_MANY_LETTERS = 1e-6, 1e-3
 """Decrease of the error in a round, as a share of the scale, at which a search without a list ends; of many
 letters as a share of the error."""
 
 
-IDLE, DUST = 1e-8, 1e-6
+IDLE_ENTRY_ATOL, RARE_ENTRY_ATOL = 1e-8, 1e-6
 """Entries up to the first are taken for zero, and outputs with entries up to the second where that costs next
 to nothing: what one person in a million gets tells little, and makes lists of outputs long."""
 
 
-USED_UP = "the rounds or the time are used up"
+LIMIT_MESSAGE = "the rounds or the time are used up"
 
 
 @dataclass(frozen=True, eq=False)
-class Generated:
+class GenerationResult:
     """A mechanism with the proof that bounds the error of all others, and how the search ended.
 
     Attributes:
@@ -45,17 +45,17 @@ class Generated:
     """
 
     matrix: FloatArray
-    proof: Proof | None
+    proof: ErrorBoundProof | None
     finished: bool
     message: str
     iterations: int
 
-    def times(self, unit: float) -> Generated:
+    def scaled_by(self, unit: float) -> GenerationResult:
         """Return the same for a workload that is so many times as large."""
-        return self if self.proof is None else replace(self, proof=self.proof.times(unit))
+        return self if self.proof is None else replace(self, proof=self.proof.scaled_by(unit))
 
 
-def generate(program: EstimationDesign, options: Options) -> Generated:
+def generate_columns(program: EstimationDesign, options: MethodOptions) -> GenerationResult:
     """Weigh some columns, and add those that would lower the error most, until none would.
 
     Where every extreme column is listed they are priced from the list, which bounds the error. Else they come
@@ -65,106 +65,113 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
         MethodError: the weights do not make a mechanism.
     """
     columns, p, objective = program.columns, program.prior.pmf, program.objective
-    listed, large = columns.complete, len(p) > MOST_LETTERS_RELAXED
-    allowed, clock = program.allowed_gap(options.tolerance), options.clock
+    listed, large = columns.is_complete, len(p) > MAX_RELAXED_LETTERS
+    allowed, clock = program.compute_allowed_gap(options.tolerance), options.deadline
     # the bound is proved in the other half of the time
-    clock = clock if listed else clock.part(0.5)
+    clock = clock if listed else clock.fraction(0.5)
     count = columns.inner.shape[1]
     # ten columns for each letter to start from
     # a step of the interior point takes the number of columns to the third power
     few = 10 * len(p) if listed else 300
-    inner = _drawn(columns.inner, count if count <= FEW or (large and not listed) else few)
+    inner = _draw_columns(
+        columns.inner, count if count <= MAX_COLUMNS_AT_ONCE or (large and not listed) else few
+    )
     # columns from which all others follow, and the constant, the first: with them J can be regular
     kept = inner[:, np.unique(np.append(0, linalg.qr(inner, mode="r", pivoting=True)[1][: len(p)]))]
-    proof = None if listed else _by_moments(program)
-    bound = objective.nothing if proof is None else objective.proved(columns, proof)
+    proof = None if listed else _prove_by_moments(program)
+    bound = objective.trivial_bound if proof is None else objective.compute_bound(columns, proof)
     finished, steps, last = False, 0, math.inf
     # problems of 8 to 16 letters take 3 to 25 rounds
     for _ in range(200):
-        found = _weighed(program, inner, 0.05 * allowed, clock)
+        found = _weigh_columns(program, inner, 0.05 * allowed, clock)
         steps += found.iterations
-        matrix, information = _matrix(inner, found.weights), (inner * found.weights) @ inner.T
-        z, error = objective.sensitivities(information), program.error_of(matrix)
+        matrix, information = _build_matrix(inner, found.weights), (inner * found.weights) @ inner.T
+        z, error = objective.compute_sensitivities(information), program.compute_error(matrix)
         least_fall = -math.inf
         if listed:
-            tried = Proof(z, found.multipliers / p)
-            proved = objective.proved(columns, tried)
+            tried = ErrorBoundProof(z, found.multipliers / p)
+            proved = objective.compute_bound(columns, tried)
             if proof is None or proved > bound:
                 proof, bound = tried, proved
         else:
-            least_fall = STALLED_LARGE * error if large else STALLED * program.scale
+            least_fall = STALLED_DECREASE_MANY_LETTERS * error if large else STALLED_DECREASE * program.scale
         finished, last = error - bound <= 0.5 * allowed or last - error < least_fall, error
-        if finished or clock.late:
+        if finished or clock.expired:
             break
-        fresh = _worth_adding(program, inner, z, found.multipliers, allowed, clock)
+        fresh = _find_new_columns(program, inner, z, found.multipliers, allowed, clock)
         if not fresh.shape[1]:
             finished = True
             break
         used = np.ones(inner.shape[1], bool)
-        if not listed or count > FEW:
-            used = found.weights * inner.max(axis=0) > IDLE
+        if not listed or count > MAX_COLUMNS_AT_ONCE:
+            used = found.weights * inner.max(axis=0) > IDLE_ENTRY_ATOL
         inner = np.unique(np.hstack([kept, inner[:, used], fresh]), axis=1)
-    message = "no column that is known of is worth its cost" if finished else USED_UP
+    message = "no column that is known of is worth its cost" if finished else LIMIT_MESSAGE
     if not listed and (proof is None or not (large or error - bound <= allowed)):
-        both = (relaxed(objective, columns.cones, information, options), proof)
-        proof = max(filter(None, both), key=lambda one: objective.proved(columns, one), default=None)
-    clean = _matrix(inner, found.weights, DUST)
+        both = (solve_relaxation(objective, columns.cones, information, options), proof)
+        proof = max(filter(None, both), key=lambda one: objective.compute_bound(columns, one), default=None)
+    clean = _build_matrix(inner, found.weights, RARE_ENTRY_ATOL)
     # leaving out rare outputs may cost a tenth of the allowed gap
-    if _is_mechanism(clean) and program.error_of(clean) - error <= 0.1 * allowed:
+    if _is_mechanism(clean) and program.compute_error(clean) - error <= 0.1 * allowed:
         matrix = clean
-    if program.most is not None and matrix.shape[1] > program.most:
-        matrix = _with_fewer_outputs(program, matrix, z, program.most, options.clock)
-        lost = program.error_of(matrix) - error
+    if program.max_outputs is not None and matrix.shape[1] > program.max_outputs:
+        matrix = _reduce_outputs(program, matrix, z, program.max_outputs, options.deadline)
+        lost = program.compute_error(matrix) - error
         message += f"; the bound on the outputs costs {lost:.2g} of {error:.4g}"
-    return Generated(matrix, proof, finished, message, steps)
+    return GenerationResult(matrix, proof, finished, message, steps)
 
 
-def _worth_adding(
-    program: EstimationDesign, inner: FloatArray, z: FloatArray, pi: FloatArray, allowed: float, clock: Clock
+def _find_new_columns(
+    program: EstimationDesign,
+    inner: FloatArray,
+    z: FloatArray,
+    pi: FloatArray,
+    allowed: float,
+    clock: Deadline,
 ) -> FloatArray:
     """Find (N, K) columns that are new and lower the error most, from the list or by a search."""
     columns, n = program.columns, program.prior.size
     exact, within, least = columns.exact, columns.inner, 0.0
-    if not columns.complete:
-        better = [search.improved(z, pi, clock) for search in columns.searches]
-        exact, within = with_constant(program.prior.pmf, better)
+    if not columns.is_complete:
+        better = [search.find_local_maxima(z, pi, clock) for search in columns.searches]
+        exact, within = prepend_constant(program.prior.pmf, better)
         # a local search ignores columns that gain less than 1e-5 of the scale
         least = max(allowed, 1e-5 * program.scale)
     worths = ((z.T @ exact) ** 2).sum(axis=0) - pi @ exact
     # a round adds at most four columns for each letter
-    added = np.argsort(-worths, kind="stable")[: (1 if n > MOST_LETTERS_RELAXED else 4) * n]
+    added = np.argsort(-worths, kind="stable")[: (1 if n > MAX_RELAXED_LETTERS else 4) * n]
     fresh = within[:, added[worths[added] > least]]
     return fresh[:, ~(fresh[:, :, None] == inner[:, None, :]).all(axis=0).any(axis=1)]
 
 
-def _by_moments(program: EstimationDesign) -> Proof | None:
+def _prove_by_moments(program: EstimationDesign) -> ErrorBoundProof | None:
     """Return the proof by second moments; None where letters have no two ends."""
     cones = program.columns.cones
-    if len(cones) != 1 or not cones[0].ended:
+    if len(cones) != 1 or not cones[0].has_two_ends:
         return None
-    full = replace(program.objective, workload=_of_full_rank(program.centred)[-1])
-    return MomentProblem(cones[0], full).proof(program.objective)
+    full = replace(program.objective, workload=_list_full_rank(program.centered_workload)[-1])
+    return MomentProblem(cones[0], full).build_proof(program.objective)
 
 
-def _with_fewer_outputs(
-    program: EstimationDesign, matrix: FloatArray, z: FloatArray, most: int, clock: Clock
+def _reduce_outputs(
+    program: EstimationDesign, matrix: FloatArray, z: FloatArray, most: int, clock: Deadline
 ) -> FloatArray:
     """Find the best mechanism with so many outputs: merged ones, or columns with weights of their own.
 
     Raises:
         MethodError: none of these tells enough.
     """
-    p, gap = program.prior.pmf, 0.1 * program.allowed_gap(0.0)
-    few = fewest(matrix, p)
-    found = [few if few.shape[1] <= most else merged(few, p, z, most)]
+    p, gap = program.prior.pmf, 0.1 * program.compute_allowed_gap(0.0)
+    few = reduce_by_information(matrix, p)
+    found = [few if few.shape[1] <= most else merge_outputs(few, p, z, most)]
     known = few / (p @ few)
     singled = program.columns.inner[:, np.unique(program.columns.inner.argmax(axis=1))]
     for pool in (known, np.unique(np.hstack([known, singled]), axis=1), singled):
-        some = thinned(pool, lambda columns: _weighed(program, columns, gap, clock).weights, most)
+        some = thin_columns(pool, lambda columns: _weigh_columns(program, columns, gap, clock).weights, most)
         if some is not None:
-            found.append(_matrix(*some))
+            found.append(_build_matrix(*some))
     found = [one for one in found if _is_mechanism(one)]
-    errors = [program.error_of(one) for one in found] or [np.inf]
+    errors = [program.compute_error(one) for one in found] or [np.inf]
     if not min(errors) < np.inf:
         raise MethodError(f"with {most} outputs the workload cannot be estimated: allow more")
     return found[int(np.argmin(errors))]
@@ -176,7 +183,7 @@ def _is_mechanism(matrix: FloatArray) -> bool:
     return bool(np.abs(matrix.sum(axis=1) - 1).max() <= 5e-10)
 
 
-def _drawn(columns: FloatArray, size: int) -> FloatArray:
+def _draw_columns(columns: FloatArray, size: int) -> FloatArray:
     """Draw the constant and some of the columns, more where these have not the rank of all."""
     n, count = columns.shape
     while size < count:
@@ -188,7 +195,9 @@ def _drawn(columns: FloatArray, size: int) -> FloatArray:
     return columns
 
 
-def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: Clock) -> Weights:
+def _weigh_columns(
+    program: EstimationDesign, columns: FloatArray, gap: float, clock: Deadline
+) -> OptimalWeights:
     """Find the best weights of columns from equal ones, or, where that fails, from an interior point.
 
     Where the workload leaves frequencies out, and that keeps the weights from converging, a little is added
@@ -198,21 +207,21 @@ def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: 
         MethodError: they end outside, too.
     """
     equal, found = np.full(columns.shape[1], 1 / columns.shape[1]), None
-    for wanted in _of_full_rank(program.centred):
-        for start in (lambda: equal, lambda: _inside(columns)):
-            tried = best_weights(columns, wanted, program.criterion, start(), gap, clock)
+    for wanted in _list_full_rank(program.centered_workload):
+        for start in (lambda: equal, lambda: _find_interior_weights(columns)):
+            tried = optimize_weights(columns, wanted, program.criterion, start(), gap, clock)
             # rows may be off one by 1e-7 before they are corrected
             if np.abs(columns @ tried.weights - 1).max() <= 1e-7:
                 found = tried
                 break
-        if found is not None and (found.converged or clock.late):
+        if found is not None and (found.has_converged or clock.expired):
             break
     if found is None:
         raise MethodError("the weights do not make a mechanism: the columns are too unlike in size")
     return found
 
 
-def _of_full_rank(workload: FloatArray) -> list[FloatArray]:
+def _list_full_rank(workload: FloatArray) -> list[FloatArray]:
     """List a workload, and one to which a little of every frequency is added, where it leaves some out.
 
     The information that is best for few combinations may be singular, where the error has no slope.
@@ -225,7 +234,7 @@ def _of_full_rank(workload: FloatArray) -> list[FloatArray]:
     return [workload, np.vstack([workload, little * np.eye(n)])]
 
 
-def _inside(columns: FloatArray) -> FloatArray:
+def _find_interior_weights(columns: FloatArray) -> FloatArray:
     """Find weights that make the constant, the least of them as large as possible, by a linear program."""
     n, count = columns.shape
     solved = optimize.linprog(
@@ -239,7 +248,7 @@ def _inside(columns: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(solved.x[:-1] + solved.x[-1], 1e-12))
 
 
-def _matrix(columns: FloatArray, weights: FloatArray, idle: float = IDLE) -> FloatArray:
+def _build_matrix(columns: FloatArray, weights: FloatArray, idle: float = IDLE_ENTRY_ATOL) -> FloatArray:
     """Build the mechanism of some weights: without idle columns, rows summing to one up to rounding."""
     used = weights * columns.max(axis=0) > idle  # of rare letters all weights are small
     scaled = columns[:, used] * weights[used]

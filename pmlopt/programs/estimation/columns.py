@@ -12,25 +12,25 @@ import numpy as np
 from highspy import Highs
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.core.loaded_later import sparse
+from pmlopt.core.lazy_imports import sparse
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.ratios import Ratios
-from pmlopt.model.privacy.requirement import MARGIN
-from pmlopt.model.uncertainty import Cone, ConvexHull
-from pmlopt.model.uncertainty.columns import TIE, Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Batch, Columns, Explicit, recognised
-from pmlopt.programs.subconvex.vertex_enumeration import vertices
+from pmlopt.model.privacy.ratios import RatioBounds
+from pmlopt.model.privacy.requirement import FACTOR_MARGIN_RTOL
+from pmlopt.model.uncertainty import ColumnCone, ConvexHull
+from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family, StaircaseFamily
+from pmlopt.programs.subconvex.columns import ColumnBatch, ColumnFamily, DenseBatch, recognize_columns
+from pmlopt.programs.subconvex.vertex_enumeration import list_vertices
 from pmlopt.solvers import highs
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-OUTWARD = 1e-12
+OUTWARD_RTOL = 1e-12
 """Share by which factors such as e^epsilon are moved outward, for the rounding of their floats."""
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnCone:
+class EstimationCone:
     """Columns lam of mean one, with own scalars s, on which linear forms are not negative.
 
     With v = (lam, s): `rows v >= 0` and `<mean, v> = 1`. Products of two rows are quadratic forms that are
@@ -42,7 +42,7 @@ class ColumnCone:
         mean: (N + S,) the prior, and zeros.
         size: an upper bound on |v|^2.
         forms: (N + S, N + S) symmetric, each with `v' form v >= 0` at the extreme columns.
-        ended: whether the first N rows are the lower ends of the letters, and the next N their upper ends.
+        has_two_ends: whether the first N rows are the lower ends of the letters, and the next N their upper ends.
     """
 
     letters: int
@@ -50,59 +50,66 @@ class ColumnCone:
     mean: FloatArray
     size: float
     forms: tuple[FloatArray, ...] = ()
-    ended: bool = True
+    has_two_ends: bool = True
 
     @cached_property
-    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+    def product_pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the two rows of each product."""
         return np.triu_indices(len(self.rows), 1)
 
     @property
-    def count(self) -> int:
+    def form_count(self) -> int:
         """Return how many quadratic forms there are: products of two rows, and `forms`."""
-        return len(self.pairs[0]) + len(self.forms)
+        return len(self.product_pairs[0]) + len(self.forms)
 
-    def combined(self, weights: FloatArray, absolute: bool = False) -> FloatArray:
+    def combine_forms(self, weights: FloatArray, absolute: bool = False) -> FloatArray:
         """Compute (N + S, N + S) the weighted sum of the quadratic forms, or of their absolute values."""
         rows = np.abs(self.rows) if absolute else self.rows
         products = np.zeros((len(rows), len(rows)))
-        products[self.pairs] = weights[: len(self.pairs[0])]
+        products[self.product_pairs] = weights[: len(self.product_pairs[0])]
         total = rows.T @ (products + products.T) @ rows / 2
-        for weight, form in zip(weights[len(self.pairs[0]) :], self.forms, strict=True):
+        for weight, form in zip(weights[len(self.product_pairs[0]) :], self.forms, strict=True):
             total += weight * (np.abs(form) if absolute else form)
         return np.asarray(total)
 
-    def quadratics(self) -> FloatArray:
+    def list_forms(self) -> FloatArray:
         """List (count, N + S, N + S) the quadratic forms one by one."""
-        one, other = (self.rows[place] for place in self.pairs)
+        one, other = (self.rows[place] for place in self.product_pairs)
         products = one[:, :, None] * other[:, None, :]
         return np.concatenate([(products + products.transpose(0, 2, 1)) / 2, *(f[None] for f in self.forms)])
 
 
-def column_cones(p: FloatArray, allowed: tuple[Family, ...] | Cone | Ratios) -> tuple[ColumnCone, ...] | None:
+def build_column_cones(
+    p: FloatArray, allowed: tuple[Family, ...] | ColumnCone | RatioBounds
+) -> tuple[EstimationCone, ...] | None:
     """Build the cones of a requirement's extreme columns; None where that takes too many forms."""
     if isinstance(allowed, tuple):
-        return tuple(_of_box(p, one) if isinstance(one, Box) else _of_staircase(p, one) for one in allowed)
-    found = _of_ratios(p, allowed) if isinstance(allowed, Ratios) else _of_vertices(p, allowed)
+        return tuple(
+            _build_box_cone(p, one) if isinstance(one, BoxFamily) else _build_staircase_cone(p, one)
+            for one in allowed
+        )
+    found = (
+        _build_ratio_cone(p, allowed) if isinstance(allowed, RatioBounds) else _build_vertex_cone(p, allowed)
+    )
     # 200 linear forms have 19,900 products
     return None if found is None or len(found.rows) > 200 else (found,)
 
 
-def _of_box(p: FloatArray, box: Box) -> ColumnCone:
+def _build_box_cone(p: FloatArray, box: BoxFamily) -> EstimationCone:
     """Build the cone of `lam - low q >= 0` and `high q - lam >= 0` with q = <p, lam>."""
-    n, low, high = len(p), box.low * (1 - OUTWARD), box.high * (1 + OUTWARD)
+    n, low, high = len(p), box.low * (1 - OUTWARD_RTOL), box.high * (1 + OUTWARD_RTOL)
     q = np.ones((n, 1)) * p
     rows = np.vstack([np.eye(n) - low * q, high * q - np.eye(n)])
-    return ColumnCone(n, rows, p.copy(), n * high**2, _of_equal_letters(p, box, rows))
+    return EstimationCone(n, rows, p.copy(), n * high**2, _build_equal_mass_form(p, box, rows))
 
 
-def _of_equal_letters(p: FloatArray, box: Box, rows: FloatArray) -> tuple[FloatArray, ...]:
+def _build_equal_mass_form(p: FloatArray, box: BoxFamily, rows: FloatArray) -> tuple[FloatArray, ...]:
     """Build the form for equal masses: an extreme column is low, high, and at one letter r, which is known.
 
     So `sum_x (lam[x] - low) (high - lam[x])` is `(r - low) (high - r)`, where a relaxation would have 0.
     """
     n = len(p)
-    if np.ptp(p) > 1e-15 or box.constant:
+    if np.ptp(p) > 1e-15 or box.is_constant_only:
         return ()
     above = n * (1 - box.low) / (box.high - box.low)
     share = above - math.floor(above)
@@ -113,25 +120,27 @@ def _of_equal_letters(p: FloatArray, box: Box, rows: FloatArray) -> tuple[FloatA
     return ((form + form.T) / 2 - slack * np.outer(p, p),)
 
 
-def _of_staircase(p: FloatArray, family: Staircase) -> ColumnCone:
+def _build_staircase_cone(p: FloatArray, family: StaircaseFamily) -> EstimationCone:
     """Build the cone of `lam - m >= 0`, `base q + slope m - lam >= 0` and m >= 0, with m as a scalar."""
-    n, base, slope = len(p), family.base * (1 + OUTWARD), family.slope * (1 + OUTWARD)
+    n, base, slope = len(p), family.base * (1 + OUTWARD_RTOL), family.slope * (1 + OUTWARD_RTOL)
     rows = np.zeros((2 * n + 1, n + 1))
     rows[:n, :n], rows[:n, n] = np.eye(n), -1.0
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = base * p - np.eye(n), slope
     rows[2 * n, n] = 1.0
-    return ColumnCone(n, rows, np.append(p, 0.0), n * min(base + slope, 1 / float(p.min())) ** 2 + 1)
+    return EstimationCone(n, rows, np.append(p, 0.0), n * min(base + slope, 1 / float(p.min())) ** 2 + 1)
 
 
-def _of_ratios(p: FloatArray, ratios: Ratios) -> ColumnCone:
+def _build_ratio_cone(p: FloatArray, ratios: RatioBounds) -> EstimationCone:
     """Build the cone of the entries and of e^exponent times denominator less numerator of each pair."""
     above, below = (side.toarray() for side in ratios.differences)
-    pairs = np.exp(ratios.exponents)[:, None] * (1 + OUTWARD) * below - above
+    pairs = np.exp(ratios.exponents)[:, None] * (1 + OUTWARD_RTOL) * below - above
     pairs = pairs / np.abs(pairs).max(axis=1, keepdims=True)
-    return ColumnCone(len(p), np.vstack([np.eye(len(p)), pairs]), p, float(1 / p.min()) ** 2, ended=False)
+    return EstimationCone(
+        len(p), np.vstack([np.eye(len(p)), pairs]), p, float(1 / p.min()) ** 2, has_two_ends=False
+    )
 
 
-def _of_vertices(p: FloatArray, cone: Cone) -> ColumnCone | None:
+def _build_vertex_cone(p: FloatArray, cone: ColumnCone) -> EstimationCone | None:
     """Build the cone of entries below their maximum M and of `<Q, lam> - keep M` for each vertex Q."""
     if not isinstance(cone.priors, ConvexHull):
         return None
@@ -139,8 +148,8 @@ def _of_vertices(p: FloatArray, cone: Cone) -> ColumnCone | None:
     rows = np.zeros((2 * n + len(laws), n + 1))
     rows[:n, :n] = np.eye(n)
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = -np.eye(n), 1.0
-    rows[2 * n :, :n], rows[2 * n :, n] = laws * (1 + OUTWARD), -cone.keep
-    return ColumnCone(n, rows, np.append(p, 0.0), 2 * float(1 / p.min()) ** 2)
+    rows[2 * n :, :n], rows[2 * n :, n] = laws * (1 + OUTWARD_RTOL), -cone.keep
+    return EstimationCone(n, rows, np.append(p, 0.0), 2 * float(1 / p.min()) ** 2)
 
 
 class ColumnSearch(ABC):
@@ -148,18 +157,20 @@ class ColumnSearch(ABC):
 
     @cached_property
     @abstractmethod
-    def start(self) -> FloatArray:
+    def start_columns(self) -> FloatArray:
         """Return (K, N) columns to start a design from."""
 
     @abstractmethod
-    def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+    def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         """Return (K, N) a column near each, of larger value where one step leads to such."""
 
     @abstractmethod
-    def batch(self, columns: FloatArray) -> Batch:
+    def to_batch(self, columns: FloatArray) -> ColumnBatch:
         """Return the columns without repetition, as a batch."""
 
-    def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
+    def find_local_maxima(
+        self, sensitivities: FloatArray, multipliers: FloatArray, clock: Deadline = NO_DEADLINE
+    ) -> ColumnBatch:
         """Find local maxima of `|Z' lam|^2 - <pi, lam>` over the extreme columns, near those of the start.
 
         Args:
@@ -167,42 +178,42 @@ class ColumnSearch(ABC):
             multipliers: (N,) pi.
             clock: what is left of the time; after it those on the way are taken.
         """
-        columns, form = self.start.copy(), sensitivities @ sensitivities.T
-        here, live = _worth(columns, form, multipliers), np.arange(len(columns))
+        columns, form = self.start_columns.copy(), sensitivities @ sensitivities.T
+        here, live = _evaluate_columns(columns, form, multipliers), np.arange(len(columns))
         # a local search takes at most 60 steps
         for _ in range(60):
-            if clock.late or not len(live):
+            if clock.expired or not len(live):
                 break
-            moved = self.step(columns[live], form, multipliers)
-            there = _worth(moved, form, multipliers)
+            moved = self.improve_columns(columns[live], form, multipliers)
+            there = _evaluate_columns(moved, form, multipliers)
             better = there > here[live] + 1e-12 * np.abs(here[live])
             live = live[better]
             columns[live], here[live] = moved[better], there[better]
-        return self.batch(columns)
+        return self.to_batch(columns)
 
 
-def _worth(columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+def _evaluate_columns(columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
     """Compute (K,) `lam' form lam - <pi, lam>` of (K, N) columns."""
     return np.asarray(((columns @ form) * columns).sum(axis=1) - columns @ pi)
 
 
 @dataclass(frozen=True, eq=False)
-class SetSearch(ColumnSearch):
+class TwoValueSearch(ColumnSearch):
     """The search of columns of two values: one letter moves into or out of the set of the larger one."""
 
     p: FloatArray
-    family: Staircase
+    family: StaircaseFamily
 
     @cached_property
-    def start(self) -> FloatArray:
-        sets = sets_to_start(len(self.p), self._share())
-        allowed, low, step = self._values((sets @ self.p)[:, None])
+    def start_columns(self) -> FloatArray:
+        sets = list_start_sets(len(self.p), self._find_best_mass())
+        allowed, low, step = self._compute_two_values((sets @ self.p)[:, None])
         return np.asarray((low + step * sets)[allowed[:, 0]])
 
-    def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-        sets, rows = _high(columns), np.arange(len(columns))
+    def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        sets, rows = _find_high_sets(columns), np.arange(len(columns))
         sign = np.where(sets, -1.0, 1.0)
-        allowed, low, step = self._values((sets @ self.p)[:, None] + sign * self.p)
+        allowed, low, step = self._compute_two_values((sets @ self.p)[:, None] + sign * self.p)
         # the products of the constant, and those of each set with and without a letter
         along, ones = sets @ form, form.sum(axis=0)
         own = (along * sets).sum(axis=1)[:, None] + 2 * sign * along + np.diag(form)
@@ -211,33 +222,33 @@ class SetSearch(ColumnSearch):
         costs = low * float(pi.sum()) + step * ((sets @ pi)[:, None] + sign * pi)
         best = np.where(allowed, squares - costs, -np.inf).argmax(axis=1)
         sets[rows, best] ^= allowed[rows, best]
-        _, low, step = self._values((sets @ self.p)[:, None])
+        _, low, step = self._compute_two_values((sets @ self.p)[:, None])
         return np.asarray(low + step * sets)
 
-    def batch(self, columns: FloatArray) -> Batch:
-        sets = np.unique(_high(columns), axis=0)
-        return Columns(self.family, sets, np.full(len(sets), -1))
+    def to_batch(self, columns: FloatArray) -> ColumnBatch:
+        sets = np.unique(_find_high_sets(columns), axis=0)
+        return ColumnFamily(self.family, sets, np.full(len(sets), -1))
 
-    def _share(self) -> float:
+    def _find_best_mass(self) -> float:
         """Find the mass of the set at which the two values vary most."""
-        masses = np.linspace(0.005, 0.995, 199) * min(1.0, self.family.capacity)
-        allowed, _, step = self._values(masses)
+        masses = np.linspace(0.005, 0.995, 199) * min(1.0, self.family.max_mass)
+        allowed, _, step = self._compute_two_values(masses)
         return float(masses[np.where(allowed, masses * (1 - masses) * step**2, 0.0).argmax()])
 
-    def _values(self, mass: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+    def _compute_two_values(self, mass: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Return whether a set may have this mass, with its smaller value and the step, or a constant's."""
-        allowed = mass < self.family.capacity * (1 - TIE)
-        low, step, _ = self.family.fill(np.where(allowed, mass, 0.0), np.zeros(mass.shape))
+        allowed = mass < self.family.max_mass * (1 - TIE_ATOL)
+        low, step, _ = self.family.compute_values(np.where(allowed, mass, 0.0), np.zeros(mass.shape))
         return allowed, low, step
 
 
-def _high(columns: FloatArray) -> BoolArray:
+def _find_high_sets(columns: FloatArray) -> BoolArray:
     """Find (K, N) the sets of the larger of two values."""
     return np.asarray(columns > columns.mean(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
-class BoxSearch(ColumnSearch):
+class BoxColumnSearch(ColumnSearch):
     """The search of columns with bounds on each entry: by the slope at each column, or along an edge.
 
     The best column for the slope is a knapsack; since the worth is convex, it is worth no less. An edge leads
@@ -245,26 +256,30 @@ class BoxSearch(ColumnSearch):
     """
 
     p: FloatArray
-    family: Box
+    family: BoxFamily
 
     @cached_property
-    def start(self) -> FloatArray:
+    def start_columns(self) -> FloatArray:
         """Return the best columns for some sets, and for directions at random."""
         share = (1 - self.family.low) / (self.family.high - self.family.low)
-        sets = sets_to_start(len(self.p), share).astype(float)
+        sets = list_start_sets(len(self.p), share).astype(float)
         drawn = np.random.default_rng(0).normal(size=sets.shape)
         near = sets + 1e-3 * drawn
-        return self._filled(np.vstack([near, drawn]) if len(self.p) <= MOST_LETTERS_RELAXED else near)
+        return self._maximize_slopes(np.vstack([near, drawn]) if len(self.p) <= MAX_RELAXED_LETTERS else near)
 
-    def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-        sloped = self._filled(2 * columns @ form - pi)
-        moved = self._along_edges(columns, form, pi)
-        return np.where((_worth(sloped, form, pi) >= _worth(moved, form, pi))[:, None], sloped, moved)
+    def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        sloped = self._maximize_slopes(2 * columns @ form - pi)
+        moved = self._move_along_edges(columns, form, pi)
+        return np.where(
+            (_evaluate_columns(sloped, form, pi) >= _evaluate_columns(moved, form, pi))[:, None],
+            sloped,
+            moved,
+        )
 
-    def batch(self, columns: FloatArray) -> Batch:
-        return recognised(self.family, columns.T).distinct(self.p)
+    def to_batch(self, columns: FloatArray) -> ColumnBatch:
+        return recognize_columns(self.family, columns.T).drop_duplicates(self.p)
 
-    def _filled(self, slopes: FloatArray) -> FloatArray:
+    def _maximize_slopes(self, slopes: FloatArray) -> FloatArray:
         """Find (K, N) the columns that maximise (K, N) slopes: high where slope over mass is largest."""
         order = np.argsort(-slopes / self.p, axis=1, kind="stable")
         before = self.p[order].cumsum(axis=1) - self.p[order]
@@ -274,7 +289,7 @@ class BoxSearch(ColumnSearch):
         np.put_along_axis(columns, order, self.family.low + np.clip(rest, 0.0, span), axis=1)
         return columns
 
-    def _along_edges(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+    def _move_along_edges(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         """Move (K, N) each column along its best edge: mass goes between one letter and that between."""
         low, high, p, rows = self.family.low, self.family.high, self.p, np.arange(len(columns))
         middle = np.minimum(columns - low, high - columns).argmax(axis=1)  # the letter between
@@ -297,35 +312,35 @@ class BoxSearch(ColumnSearch):
 
 
 @dataclass(frozen=True, eq=False)
-class ProgramSearch(ColumnSearch):
+class LPColumnSearch(ColumnSearch):
     """The search of columns of a cone, as in `BoxColumnSearch`, by a linear program for the knapsack."""
 
-    cone: ColumnCone
+    cone: EstimationCone
     raisable: bool
 
     @cached_property
     def _solver(self) -> Highs:
         rows, columns = self.cone.rows.shape
         system = sparse.csc_array(np.vstack([self.cone.rows, self.cone.mean]))
-        model = highs.columnwise(
+        model = highs.build_columnwise_model(
             np.zeros(columns),
             (-np.inf, np.inf),
             (np.append(np.zeros(rows), 1.0), np.append(np.full(rows, np.inf), 1.0)),
             (system.indptr, system.indices, system.data),
         )
-        return highs.loaded(model, highs.RESTARTED)
+        return highs.load_model(model, highs.RESTART_OPTIONS)
 
     @cached_property
-    def start(self) -> FloatArray:
+    def start_columns(self) -> FloatArray:
         n = self.cone.letters
         # thirty random directions for each letter
         slopes = np.random.default_rng(0).normal(size=(30 * n, n))
-        return self._best(slopes, np.ones(slopes.shape))
+        return self._maximize_slopes(slopes, np.ones(slopes.shape))
 
-    def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-        return self._best(2 * columns @ form - pi, columns)
+    def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        return self._maximize_slopes(2 * columns @ form - pi, columns)
 
-    def _best(self, slopes: FloatArray, before: FloatArray) -> FloatArray:
+    def _maximize_slopes(self, slopes: FloatArray, before: FloatArray) -> FloatArray:
         """Find (K, N) the columns that maximise (K, N) slopes; the given ones where the solver finds none."""
         n, m = self.cone.letters, len(self.cone.mean)
         every, found = np.arange(m, dtype=np.int32), before.copy()
@@ -337,23 +352,23 @@ class ProgramSearch(ColumnSearch):
                 found[place] = column / (self.cone.mean[:n] @ column)
         return found
 
-    def batch(self, columns: FloatArray) -> Batch:
-        return Explicit(columns.T, self.raisable).distinct(self.cone.mean[: self.cone.letters])
+    def to_batch(self, columns: FloatArray) -> ColumnBatch:
+        return DenseBatch(columns.T, self.raisable).drop_duplicates(self.cone.mean[: self.cone.letters])
 
 
-BASES, SWAPS = 4, 3000
+START_SET_COUNT, LETTER_SWAP_COUNT = 4, 3000
 """Sets of which all rotations are taken where letters are many, and how often two letters are swapped."""
 
 
-def sets_to_start(size: int, share: float) -> BoolArray:
+def list_start_sets(size: int, share: float) -> BoolArray:
     """List (K, N) sets of letters: all intervals, their complements, and as many that are drawn at random.
 
     Of many letters it is the rotations of few sets of about a share of them, and each letter alone: for
     equal masses their information has the sums of the squared Fourier coefficients as its eigenvalues, which
     are made even by swapping letters (supplementary difference sets have them equal).
     """
-    if size > MOST_LETTERS_RELAXED:
-        return _rotations(size, share)
+    if size > MAX_RELAXED_LETTERS:
+        return _list_rotations(size, share)
     place = np.arange(size)
     intervals = np.array([(place >= i) & (place <= j) for i in range(size) for j in range(i, size)])
     drawn = np.random.default_rng(0).random((2 * len(intervals), size)) < 0.4
@@ -361,12 +376,12 @@ def sets_to_start(size: int, share: float) -> BoolArray:
     return np.asarray(sets[sets.any(axis=1) & ~sets.all(axis=1)])
 
 
-def _rotations(size: int, share: float) -> BoolArray:
+def _list_rotations(size: int, share: float) -> BoolArray:
     rng, count = np.random.default_rng(0), min(max(round(share * size), 1), size - 1)
-    bases = np.array([rng.permutation(size) < count for _ in range(BASES)])
+    bases = np.array([rng.permutation(size) < count for _ in range(START_SET_COUNT)])
     squares = np.abs(np.fft.rfft(bases, axis=1)[:, 1:]) ** 2
     lost = float((1 / (squares.sum(axis=0) + 1e-9)).sum())
-    for which in rng.integers(BASES, size=SWAPS):
+    for which in rng.integers(START_SET_COUNT, size=LETTER_SWAP_COUNT):
         moved = bases[which].copy()
         moved[rng.choice(np.flatnonzero(moved))] = False
         moved[rng.choice(np.flatnonzero(~bases[which]))] = True
@@ -378,10 +393,10 @@ def _rotations(size: int, share: float) -> BoolArray:
     return np.unique(np.array([*turned, *np.eye(size, dtype=bool)]), axis=0)
 
 
-MOST_LISTED_COLUMNS = 300_000
+MAX_LISTED_COLUMNS = 300_000
 """Extreme columns up to which they are listed: 18 letters under LDP have 262,142."""
 
-MOST_LETTERS_RELAXED, MOST_LETTERS_BY_MOMENTS = 40, 400
+MAX_RELAXED_LETTERS, MAX_MOMENT_LETTERS = 40, 400
 """Letters up to which a design is searched without a list, and bounded by a relaxation with all products of
 two rows; and those of columns between two ends, where the second moments of the letters are enough."""
 
@@ -400,53 +415,61 @@ class DesignColumns:
     exact: FloatArray
     inner: FloatArray
     searches: tuple[ColumnSearch, ...] = ()
-    cones: tuple[ColumnCone, ...] = ()
+    cones: tuple[EstimationCone, ...] = ()
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether every extreme column is among them."""
         return not self.searches
 
 
-def design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
+def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
     """List the extreme columns; where they are too many, a few to start from.
 
     Raises:
         PrivacyError: the requirement does not bound each column by itself.
         ProgramError: there are too many; the message says how many can be listed.
     """
-    p, allowed = prior.pmf, privacy.columns(prior)
-    batches: Sequence[Batch] | None = None
+    p, allowed = prior.pmf, privacy.extreme_columns(prior)
+    batches: Sequence[ColumnBatch] | None = None
     if prior.size == 1:
         batches = []
-    elif isinstance(allowed, Cone | Ratios):
-        entries = allowed.extreme(p, MOST_LISTED_COLUMNS)
-        if entries is not None and entries.shape[1] <= MOST_LISTED_COLUMNS:
-            batches = [Explicit(entries, isinstance(allowed, Cone))]
+    elif isinstance(allowed, ColumnCone | RatioBounds):
+        entries = allowed.extreme_columns(p, MAX_LISTED_COLUMNS)
+        if entries is not None and entries.shape[1] <= MAX_LISTED_COLUMNS:
+            batches = [DenseBatch(entries, isinstance(allowed, ColumnCone))]
     else:
-        batches = vertices(p, allowed, MOST_LISTED_COLUMNS)
+        batches = list_vertices(p, allowed, MAX_LISTED_COLUMNS)
     if batches is not None:
-        return DesignColumns(*with_constant(p, batches))
-    cones = column_cones(p, allowed) if prior.size <= MOST_LETTERS_BY_MOMENTS else None
-    between = cones is not None and len(cones) == 1 and cones[0].ended and not isinstance(allowed, Cone)
-    if cones is None or not (between or prior.size <= MOST_LETTERS_RELAXED):
+        return DesignColumns(*prepend_constant(p, batches))
+    cones = build_column_cones(p, allowed) if prior.size <= MAX_MOMENT_LETTERS else None
+    between = (
+        cones is not None
+        and len(cones) == 1
+        and cones[0].has_two_ends
+        and not isinstance(allowed, ColumnCone)
+    )
+    if cones is None or not (between or prior.size <= MAX_RELAXED_LETTERS):
         raise ProgramError(
             f"under {privacy} there are more extreme columns on {prior.size} letters than the "
-            f"{MOST_LISTED_COLUMNS:,} that a design for estimation lists. Without a list it takes up to "
-            f"{MOST_LETTERS_BY_MOMENTS} under PML, LDP and LIP, and {MOST_LETTERS_RELAXED} under others, of "
+            f"{MAX_LISTED_COLUMNS:,} that a design for estimation lists. Without a list it takes up to "
+            f"{MAX_MOMENT_LETTERS} under PML, LDP and LIP, and {MAX_RELAXED_LETTERS} under others, of "
             "sets of priors those with few vertices and l1 balls inside the simplex: take one of these"
         )
     searches: tuple[ColumnSearch, ...]
-    if isinstance(allowed, Cone | Ratios):
-        searches = (ProgramSearch(cones[0], isinstance(allowed, Cone)),)
+    if isinstance(allowed, ColumnCone | RatioBounds):
+        searches = (LPColumnSearch(cones[0], isinstance(allowed, ColumnCone)),)
     else:
-        searches = tuple(BoxSearch(p, one) if isinstance(one, Box) else SetSearch(p, one) for one in allowed)
-    batches = [search.batch(search.start) for search in searches]
-    return DesignColumns(*with_constant(p, batches), searches, cones)
+        searches = tuple(
+            BoxColumnSearch(p, one) if isinstance(one, BoxFamily) else TwoValueSearch(p, one)
+            for one in allowed
+        )
+    batches = [search.to_batch(search.start_columns) for search in searches]
+    return DesignColumns(*prepend_constant(p, batches), searches, cones)
 
 
-def with_constant(p: FloatArray, batches: Sequence[Batch]) -> tuple[FloatArray, FloatArray]:
+def prepend_constant(p: FloatArray, batches: Sequence[ColumnBatch]) -> tuple[FloatArray, FloatArray]:
     """Add the constant to columns of mean one, as they are and a little inside of the requirement."""
     constant = np.ones((len(p), 1))
-    exact, inner = ([batch.lifts(p, share) for batch in batches] for share in (0.0, MARGIN))
+    exact, inner = ([batch.build_lifts(p, share) for batch in batches] for share in (0.0, FACTOR_MARGIN_RTOL))
     return np.hstack([constant, *exact]), np.hstack([constant, *inner])

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.loaded_later import optimize
+from pmlopt.core.lazy_imports import optimize
 from pmlopt.programs.program import MethodError
 
 
-def fewest(matrix: FloatArray, p: FloatArray) -> FloatArray:
+def reduce_by_information(matrix: FloatArray, p: FloatArray) -> FloatArray:
     """Reduce (N, L) the columns to a scaled subset with the information of all: L <= N (N + 1) / 2.
 
     `sum_y q[y] lam_y lam_y' = J` for the columns lam_y of mean one is a linear program in q >= 0, of which a
@@ -34,7 +34,7 @@ def fewest(matrix: FloatArray, p: FloatArray) -> FloatArray:
     return np.asarray(scaled * (1 + share) if share.min() > -1 else matrix)
 
 
-def thinned(
+def thin_columns(
     columns: FloatArray, weigh: Callable[[FloatArray], FloatArray], most: int
 ) -> tuple[FloatArray, FloatArray] | None:
     """Drop columns until at most so many are left with weights; None where that fails before.
@@ -43,26 +43,26 @@ def thinned(
     weighed again.
     """
 
-    def weighed(kept: FloatArray) -> FloatArray | None:
+    def try_weights(kept: FloatArray) -> FloatArray | None:
         try:
             return weigh(kept)
         except (MethodError, np.linalg.LinAlgError):
             return None
 
-    weights = weighed(columns)
+    weights = try_weights(columns)
     while weights is not None and columns.shape[1] > most:
         order, many = np.argsort(weights, kind="stable"), (columns.shape[1] - most + 3) // 4
         # if dropping the lightest columns together fails, the eight lightest are tried one by one
         for out in ([order[:many]] if many > 1 else []) + list(order[:8, None]):
             fewer = np.delete(columns, out, axis=1)
-            weights = weighed(fewer)
+            weights = try_weights(fewer)
             if weights is not None:
                 columns = fewer
                 break
     return None if weights is None else (columns, weights)
 
 
-def merged(matrix: FloatArray, p: FloatArray, sensitivities: FloatArray, most: int) -> FloatArray:
+def merge_outputs(matrix: FloatArray, p: FloatArray, sensitivities: FloatArray, most: int) -> FloatArray:
     """Merge outputs two at a time where that costs least, until (N, most) are left.
 
     With Z the derivative of the error, the outputs y and z together cost, to first order,

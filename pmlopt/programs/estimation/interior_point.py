@@ -7,31 +7,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.concave import room
+from pmlopt.core.concave import steps_to_boundary
 from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.solvers.outcome import Clock
+from pmlopt.solvers.solver_result import Deadline
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class OptimalWeights:
     """Weights of columns with their multipliers.
 
     Attributes:
         weights: (K,) q.
         multipliers: (N,) pi of `columns @ q = 1`.
         iterations: Newton steps.
-        converged: whether the gap was reached.
+        has_converged: whether the gap was reached.
     """
 
     weights: FloatArray
     multipliers: FloatArray
     iterations: int
-    converged: bool
+    has_converged: bool
 
 
-def best_weights(
-    columns: FloatArray, wanted: FloatArray, criterion: Criterion, start: FloatArray, gap: float, clock: Clock
-) -> Weights:
+def optimize_weights(
+    columns: FloatArray,
+    wanted: FloatArray,
+    criterion: Criterion,
+    start: FloatArray,
+    gap: float,
+    clock: Deadline,
+) -> OptimalWeights:
     """Find weights at which the error is within a gap of the least that these columns reach.
 
     Columns are near the constant where little may leak, so they are written in a basis in which those of the
@@ -54,10 +59,12 @@ def best_weights(
         if not path.advance():
             break
         feasible = float(np.abs(path.columns @ path.q - path.target).max()) <= 1e-12
-        converged = feasible and max(float(path.q @ path.z), float(np.abs(path.dual).max())) <= gap / unit
-        if feasible and clock.late:
+        converged = (
+            feasible and max(float(path.q @ path.z), float(np.abs(path.dual_residual).max())) <= gap / unit
+        )
+        if feasible and clock.expired:
             break
-    return Weights(path.q, unit * np.linalg.solve(root.T, path.pi), iterations, converged)
+    return OptimalWeights(path.q, unit * np.linalg.solve(root.T, path.pi), iterations, converged)
 
 
 class _CentralPath:
@@ -75,7 +82,7 @@ class _CentralPath:
         self, columns: FloatArray, target: FloatArray, wanted: FloatArray | None, start: FloatArray
     ) -> None:
         self.columns, self.target, self.wanted, self.q = columns, target, wanted, start
-        found = self._derivatives(start)
+        found = self._compute_derivatives(start)
         if found is None:
             raise np.linalg.LinAlgError("the information of the columns is singular")
         self.gains, self.curvature = found
@@ -84,11 +91,11 @@ class _CentralPath:
         self.z = np.maximum(slack, 0.1 * max(float(np.abs(slack).max()), 1e-3 * float(self.gains.max())))
 
     @property
-    def dual(self) -> FloatArray:
+    def dual_residual(self) -> FloatArray:
         """Return (K,) the dual residual of the multipliers."""
         return np.asarray(self.columns.T @ self.pi - self.gains - self.z)
 
-    def _derivatives(self, q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    def _compute_derivatives(self, q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Compute the gains and the curvature; None where J is singular."""
         try:
             root = np.linalg.cholesky((self.columns * q) @ self.columns.T)
@@ -102,10 +109,10 @@ class _CentralPath:
         errors = turned.T @ turned
         return np.diag(errors).copy(), 2 * products * errors
 
-    def _residual(self, barrier: float) -> float:
+    def _compute_residual(self, barrier: float) -> float:
         """Compute the size of the residual of the point on the central path, relative to its parts."""
         size = 1 + float(np.abs(self.gains).max())
-        primal, dual = self.columns @ self.q - self.target, self.dual / size
+        primal, dual = self.columns @ self.q - self.target, self.dual_residual / size
         centre = (self.q * self.z - barrier) / size
         return float(np.sqrt(dual @ dual / len(dual) + primal @ primal + centre @ centre))
 
@@ -115,21 +122,21 @@ class _CentralPath:
         step_fraction = 0.99
         q, z, pi, gains, curvature = self.q, self.z, self.pi, self.gains, self.curvature
         barrier = 0.1 * float(q @ z) / len(q)
-        before = self._residual(barrier)
+        before = self._compute_residual(barrier)
         right = gains - self.columns.T @ pi + barrier / q
         solved = np.linalg.solve(curvature + np.diag(z / q), np.column_stack([right, self.columns.T]))
         towards = self.columns @ (q + solved[:, 0]) - self.target
         dpi = np.asarray(np.linalg.lstsq(self.columns @ solved[:, 1:], towards, rcond=None)[0])
         dq = np.asarray(solved[:, 0] - solved[:, 1:] @ dpi)
         dz = barrier / q - z - z / q * dq
-        length = min(1.0, step_fraction * room(q, dq), step_fraction * room(z, dz))
+        length = min(1.0, step_fraction * steps_to_boundary(q, dq), step_fraction * steps_to_boundary(z, dz))
         while length > 1e-10:
             self.q, self.z, self.pi = q + length * dq, z + length * dz, pi + length * dpi
-            found = self._derivatives(self.q)
+            found = self._compute_derivatives(self.q)
             if found is not None:
                 self.gains, self.curvature = found
                 # Armijo's rule with a factor of 0.01
-                if self._residual(barrier) <= (1 - 0.01 * length) * before:
+                if self._compute_residual(barrier) <= (1 - 0.01 * length) * before:
                     return True
             length /= 2
         self.q, self.z, self.pi, self.gains, self.curvature = q, z, pi, gains, curvature

@@ -10,26 +10,33 @@ from functools import partial
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.loaded_later import optimize
+from pmlopt.core.lazy_imports import optimize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.model.closed_forms.catalogue import forms, meets
+from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
 from pmlopt.model.closed_forms.estimation import least_ldp_estimation_error, least_pml_estimation_error
 from pmlopt.model.privacy import LDP, PML
 from pmlopt.model.utility import EstimationError
 from pmlopt.programs.certificate import ClosedForm
-from pmlopt.programs.estimation.bounds import Proof
+from pmlopt.programs.estimation.bounds import ErrorBoundProof
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.estimation.column_generation import IDLE, Generated, generate
+from pmlopt.programs.estimation.column_generation import IDLE_ENTRY_ATOL, GenerationResult, generate_columns
 from pmlopt.programs.estimation.program import EstimationDesign
-from pmlopt.programs.exact.repair import NOISE_THRESHOLD, repair
-from pmlopt.programs.program import Found, Method, MethodError, Question, certified, starts_cold
-from pmlopt.solvers import through_cvxpy
-from pmlopt.solvers.outcome import Options, one_thread
+from pmlopt.programs.exact.repair import ENTRY_NOISE_ATOL, repair_matrix
+from pmlopt.programs.program import (
+    Method,
+    MethodError,
+    MethodRegistry,
+    MethodResult,
+    reject_warm_start,
+    wrap_given_certificate,
+)
+from pmlopt.solvers import cvxpy_interface
+from pmlopt.solvers.solver_result import MethodOptions, limit_threads
 
 
 def certify_estimation(
-    program: EstimationDesign, matrix: FloatArray, proof: Proof | None, noise: float
+    program: EstimationDesign, matrix: FloatArray, proof: ErrorBoundProof | None, noise: float
 ) -> EstimationCertificate:
     """Repair a matrix, recompute its error, and bound that of all others.
 
@@ -44,39 +51,39 @@ def certify_estimation(
         MechanismError: the matrix is no mechanism even roughly.
     """
     prior, columns, objective = program.prior, program.columns, program.objective
-    fixed = repair(prior, program.privacy, matrix, noise=noise)
+    fixed = repair_matrix(prior, program.privacy, matrix, noise=noise)
     mechanism = Mechanism(fixed.matrix, prior.labels)
-    value = program.error_of(mechanism)
+    value = program.compute_error(mechanism)
     z = None if proof is None else proof.sensitivities
     if z is None:
-        z = objective.sensitivities(information_of(prior.pmf, mechanism.matrix))
-        if columns.complete:
-            proof = Proof(z, best_multipliers(columns.exact, z) / prior.pmf)
+        z = objective.compute_sensitivities(compute_information(prior.pmf, mechanism.matrix))
+        if columns.is_complete:
+            proof = ErrorBoundProof(z, solve_for_multipliers(columns.exact, z) / prior.pmf)
     return EstimationCertificate(
         prior=prior,
         privacy=program.privacy,
         mechanism=mechanism,
         value=value,
-        bound=objective.nothing if proof is None else objective.proved(columns, proof),
+        bound=objective.trivial_bound if proof is None else objective.compute_bound(columns, proof),
         multipliers=None if proof is None else proof.multipliers,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max())},
-        repair=fixed.change,
+        repair=fixed.to_record,
         criterion=program.criterion,
-        workload=program.centred,
+        workload=program.centered_workload,
         sensitivities=z,
-        columns=columns.exact.shape[1] if columns.complete else None,
+        columns=columns.exact.shape[1] if columns.is_complete else None,
         products=() if proof is None else proof.products,
     )
 
 
-def information_of(p: FloatArray, matrix: FloatArray) -> FloatArray:
+def compute_information(p: FloatArray, matrix: FloatArray) -> FloatArray:
     """Compute (N, N) the Fisher information `J = P diag(1/q) P'` of one output, over outputs that occur."""
     occurring = matrix[:, matrix.max(axis=0) > 0]
     scaled = occurring / np.sqrt(p @ occurring)
     return np.asarray(scaled @ scaled.T)
 
 
-def best_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArray:
+def solve_for_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArray:
     """Solve for (N,) the pi of the least sum with `<pi, lam> >= |Z' lam|^2` for all columns."""
     heights = ((sensitivities.T @ columns) ** 2).sum(axis=0)
     size = float(heights.max())
@@ -86,11 +93,11 @@ def best_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArr
     return np.zeros(len(columns)) if solved.x is None else np.asarray(solved.x * size)
 
 
-def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
+def find_known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
     """Return the least error by formula: frequencies under LDP or PML, where the prior is uniform."""
     p, privacy = program.prior.pmf, program.privacy
-    every = EstimationError().combinations(program.prior)
-    frequencies = program.criterion == "A" and np.array_equal(program.centred, every)
+    every = EstimationError().build_combinations(program.prior)
+    frequencies = program.criterion == "A" and np.array_equal(program.centered_workload, every)
     formula = {LDP: least_ldp_estimation_error, PML: least_pml_estimation_error}.get(type(privacy))
     if formula is None or not frequencies or len(p) < 2 or np.ptp(p) > 1e-15:
         return None
@@ -104,23 +111,23 @@ def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
     return ClosedForm(formula.__name__, known, value - known)
 
 
-SEMIDEFINITE = ("clarabel", "scs")
+SEMIDEFINITE_SOLVERS = ("clarabel", "scs")
 """The solvers of cvxpy that take the program as it is declared."""
 
 
-Weigh = Callable[[EstimationDesign, Options], Generated]
+WeighColumns = Callable[[EstimationDesign, MethodOptions], GenerationResult]
 """What weighs columns."""
 
 
-def _certified(
-    weigh: Weigh, program: EstimationDesign, options: Options, _: None
-) -> Found[EstimationCertificate]:
+def _solve_and_certify(
+    weigh: WeighColumns, program: EstimationDesign, options: MethodOptions, _: None
+) -> MethodResult[EstimationCertificate]:
     """Solve, and certify the mechanism of the weighted columns."""
     begin = time.perf_counter()
     try:
-        unit = program.unit
-        with one_thread():  # of many decompositions of small matrices
-            found = weigh(program.in_unit(unit), options).times(unit)
+        unit = program.workload_unit
+        with limit_threads():  # of many decompositions of small matrices
+            found = weigh(program.with_unit(unit), options).scaled_by(unit)
     except np.linalg.LinAlgError as cause:
         raise MethodError(
             f"the outputs that {program.privacy!r} allows tell so little of the letters that no float "
@@ -128,7 +135,7 @@ def _certified(
         ) from cause
     clock = time.perf_counter()
     certificate = certify_estimation(program, found.matrix, found.proof, 0.0)
-    return Found(
+    return MethodResult(
         certificate=certificate,
         finished=found.finished,
         message=found.message,
@@ -136,25 +143,25 @@ def _certified(
         iterations=found.iterations,
         solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,
-        closed_form=known_error(program, certificate.value),
+        closed_form=find_known_error(program, certificate.value),
         arrays={"matrix": certificate.mechanism.matrix},
     )
 
 
-def _declared(name: str, program: EstimationDesign, options: Options) -> Generated:
+def _solve_declared(name: str, program: EstimationDesign, options: MethodOptions) -> GenerationResult:
     """Solve the declared program by a solver of cvxpy, and return the weighted columns."""
-    outcome = through_cvxpy.run(program.problem, name.upper(), options, {})
+    outcome = cvxpy_interface.solve_problem(program.problem, name.upper(), options, {})
     weights = np.asarray(program.variables["weights"].value, dtype=float)
     if outcome.state != "point" or not np.isfinite(weights).all():
         raise MethodError(f"ended without a point: {outcome.message}")
-    used = weights > IDLE
+    used = weights > IDLE_ENTRY_ATOL
     matrix = program.columns.inner[:, used] * weights[used]
-    return Generated(matrix, None, outcome.finished, outcome.message, outcome.iterations or 0)
+    return GenerationResult(matrix, None, outcome.finished, outcome.message, outcome.iterations or 0)
 
 
-def _certify(
+def _certify_given(
     program: EstimationDesign, matrix: FloatArray, multipliers: FloatArray | None
-) -> Found[EstimationCertificate]:
+) -> MethodResult[EstimationCertificate]:
     """Repair a matrix, and bound the error by given multipliers, or by the best for the matrix.
 
     Raises:
@@ -163,61 +170,65 @@ def _certify(
     if len(matrix) != program.prior.size:
         raise MechanismError(f"the matrix has {len(matrix)} rows for {program.prior.size} letters")
     proof = None
-    if multipliers is not None and program.columns.complete:
-        information = information_of(program.prior.pmf, matrix)
-        proof = Proof(program.objective.sensitivities(information), multipliers)
-    certificate = certify_estimation(program, matrix, proof, NOISE_THRESHOLD)
-    return certified(certificate, known_error(program, certificate.value))
+    if multipliers is not None and program.columns.is_complete:
+        information = compute_information(program.prior.pmf, matrix)
+        proof = ErrorBoundProof(program.objective.compute_sensitivities(information), multipliers)
+    certificate = certify_estimation(program, matrix, proof, ENTRY_NOISE_ATOL)
+    return wrap_given_certificate(certificate, find_known_error(program, certificate.value))
 
 
-def _find_first(program: EstimationDesign) -> Found[EstimationCertificate]:
+def _find_first(program: EstimationDesign) -> MethodResult[EstimationCertificate]:
     """Certify the best of the closed forms, or of the extreme columns in equal shares.
 
     Raises:
         MethodError: none of these reveals enough for an estimate.
     """
     prior, privacy = program.prior, program.privacy
-    known = [form.matrix for _, form in forms(prior, privacy) if meets(prior, privacy, form.matrix)]
+    known = [
+        form.matrix
+        for _, form in build_closed_forms(prior, privacy)
+        if is_within_limits(prior, privacy, form.matrix)
+    ]
     columns = program.columns.inner
     weights = optimize.nnls(columns, np.ones(prior.size))[0]
-    if np.abs(columns @ weights - 1).max() <= NOISE_THRESHOLD:
+    if np.abs(columns @ weights - 1).max() <= ENTRY_NOISE_ATOL:
         known.append(columns[:, weights > 0] * weights[weights > 0])
-    if program.most is not None:
-        known = [matrix for matrix in known if matrix.shape[1] <= program.most]
-    errors = [program.error_of(matrix) for matrix in known] or [math.inf]
+    if program.max_outputs is not None:
+        known = [matrix for matrix in known if matrix.shape[1] <= program.max_outputs]
+    errors = [program.compute_error(matrix) for matrix in known] or [math.inf]
     if not min(errors) < math.inf:
         raise MethodError("no mechanism by formula reveals enough for an estimate")
     best = known[int(np.argmin(errors))]
     certificate = certify_estimation(program, best, None, 0.0)
-    return Found(certificate=certificate, finished=False, message="a mechanism by formula")
+    return MethodResult(certificate=certificate, finished=False, message="a mechanism by formula")
 
 
-def _by_cvxpy(name: str) -> Method[EstimationDesign, None, EstimationCertificate]:
+def _make_cvxpy_method(name: str) -> Method[EstimationDesign, None, EstimationCertificate]:
     """Make the method of a solver for the semidefinite program that is declared."""
     return Method(
         name,
         "asked for by name",
-        partial(_certified, partial(_declared, name)),
-        lambda program, start: name in SEMIDEFINITE and program.columns.complete,
+        partial(_solve_and_certify, partial(_solve_declared, name)),
+        lambda program, start: name in SEMIDEFINITE_SOLVERS and program.columns.is_complete,
         automatic=False,
-        takes="programs with all their extreme columns, where it solves semidefinite ones",
-        takes_options=True,
+        requirements_text="programs with all their extreme columns, where it solves semidefinite ones",
+        accepts_options=True,
     )
 
 
-QUESTION = Question(
+METHODS = MethodRegistry(
     EstimationDesign,
     (
         Method(
             "interior-point",
             "extreme columns, weighed as they are needed; too many to list are searched, and bounded by a "
             "relaxation",
-            partial(_certified, generate),
+            partial(_solve_and_certify, generate_columns),
         ),
     ),
-    starts_cold("a design for estimation starts from its columns: leave out the mechanism"),
-    _certify,
-    by_cvxpy=_by_cvxpy,
-    first=_find_first,
+    reject_warm_start("a design for estimation starts from its columns: leave out the mechanism"),
+    _certify_given,
+    make_cvxpy_method=_make_cvxpy_method,
+    find_first_result=_find_first,
 )
 """Designs for estimation: a mechanism is returned with the gap that could be proved."""

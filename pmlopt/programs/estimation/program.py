@@ -8,18 +8,18 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, rounding_of, whole
-from pmlopt.core.loaded_later import cp
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.core.arrays import FloatArray, bound_sum_rounding, check_integer
+from pmlopt.core.lazy_imports import cp
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.utility.estimation_error import Criterion, EstimationError, error_of
+from pmlopt.model.utility.estimation_error import Criterion, EstimationError, compute_error
 from pmlopt.programs.design_program import Design
-from pmlopt.programs.estimation.bounds import Objective
+from pmlopt.programs.estimation.bounds import EstimationObjective
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.estimation.columns import DesignColumns, design_columns
-from pmlopt.programs.program import Declaration, problem_of
+from pmlopt.programs.estimation.columns import DesignColumns, build_design_columns
+from pmlopt.programs.program import CvxpyModel, build_problem
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -33,8 +33,8 @@ class EstimationDesign(Design[EstimationCertificate]):
     Attributes:
         columns: all extreme columns of mean one under the prior.
         workload: (L, N) W.
-        centred: (L, N) what is designed for: for "A" each row of W less its mean under the prior.
-        most: outputs that the mechanism may have, where that was asked for. The bound is that of any number;
+        centered_workload: (L, N) what is designed for: for "A" each row of W less its mean under the prior.
+        max_outputs: outputs that the mechanism may have, where that was asked for. The bound is that of any number;
             what fewer cost is in the gap.
 
     Source: [pukelsheim2006optimal, Chapter 9]; [grosse2024extremal, Theorem 1] (extreme columns).
@@ -49,8 +49,8 @@ class EstimationDesign(Design[EstimationCertificate]):
     utility: EstimationError
     columns: DesignColumns
     workload: FloatArray
-    centred: FloatArray
-    most: int | None = None
+    centered_workload: FloatArray
+    max_outputs: int | None = None
 
     @property
     def criterion(self) -> Criterion:
@@ -58,31 +58,31 @@ class EstimationDesign(Design[EstimationCertificate]):
         return self.utility.criterion
 
     @cached_property
-    def objective(self) -> Objective:
+    def objective(self) -> EstimationObjective:
         """Return the error as a function of the information."""
-        return Objective(self.prior.pmf, self.centred, self.criterion)
+        return EstimationObjective(self.prior.pmf, self.centered_workload, self.criterion)
 
-    def error_of(self, matrix: MechanismLike) -> float:
+    def compute_error(self, matrix: MechanismLike) -> float:
         """Compute the error of a mechanism in the unit of `centered_workload`."""
-        prior, mechanism = paired(self.prior, matrix)
-        return error_of(prior, mechanism, self.centred, self.criterion)
+        prior, mechanism = pair_with_prior(self.prior, matrix)
+        return compute_error(prior, mechanism, self.centered_workload, self.criterion)
 
     @property
-    def unit(self) -> float:
+    def workload_unit(self) -> float:
         """Return the largest power of two that is at most an entry of the workload; 1 for "D"."""
-        most = float(np.abs(self.centred).max())
+        most = float(np.abs(self.centered_workload).max())
         return 1.0 if self.criterion == "D" or most == 0 else 2.0 ** math.floor(math.log2(most))
 
-    def in_unit(self, unit: float) -> EstimationDesign:
+    def with_unit(self, unit: float) -> EstimationDesign:
         """Return the same design with the combinations in another unit, a power of two: nothing is rounded.
 
         Solvers have absolute tolerances, which are of no use for nanoseconds or for shares of 1e-12.
         """
         if unit == 1:
             return self
-        workload = self.centred / unit
-        declare = partial(_declaration, self.columns.inner, self.prior.pmf, workload, self.criterion)
-        return replace(self, declare=declare, centred=workload)
+        workload = self.centered_workload / unit
+        declare = partial(_build_model, self.columns.inner, self.prior.pmf, workload, self.criterion)
+        return replace(self, build_model=declare, centered_workload=workload)
 
     @property
     def mechanism(self) -> cp.Expression:
@@ -97,14 +97,14 @@ class EstimationDesign(Design[EstimationCertificate]):
             return float(self.prior.size)
         axes, sizes, _ = np.linalg.svd(self.columns.exact, full_matrices=False)
         sizes = np.maximum(sizes, np.finfo(float).eps * sizes[0])  # roots of K J, which keeps half the digits
-        return float(self.columns.exact.shape[1] * (((self.centred @ axes) / sizes) ** 2).sum())
+        return float(self.columns.exact.shape[1] * (((self.centered_workload @ axes) / sizes) ** 2).sum())
 
     @property
-    def rounding(self) -> float:
+    def rounding_gap(self) -> float:
         """Return the gap that rounding and the margin of the columns may leave."""
         exact, inner = self.columns.exact, self.columns.inner
         share = float(np.abs(exact - inner).max() / max(np.abs(exact - 1).max(), 1e-300))
-        return self.scale * (8 * min(share, 1e-6) + rounding_of(self.prior.size**2, 64.0))
+        return self.scale * (8 * min(share, 1e-6) + bound_sum_rounding(self.prior.size**2, 64.0))
 
 
 def estimation_design(
@@ -116,9 +116,9 @@ def estimation_design(
             "which outputs there are is part of the answer of a design for estimation: give the most that "
             "there may be, or leave them out"
         )
-    most = None if outputs is None else whole(outputs, "the number of outputs", ProgramError)
-    centred = utility.combinations(prior)
-    columns = design_columns(prior, privacy)
+    most = None if outputs is None else check_integer(outputs, "the number of outputs", ProgramError)
+    centred = utility.build_combinations(prior)
+    columns = build_design_columns(prior, privacy)
     rank = int(np.linalg.matrix_rank(columns.exact))
     if rank < prior.size:
         raise ProgramError(
@@ -126,21 +126,21 @@ def estimation_design(
             "frequencies cannot be estimated from any: allow more leakage"
         )
     return EstimationDesign(
-        declare=partial(_declaration, columns.inner, prior.pmf, centred, utility.criterion),
+        build_model=partial(_build_model, columns.inner, prior.pmf, centred, utility.criterion),
         prior=prior,
         privacy=privacy,
         utility=utility,
         outputs=None,
         columns=columns,
-        workload=utility.rows(prior).matrix,
-        centred=centred,
-        most=most,
+        workload=utility.build_rows(prior).matrix,
+        centered_workload=centred,
+        max_outputs=most,
     )
 
 
-def _declaration(
+def _build_model(
     columns: FloatArray, p: FloatArray, workload: FloatArray, criterion: Criterion
-) -> Declaration:
+) -> CvxpyModel:
     n, k = columns.shape
     weights = cp.Variable(k, nonneg=True, name="weights")
     squares = (columns[:, None, :] * columns[None, :, :]).reshape(n * n, k)
@@ -148,7 +148,7 @@ def _declaration(
     rows = columns @ weights == 1
     if criterion == "D":
         objective = cp.Minimize(-cp.log_det(information))
-        return Declaration(problem_of(objective, {"rows": rows}), {"weights": weights}, {"rows": rows})
+        return CvxpyModel(build_problem(objective, {"rows": rows}), {"weights": weights}, {"rows": rows})
     error = cp.Variable((len(workload), len(workload)), symmetric=True, name="error")
     block = cp.Variable((n + len(workload), n + len(workload)), PSD=True, name="block")
     constraints = {
@@ -159,4 +159,4 @@ def _declaration(
     }
     objective = cp.Minimize(cp.trace(error) - float(((workload @ p) ** 2).sum()))
     variables = {"weights": weights, "error": error, "block": block}
-    return Declaration(problem_of(objective, constraints), variables, constraints)
+    return CvxpyModel(build_problem(objective, constraints), variables, constraints)

@@ -15,15 +15,15 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.queries.record_leakage_measures import uniform_alone
+from pmlopt.model.queries.record_leakage_measures import allows_only_uniform
 
-GRID = 2**53
+GRID_DENOMINATOR = 2**53
 """The common denominator of an exported matrix: k / GRID is a float for every k from 0 to GRID."""
 
-_DIGITS = Context(prec=60)
+_DECIMAL_CONTEXT = Context(prec=60)
 
 
-def snap(matrix: FloatArray, grid: int = GRID) -> FloatArray:
+def round_rows_to_grid(matrix: FloatArray, grid: int = GRID_DENOMINATOR) -> FloatArray:
     """Round the matrix to multiples of 2^-53, each row summing to exactly one.
 
     Largest remainders: an entry moves by less than 2^-53; what the row's sum was off beyond that goes
@@ -34,7 +34,7 @@ def snap(matrix: FloatArray, grid: int = GRID) -> FloatArray:
         grid: the common denominator, where it is another one.
 
     Examples:
-        >>> snapped = snap(np.array([[1 / 3, 1 / 3, 1 / 3]]))
+        >>> snapped = round_rows_to_grid(np.array([[1 / 3, 1 / 3, 1 / 3]]))
         >>> sum(Fraction(v) for v in snapped[0].tolist())
         Fraction(1, 1)
     """
@@ -48,7 +48,7 @@ def snap(matrix: FloatArray, grid: int = GRID) -> FloatArray:
     return np.asarray(counts / grid)
 
 
-def integers(matrix: FloatArray) -> Any:
+def scale_to_integers(matrix: FloatArray) -> Any:
     """Return the matrix times a power of two, as an object array of Python integers, without rounding."""
     mantissas, exponents = np.frexp(matrix)
     whole = (mantissas * 2.0**53).astype(np.int64).astype(object)
@@ -59,26 +59,30 @@ def integers(matrix: FloatArray) -> Any:
 
 # a few megabytes: a repair needs the powers of all pairs of letters a dozen times
 @lru_cache(32_768)
-def power_below(exponent: float) -> Fraction:
+def round_exp_down(exponent: float) -> Fraction:
     """Return a rational at most e^exponent, and within 1e-58 of it relatively; exponent >= 0.
 
     Examples:
-        >>> power_below(0.0), float(power_below(1.0)) == float(np.exp(1.0))
+        >>> round_exp_down(0.0), float(round_exp_down(1.0)) == float(np.exp(1.0))
         (Fraction(1, 1), True)
     """
     if exponent == 0:
         return Fraction(1)
-    return max(Fraction(1), Fraction(_DIGITS.next_minus(_DIGITS.exp(Decimal(exponent)))))
+    return max(Fraction(1), Fraction(_DECIMAL_CONTEXT.next_minus(_DECIMAL_CONTEXT.exp(Decimal(exponent)))))
 
 
-def power_above(exponent: float) -> Fraction:
+def round_exp_up(exponent: float) -> Fraction:
     """Return a rational at least e^exponent, and within 1e-58 of it relatively; exponent >= 0.
 
     Examples:
-        >>> power_above(0.0), power_above(1.0) > power_below(1.0)
+        >>> round_exp_up(0.0), round_exp_up(1.0) > round_exp_down(1.0)
         (Fraction(1, 1), True)
     """
-    return Fraction(_DIGITS.next_plus(_DIGITS.exp(Decimal(exponent)))) if exponent else Fraction(1)
+    return (
+        Fraction(_DECIMAL_CONTEXT.next_plus(_DECIMAL_CONTEXT.exp(Decimal(exponent))))
+        if exponent
+        else Fraction(1)
+    )
 
 
 def round_down_to_float(number: Fraction) -> float:
@@ -97,7 +101,7 @@ def round_up_to_float(number: Fraction) -> float:
     return -round_down_to_float(-number)
 
 
-def holds_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
+def is_met_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
     """Return whether the numbers in `matrix` meet the requirement, as rationals: a proof, not a test.
 
     The prior's weights are its counts, or its floats as rationals over their sum; e^epsilon is
@@ -105,26 +109,30 @@ def holds_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> boo
     """
     weights = np.array(prior.weights, dtype=object)
     occurring = matrix[:, matrix.max(axis=0) > 0]  # a column of zeros adds nothing to any bound
-    return bool(np.all(privacy.for_prior(prior).excess(weights, integers(occurring), power_below) <= 0))
+    return bool(
+        np.all(privacy.for_prior(prior).violation(weights, scale_to_integers(occurring), round_exp_down) <= 0)
+    )
 
 
-def rows_are_exact(matrix: FloatArray) -> bool:
+def has_exact_rows(matrix: FloatArray) -> bool:
     """Return whether the entries are non-negative and each row sums to exactly one, as rationals."""
     if (matrix < 0).any():
         return False
-    if np.array_equal(np.rint(matrix * GRID), matrix * GRID):  # on the grid: sums in 64-bit integers
-        return bool(((matrix * GRID).astype(np.int64).sum(axis=1) == GRID).all())
+    if np.array_equal(
+        np.rint(matrix * GRID_DENOMINATOR), matrix * GRID_DENOMINATOR
+    ):  # on the grid: sums in 64-bit integers
+        return bool(((matrix * GRID_DENOMINATOR).astype(np.int64).sum(axis=1) == GRID_DENOMINATOR).all())
     return all(sum(map(Fraction, row)) == 1 for row in matrix.tolist())
 
 
-DIGITS = 50
-LAST_DIGITS = Decimal(10) ** -40
+DECIMAL_DIGITS = 50
+DECIMAL_ATOL = Decimal(10) ** -40
 """What the last of 50 digits may hide of an information, which is a sum of terms that cancel."""
 
-Rows = list[list[Decimal]]
+DecimalRows = list[list[Decimal]]
 
 
-def total(terms: Iterable[Decimal]) -> Decimal:
+def sum_decimals(terms: Iterable[Decimal]) -> Decimal:
     """Sum decimals in the current context; 0 of none."""
     return sum(terms, Decimal(0))
 
@@ -133,55 +141,55 @@ def has_entropy(joint: FloatArray, log_counts: FloatArray, least: float, log_siz
     """Return whether a law of (X_i, T) is one, and its dataset has at least an entropy, up to rounding."""
     if not (joint >= 0).all() or not joint.any():
         return False
-    masses, counts = stochastic(joint.reshape(1, -1))[0], log_counts.ravel().tolist()
+    masses, counts = normalize_decimal_rows(joint.reshape(1, -1))[0], log_counts.ravel().tolist()
     pairs = [(mass, count) for mass, count in zip(masses, counts, strict=True) if mass]
     if not all(np.isfinite(count) for _, count in pairs):
         return False
-    entropy = total(mass * (Decimal(count) - mass.ln()) for mass, count in pairs)
-    slack = Decimal(float(np.spacing(log_size))) * 4 if uniform_alone(least, log_size) else 0
+    entropy = sum_decimals(mass * (Decimal(count) - mass.ln()) for mass, count in pairs)
+    slack = Decimal(float(np.spacing(log_size))) * 4 if allows_only_uniform(least, log_size) else 0
     return entropy + slack >= Decimal(least)
 
 
-def stochastic(matrix: FloatArray) -> Rows:
+def normalize_decimal_rows(matrix: FloatArray) -> DecimalRows:
     """Return rows as decimals, divided by their sums."""
-    sums = ((row, total(row)) for row in table_of(matrix))
+    sums = ((row, sum_decimals(row)) for row in to_decimal_rows(matrix))
     return [[x / mass for x in row] for row, mass in sums if mass]
 
 
-def table_of(matrix: FloatArray) -> Rows:
+def to_decimal_rows(matrix: FloatArray) -> DecimalRows:
     """Convert the entries to decimals, which keep every digit of a float."""
-    return [decimals(row) for row in matrix]
+    return [to_decimals(row) for row in matrix]
 
 
-def decimals(row: Iterable[float]) -> list[Decimal]:
+def to_decimals(row: Iterable[float]) -> list[Decimal]:
     """Convert floats to decimals, without rounding."""
     return [Decimal(float(x)) for x in row]
 
 
-def mixed(weights: Sequence[Decimal], rows: Rows) -> list[Decimal]:
+def mix_decimal_rows(weights: Sequence[Decimal], rows: DecimalRows) -> list[Decimal]:
     """Compute the mean of some rows under weights."""
-    return [dot(weights, column) for column in zip(*rows, strict=True)]
+    return [dot_decimals(weights, column) for column in zip(*rows, strict=True)]
 
 
-def dot(left: Sequence[Decimal], right: Sequence[Decimal]) -> Decimal:
+def dot_decimals(left: Sequence[Decimal], right: Sequence[Decimal]) -> Decimal:
     """Compute the inner product of two rows of decimals, of one length."""
-    return total(map(mul, left, right))
+    return sum_decimals(map(mul, left, right))
 
 
-def phi(law: Sequence[Decimal]) -> Decimal:
+def negative_entropy(law: Sequence[Decimal]) -> Decimal:
     """Compute `sum v log(v / sum v)`: minus the entropy of a law, times its mass."""
-    mass = total(law)
-    return total(x * (x / mass).ln() for x in law if x > 0)
+    mass = sum_decimals(law)
+    return sum_decimals(x * (x / mass).ln() for x in law if x > 0)
 
 
-def log_sum(terms: Sequence[Decimal]) -> Decimal:
+def log_sum_exp_decimals(terms: Sequence[Decimal]) -> Decimal:
     """Compute `log sum_k e^(t_k)` of decimals, the largest taken out first."""
     peak = max(terms)
-    return peak + total((term - peak).exp() for term in terms).ln()
+    return peak + sum_decimals((term - peak).exp() for term in terms).ln()
 
 
-def normalised(logs: Iterable[float]) -> list[Decimal]:
+def normalize_log_law(logs: Iterable[float]) -> list[Decimal]:
     """Subtract the log-sum of all from the logarithms of a law."""
-    terms = decimals(logs)
-    whole = log_sum(terms)
+    terms = to_decimals(logs)
+    whole = log_sum_exp_decimals(terms)
     return [term - whole for term in terms]

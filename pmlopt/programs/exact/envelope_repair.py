@@ -16,7 +16,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.metric_privacy import shortest_ways
-from pmlopt.programs.exact.arithmetic import GRID
+from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR
 
 MAX_THETA = 0.5
 """The share of one output from which on a mechanism has lost more than it kept."""
@@ -40,7 +40,7 @@ def pair_exponents(prior: Prior, privacy: Requirement) -> FloatArray | None:
 
     Bounds on a way over other letters imply one on its ends: d is the length of the shortest way.
     """
-    ratios = privacy.for_prior(prior).required(prior.pmf)
+    ratios = privacy.for_prior(prior).required_ratios(prior.pmf)
     if ratios is None or len(ratios.rows) or not len(ratios.exponents):
         return None
     exponents = np.full((prior.size, prior.size), np.inf)
@@ -119,22 +119,22 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
     # at a factor of one the bound is an equality, which whole numbers meet exactly
     # The share by which every pair is kept within its bound: floats then prove it, as they round by less.
     factors = np.minimum(np.exp(-exponents) * (1 + (2.0**-45)), 1.0)
-    theta = 4 * matrix.shape[1] / GRID
+    theta = 4 * matrix.shape[1] / GRID_DENOMINATOR
     # Shares of one output that are tried until the rest of the rows is within the bounds on the grid.
     for _ in range(12):
-        whole = _raise_on_grid(factors, np.floor((1 - theta) * matrix * GRID))
+        whole = _raise_on_grid(factors, np.floor((1 - theta) * matrix * GRID_DENOMINATOR))
         if whole is None or theta > MAX_THETA:
             return None
         taken = np.zeros(len(whole), dtype=np.int64)
         for column in whole.T:
             taken += column.astype(np.int64)
-        last = whole[:, output] + (GRID - taken).astype(float)
+        last = whole[:, output] + (GRID_DENOMINATOR - taken).astype(float)
         missing = _missing_on_grid(factors, last)
         lowest = float((last - whole[:, output]).min())
         if missing == 0 and lowest >= 0:
             whole[:, output] = last
-            return EnvelopeRepair(whole / GRID, theta)
-        theta += 2 * (max(missing, 0.0) + max(-lowest, 0.0) + 1) / GRID
+            return EnvelopeRepair(whole / GRID_DENOMINATOR, theta)
+        theta += 2 * (max(missing, 0.0) + max(-lowest, 0.0) + 1) / GRID_DENOMINATOR
     return None
 
 

@@ -16,22 +16,22 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
-from pmlopt.model.privacy import Conjunction, Requirement
-from pmlopt.programs.exact.arithmetic import GRID, holds_exactly, snap
+from pmlopt.model.privacy import Requirement, RequirementConjunction
+from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR, is_met_exactly, round_rows_to_grid
 from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
 
-NOISE_THRESHOLD = 1e-8
+ENTRY_NOISE_ATOL = 1e-8
 """Conditional probabilities of at most this are taken for a solver's noise, and become zero."""
 
-LARGEST_USUAL_MIXING = 1e-9
+MAX_USUAL_MIXING = 1e-9
 """The share mixed in beyond which it is tried whether small entries are no noise."""
 
-LARGEST_SINGLE_MIXING = 1e-6
+MAX_COLUMN_CHANGE = 1e-6
 """Outputs are mixed with their mean one by one only where that moves no entry by more than this."""
 
 
 @dataclass(frozen=True)
-class Change:
+class RepairRecord:
     """How far a matrix that satisfies the requirement is from the solver's: a record, which claims nothing.
 
     Attributes:
@@ -46,7 +46,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Repair(Change):
+class RepairedMatrix(RepairRecord):
     """A matrix that satisfies the requirement, with the changes that were made to reach it.
 
     Attributes:
@@ -56,19 +56,21 @@ class Repair(Change):
     matrix: FloatArray
 
     @property
-    def change(self) -> Change:
+    def to_record(self) -> RepairRecord:
         """Return the record of the changes."""
-        return Change(theta=self.theta, shift=self.shift, dropped=self.dropped)
+        return RepairRecord(theta=self.theta, shift=self.shift, dropped=self.dropped)
 
     @classmethod
-    def between(cls, before: FloatArray, after: FloatArray, theta: float) -> Repair:
+    def from_matrices(cls, before: FloatArray, after: FloatArray, theta: float) -> RepairedMatrix:
         """Describe what turned one matrix into another, a share theta of one law mixed in on the way."""
         dropped = np.flatnonzero((before.max(axis=0) > 0) & (after.max(axis=0) == 0))
         shift = float(np.abs(after - before).max())
         return cls(matrix=after, theta=theta, shift=shift, dropped=tuple(dropped.tolist()))
 
 
-def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE_THRESHOLD) -> Repair:
+def repair_matrix(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = ENTRY_NOISE_ATOL
+) -> RepairedMatrix:
     """Find the nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
 
     First the noise: entries of at most `noise` become zero (unless that costs more than it mends), each
@@ -89,46 +91,46 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float 
     Raises:
         MechanismError: a row's sum is off one by 0.5 or more, or an entry is not finite.
     """
-    theta, candidate = _repaired(prior, privacy, matrix, noise)
-    if theta > LARGEST_USUAL_MIXING and noise > 0:  # under LDP at 20 nats, entries of 1e-9 are no noise
-        other = _repaired(prior, privacy, matrix, 0.0)
+    theta, candidate = _repair_once(prior, privacy, matrix, noise)
+    if theta > MAX_USUAL_MIXING and noise > 0:  # under LDP at 20 nats, entries of 1e-9 are no noise
+        other = _repair_once(prior, privacy, matrix, 0.0)
         theta, candidate = min((theta, candidate), other, key=lambda found: found[0])
-    return Repair.between(matrix, candidate, theta)
+    return RepairedMatrix.from_matrices(matrix, candidate, theta)
 
 
-def roughly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
+def approximate_repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
     """Approximate the result of `repair_matrix` but for the last digits: to be judged, not to be claimed."""
-    clean = _mended(prior, privacy, without_noise(matrix, NOISE_THRESHOLD), NOISE_THRESHOLD)
+    clean = _mix_columns(prior, privacy, drop_noise(matrix, ENTRY_NOISE_ATOL), ENTRY_NOISE_ATOL)
     law = prior.pmf @ clean
-    theta = float(_needed(prior, privacy, clean, law).max())
+    theta = float(_needed_shares(prior, privacy, clean, law).max())
     return np.asarray((1 - theta) * clean + theta * law)
 
 
-def _repaired(
+def _repair_once(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
 ) -> tuple[float, FloatArray]:
     """Compute theta and the repaired matrix, entries of at most `noise` taken for zeros."""
-    clean = without_noise(matrix, noise)
-    candidate = snap(clean)
-    if satisfied(prior, privacy, candidate):
+    clean = drop_noise(matrix, noise)
+    candidate = round_rows_to_grid(clean)
+    if is_satisfied(prior, privacy, candidate):
         return 0.0, candidate
-    mended = _of_laws(prior, privacy, _mended(prior, privacy, clean, noise))
-    if mended[0] <= LARGEST_USUAL_MIXING:
+    mended = _mix_with_constant(prior, privacy, _mix_columns(prior, privacy, clean, noise))
+    if mended[0] <= MAX_USUAL_MIXING:
         return mended
     # where a constant is hardly within the bound, rows over their sums undo more than was mended
-    return min(mended, _of_laws(prior, privacy, clean), key=lambda found: found[0])
+    return min(mended, _mix_with_constant(prior, privacy, clean), key=lambda found: found[0])
 
 
-def _of_laws(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
+def _mix_with_constant(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
     """Compute theta and the mixture with which the requirement is met, starting at the chord's theta."""
 
-    def missing(candidate: FloatArray, law: FloatArray) -> float:
-        return float(_needed(prior, privacy, candidate, law).max())
+    def needed_share(candidate: FloatArray, law: FloatArray) -> float:
+        return float(_needed_shares(prior, privacy, candidate, law).max())
 
-    return mixed_with_laws(prior, clean, partial(satisfied, prior, privacy), missing)
+    return mix_with_constant(prior, clean, partial(is_satisfied, prior, privacy), needed_share)
 
 
-def mixed_with_laws(
+def mix_with_constant(
     prior: Prior,
     clean: FloatArray,
     holds: Callable[[FloatArray], bool],
@@ -139,27 +141,29 @@ def mixed_with_laws(
     Args:
         prior: N letters.
         clean: (N, M) without noise, rows that sum to one.
-        holds: as for `least_mixing`.
+        holds: as for `min_mixing_weight`.
         missing: the same, of a mixture and the law.
 
     Raises:
         MechanismError: not even a constant will do.
     """
 
-    def mixed(law: FloatArray) -> tuple[float, FloatArray]:
-        def mixture(theta: float) -> FloatArray:
-            return snap((1 - theta) * clean + theta * law)
+    def mix_with_law(law: FloatArray) -> tuple[float, FloatArray]:
+        def round_mixture(theta: float) -> FloatArray:
+            return round_rows_to_grid((1 - theta) * clean + theta * law)
 
-        return least_mixing(missing(clean, law), mixture, holds, lambda candidate: missing(candidate, law))
+        return min_mixing_weight(
+            missing(clean, law), round_mixture, holds, lambda candidate: missing(candidate, law)
+        )
 
     used = clean.max(axis=0) > 0
-    return min(map(mixed, (prior.pmf @ clean, used / used.sum())), key=lambda found: found[0])
+    return min(map(mix_with_law, (prior.pmf @ clean, used / used.sum())), key=lambda found: found[0])
 
 
 T = TypeVar("T")
 
 
-def least_mixing(
+def min_mixing_weight(
     theta: float, mixture: Callable[[float], T], holds: Callable[[T], bool], missing: Callable[[T], float]
 ) -> tuple[float, T]:
     """Find the least share of a constant by a doubling search, and the mixture; it ends at theta = 1.
@@ -180,12 +184,12 @@ def least_mixing(
     return theta, candidate
 
 
-def satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
+def is_satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
     """Return whether a matrix meets the requirement, exactly and in the floats of a checker."""
-    return privacy.holds(prior, Mechanism(matrix)) and holds_exactly(prior, privacy, matrix)
+    return privacy.holds(prior, Mechanism(matrix)) and is_met_exactly(prior, privacy, matrix)
 
 
-def without_noise(matrix: FloatArray, noise: float) -> FloatArray:
+def drop_noise(matrix: FloatArray, noise: float) -> FloatArray:
     """Set small entries to zero, and divide the rows by their sums."""
     if not np.isfinite(matrix).all():
         raise MechanismError("the matrix to repair has an entry that is not finite")
@@ -199,34 +203,34 @@ def without_noise(matrix: FloatArray, noise: float) -> FloatArray:
     return np.asarray(sparse / sums[:, None])
 
 
-def _mended(prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float) -> FloatArray:
+def _mix_columns(prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float) -> FloatArray:
     """Mix outputs that miss the bound by little with their means, one by one, and normalize the rows."""
     means = prior.pmf @ sparse
-    share = _needed(prior, privacy, sparse, means)
-    share = np.where(share * np.ptp(sparse, axis=0) <= LARGEST_SINGLE_MIXING, share, 0.0)
+    share = _needed_shares(prior, privacy, sparse, means)
+    share = np.where(share * np.ptp(sparse, axis=0) <= MAX_COLUMN_CHANGE, share, 0.0)
     mixed = (1 - share) * sparse + share * means
     kept = np.where(mixed.max(axis=0) > noise, mixed, 0.0)
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
-def _needed(prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray) -> FloatArray:
+def _needed_shares(prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray) -> FloatArray:
     """Compute the share of a constant that each column needs mixed in; one number where the bound is joint.
 
     The excess is convex along the mixture, so the chord between both ends tells a share that suffices: of
     each of several requirements by itself, since each has an excess in a unit of its own.
     """
-    parts = privacy.parts if isinstance(privacy, Conjunction) else (privacy,)
+    parts = privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,)
     constant = np.broadcast_to(means, matrix.shape)
     shares = []
     for part in parts:
-        over = np.asarray(part.excess(prior.pmf, matrix, math.exp))
-        slack = np.maximum(-np.asarray(part.excess(prior.pmf, constant, math.exp)), 0.0)
+        over = np.asarray(part.violation(prior.pmf, matrix, math.exp))
+        slack = np.maximum(-np.asarray(part.violation(prior.pmf, constant, math.exp)), 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares.append(np.where(over > 0, over / (over + slack), 0.0))
     return np.asarray(np.max(np.broadcast_arrays(*shares), axis=0))
 
 
-def perfected(
+def round_with_equalities(
     prior: Prior, privacy: Requirement, matrix: FloatArray, mixing: float = 0.0
 ) -> FloatArray | None:
     """Find the nearest mechanism in multiples of 2^-53 that meets ratio bounds of 0 nats as equations.
@@ -247,7 +251,7 @@ def perfected(
         (N, M) rows that sum to exactly one; None where there are no such equations, or their coefficients are
         too large: those of joint laws in floats are.
     """
-    equations = _equations(prior, privacy)
+    equations = _list_equations(prior, privacy)
     if not equations:
         return None
     target = matrix / matrix.sum(axis=1, keepdims=True)
@@ -255,29 +259,29 @@ def perfected(
     for column in target.T:
         support = tuple(np.flatnonzero(column).tolist())
         if support and support not in bases:
-            bases[support] = _basis(equations, support)
+            bases[support] = _find_integer_basis(equations, support)
             if bases[support] is None:
                 return None
     law = prior.pmf @ target
-    constants = np.array([int(mass * mixing * GRID) for mass in law.tolist()], dtype=object)
+    constants = np.array([int(mass * mixing * GRID_DENOMINATOR) for mass in law.tolist()], dtype=object)
     sizes = (int(np.abs(basis[2]).sum(axis=1).max()) for basis in bases.values())
     step = target.shape[1] * max(sizes, default=0)
     share = mixing
     # columns are shrunk at most four times until no row sums to more than one
     for _ in range(4):
-        whole = _rounded((1 - share) * target, bases)
+        whole = _round_to_integers((1 - share) * target, bases)
         if whole is None:
             return None
         whole = whole + constants
-        missing = GRID - whole.sum(axis=1)
+        missing = GRID_DENOMINATOR - whole.sum(axis=1)
         if missing.min() >= 0:
             whole[:, int(law.argmax())] += missing
-            return np.asarray((whole / GRID).astype(float))
-        share += float(step - missing.min()) / GRID  # rounding moves a row by less than a step
+            return np.asarray((whole / GRID_DENOMINATOR).astype(float))
+        share += float(step - missing.min()) / GRID_DENOMINATOR  # rounding moves a row by less than a step
     return None
 
 
-def _equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
+def _list_equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
     """List the integer coefficients of the pairs of 0 nats that a constant meets with equality."""
     ratios = privacy.ratios(np.array(prior.weights, dtype=object))
     if ratios is None or ratios.exponents.min(initial=1.0) > 0:
@@ -295,7 +299,9 @@ def _equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
     return found
 
 
-def _basis(equations: list[list[int]], support: tuple[int, ...]) -> tuple[list[int], list[int], Any] | None:
+def _find_integer_basis(
+    equations: list[list[int]], support: tuple[int, ...]
+) -> tuple[list[int], list[int], Any] | None:
     """Find integer columns on a support that span the solutions of the equations.
 
     Returns:
@@ -331,7 +337,7 @@ def _basis(equations: list[list[int]], support: tuple[int, ...]) -> tuple[list[i
     return free, [int(columns[place, k]) for k, place in enumerate(free)], columns
 
 
-def _rounded(target: FloatArray, bases: dict[tuple[int, ...], Any]) -> Any:
+def _round_to_integers(target: FloatArray, bases: dict[tuple[int, ...], Any]) -> Any:
     """Find (N, M) integers near a matrix that solve the equations; None where one is negative."""
     whole = np.zeros(target.shape, dtype=object)
     for y, column in enumerate(target.T):
@@ -339,23 +345,23 @@ def _rounded(target: FloatArray, bases: dict[tuple[int, ...], Any]) -> Any:
         if not len(support):
             continue
         free, units, columns = bases[tuple(support.tolist())]
-        steps = [round(Fraction(float(column[support[place]])) * GRID / unit)
+        steps = [round(Fraction(float(column[support[place]])) * GRID_DENOMINATOR / unit)
                  for place, unit in zip(free, units, strict=True)]  # fmt: skip
         whole[support, y] = columns @ np.array(steps, dtype=object)
     return None if (whole < 0).any() else whole
 
 
-SHARES = (0.0, 1e-9, 1e-7)
+CONSTANT_SHARES = (0.0, 1e-9, 1e-7)
 """Shares of the law that are mixed in before pairs of no room are met exactly, for the others' sake."""
 
 
-def polished_repair(
+def polish_and_repair(
     prior: Prior,
     privacy: Requirement,
     matrix: FloatArray,
-    noise: float = NOISE_THRESHOLD,
+    noise: float = ENTRY_NOISE_ATOL,
     gains: FloatArray | None = None,
-) -> Repair:
+) -> RepairedMatrix:
     """Repair a matrix; where much was mixed in, repair the polished one, if that is near and better.
 
     Pairs that leave a constant no room, such as those of 0 nats, are met exactly where whole numbers can.
@@ -365,7 +371,7 @@ def polished_repair(
     Args:
         prior: N letters.
         privacy: the requirement to satisfy.
-        matrix: (N, M), as `repair` takes it.
+        matrix: (N, M), as `repair_matrix` takes it.
         noise: the same.
         gains: (N, M) by which two repairs are compared; without gains, by the largest change of an entry.
 
@@ -379,13 +385,13 @@ def polished_repair(
         found = _repair_many_pairs(prior, privacy, matrix, noise, gains)
         if found is not None:
             return found
-    fixed = repair(prior, privacy, matrix, noise)
+    fixed = repair_matrix(prior, privacy, matrix, noise)
     if fixed.theta <= negligible_mixing:
         return fixed
-    for share in SHARES:
-        exact = _perfect(prior, privacy, matrix, noise, share)
+    for share in CONSTANT_SHARES:
+        exact = _repair_with_equalities(prior, privacy, matrix, noise, share)
         if exact is not None:
-            return Repair.between(matrix, exact, share)
+            return RepairedMatrix.from_matrices(matrix, exact, share)
     polish = _polished_repair(prior, privacy, matrix, noise)
     if polish is not None and polish.theta < fixed.theta:
         fixed = polish
@@ -397,44 +403,46 @@ def polished_repair(
     return fixed if envelope is None else min(fixed, envelope, key=partial(_loss, prior, gains))
 
 
-def _polished_repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float) -> Repair | None:
+def _polished_repair(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
+) -> RepairedMatrix | None:
     """Return the repair of the polished matrix; None where that is not near."""
-    near = polished(prior, privacy, np.where(matrix > noise, matrix, 0.0))
-    if near is None or np.abs(near - matrix).max() > LARGEST_SINGLE_MIXING:
+    near = polish(prior, privacy, np.where(matrix > noise, matrix, 0.0))
+    if near is None or np.abs(near - matrix).max() > MAX_COLUMN_CHANGE:
         return None
-    better = repair(prior, privacy, near, noise=0.0)
+    better = repair_matrix(prior, privacy, near, noise=0.0)
     return replace(better, shift=float(np.abs(better.matrix - matrix).max()))
 
 
-def _loss(prior: Prior, gains: FloatArray | None, found: Repair) -> float:
+def _loss(prior: Prior, gains: FloatArray | None, found: RepairedMatrix) -> float:
     """Return what a repair has lost: of the expected gain, or the largest change where no gains are known."""
     return found.shift if gains is None else -float(prior.pmf @ (gains * found.matrix).sum(axis=1))
 
 
 def _repair_many_pairs(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, gains: FloatArray | None
-) -> Repair | None:
+) -> RepairedMatrix | None:
     """Return the matrix if it meets bounds on pairs of letters, or its envelopes; None for other bounds."""
     if pair_exponents(prior, privacy) is None:
         return None
-    candidate = snap(without_noise(without_rare_outputs(matrix, noise), 0.0))
-    if satisfied(prior, privacy, candidate):
-        return Repair.between(matrix, candidate, 0.0)
+    candidate = round_rows_to_grid(drop_noise(without_rare_outputs(matrix, noise), 0.0))
+    if is_satisfied(prior, privacy, candidate):
+        return RepairedMatrix.from_matrices(matrix, candidate, 0.0)
     return _repair_by_envelope(prior, privacy, matrix, noise, gains)
 
 
 def _repair_by_envelope(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, gains: FloatArray | None
-) -> Repair | None:
+) -> RepairedMatrix | None:
     """Return the repair by envelopes of the columns; None where the bounds are not on pairs of letters."""
     exponents = pair_exponents(prior, privacy)
     if exponents is None:
         return None
-    clean = without_noise(without_rare_outputs(matrix, noise), 0.0)
+    clean = drop_noise(without_rare_outputs(matrix, noise), 0.0)
     found = repair_by_envelope(prior, exponents, clean, gains)
-    if found is None or not satisfied(prior, privacy, found.matrix):
+    if found is None or not is_satisfied(prior, privacy, found.matrix):
         return None
-    return Repair.between(matrix, found.matrix, found.theta)
+    return RepairedMatrix.from_matrices(matrix, found.matrix, found.theta)
 
 
 def without_rare_outputs(matrix: FloatArray, noise: float) -> FloatArray:
@@ -446,17 +454,17 @@ def without_rare_outputs(matrix: FloatArray, noise: float) -> FloatArray:
     return np.where(matrix.max(axis=0) > noise, matrix, 0.0)
 
 
-def _perfect(
+def _repair_with_equalities(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, share: float
 ) -> FloatArray | None:
     """Mix in a share of the law, and meet pairs of 0 nats exactly; None where that fails."""
-    exact = perfected(prior, privacy.for_prior(prior), without_noise(matrix, noise), share)
-    if exact is None or np.abs(exact - matrix).max() > LARGEST_SINGLE_MIXING:
+    exact = round_with_equalities(prior, privacy.for_prior(prior), drop_noise(matrix, noise), share)
+    if exact is None or np.abs(exact - matrix).max() > MAX_COLUMN_CHANGE:
         return None
-    return exact if satisfied(prior, privacy, exact) else None
+    return exact if is_satisfied(prior, privacy, exact) else None
 
 
-def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray | None:
+def polish(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray | None:
     """Find the nearest matrix with the same zeros that meets ratio bounds and row sums, up to rounding.
 
     Solvers leave pairs broken by 1e-10. Where a constant is within a pair by 1e-9 only, mixing that away
@@ -475,7 +483,7 @@ def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArr
     ratios = privacy.for_prior(prior).ratios(prior.pmf)
     if ratios is None or not len(ratios.exponents):
         return None
-    pairs, sizes = (part.toarray() for part in ratios.excesses)
+    pairs, sizes = (part.toarray() for part in ratios.excess_rows)
     entries = np.argwhere(matrix > 0)
     held = np.zeros((len(pairs), matrix.shape[1]), dtype=bool)
     moved = matrix
@@ -491,7 +499,7 @@ def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArr
         if (held.sum() + len(matrix)) * len(entries) > 1_000_000:
             return None
         try:
-            moved = _nearest(moved, entries, pairs, held, 2 * margin)
+            moved = _project_on_equations(moved, entries, pairs, held, 2 * margin)
         except np.linalg.LinAlgError:
             return None
     # the equations count as solved where rows are off one by at most 1e-12
@@ -499,7 +507,9 @@ def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArr
     return moved if met else None
 
 
-def _nearest(moved: FloatArray, entries: Any, pairs: FloatArray, held: Any, margin: FloatArray) -> FloatArray:
+def _project_on_equations(
+    moved: FloatArray, entries: Any, pairs: FloatArray, held: Any, margin: FloatArray
+) -> FloatArray:
     """Make the least change by which the active pairs have their margin, and rows sum to one."""
     rows, columns = entries.T
     which, where = np.nonzero(held)

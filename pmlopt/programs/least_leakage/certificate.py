@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
-from pmlopt.core.records import Given, Shape
+from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding
+from pmlopt.core.records import ContextReference, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim, bound_claim, gap_claim
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim, check_bound, check_gap
 from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
 from pmlopt.programs.linear.certificate import OrbitCertificate
-from pmlopt.programs.linear.columns import Columns, Listed
+from pmlopt.programs.linear.columns import ColumnSystem, DenseColumns
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class ExpectedUtilityFloor:
     """A required expected gain, or the largest expected loss that is allowed.
 
     Attributes:
@@ -39,7 +39,7 @@ class Expected:
 
 
 @dataclass(frozen=True, eq=False)
-class Floor:
+class NormalizedFloor:
     """The floor on an expected gain, or cap on a loss, in units that keep its digits.
 
     It works on gains less the best that a letter can have, in units of what lies between the best constant
@@ -51,71 +51,78 @@ class Floor:
         expected: the gain or loss on pairs, and the floor (of a loss, the ceiling), in its units.
     """
 
-    columns: Columns
+    columns: ColumnSystem
     allowed: BoolArray
-    expected: Expected
+    expected: ExpectedUtilityFloor
 
     @property
-    def what(self) -> str:
+    def kind_text(self) -> str:
         """Return "gain" or "loss"."""
         return "gain" if self.expected.maximised else "loss"
 
     @cached_property
-    def gains(self) -> FloatArray:
+    def normalized_gains(self) -> FloatArray:
         """Return the gain of an output, 0 at a letter's best and less elsewhere, divided by `unit`."""
-        return np.asarray((self._signed - self.columns.of_pairs(self._best)) / self._room)
+        return np.asarray(
+            (self._signed_table - self.columns.broadcast_letters(self._best_gains)) / self._scaled_unit
+        )
 
     @cached_property
-    def least(self) -> float:
+    def min_gain(self) -> float:
         """Return the least expectation of the normalized gains, where 0 is the most there is.
 
         Computed as a rational.
         """
-        weights = self.columns.weights_of_letters
-        best = sum((w * Fraction(b) for w, b in zip(weights, self._best.tolist(), strict=True)), Fraction(0))
+        weights = self.columns.letter_weights
+        best = sum(
+            (w * Fraction(b) for w, b in zip(weights, self._best_gains.tolist(), strict=True)), Fraction(0)
+        )
         wanted = Fraction(self._sign * self.expected.value) / Fraction(2) ** self._exponent
-        return float((wanted - best / sum(weights)) / Fraction(self._room))
+        return float((wanted - best / sum(weights)) / Fraction(self._scaled_unit))
 
     @property
     def unit(self) -> float:
         """Return the difference of the best constant output's expectation and the largest one."""
-        return math.ldexp(self._room, self._exponent)
+        return math.ldexp(self._scaled_unit, self._exponent)
 
     @cached_property
     def rounding(self) -> float:
         """Return what rounding may have taken off the given floor, and off an expectation of the gains."""
-        return rounding_of(self.columns.terms, 2.0 + abs(self.least)) + self._digits
+        return bound_sum_rounding(self.columns.terms, 2.0 + abs(self.min_gain)) + self._input_rounding
 
     @property
-    def relaxed(self) -> float:
+    def solver_target(self) -> float:
         """Return the target for a solver: `min_gain` less most of the rounding of the given numbers."""
-        return self.least - 0.9 * self._digits
+        return self.min_gain - 0.9 * self._input_rounding
 
     @cached_property
-    def _digits(self) -> float:
+    def _input_rounding(self) -> float:
         """Return two units in the last place of the terms of a table's expectation, before they cancel."""
         table = np.ldexp(np.abs(self.expected.table), -self._exponent)
         asked = float(abs(Fraction(self.expected.value)) / Fraction(2) ** self._exponent)
-        size = float(self.columns.masses @ self.columns.largest(table)) + asked
-        return 2 * float(np.finfo(float).eps) * size / self._room
+        size = float(self.columns.masses @ self.columns.max_by_letter(table)) + asked
+        return 2 * float(np.finfo(float).eps) * size / self._scaled_unit
 
     @cached_property
-    def _room(self) -> float:
+    def _scaled_unit(self) -> float:
         """Return `unit` divided by the power of two that makes the largest entry of size 1."""
-        short = self.columns.of_pairs(self._best) - self._signed
-        room = float(self.columns.means(np.where(self.allowed, short, np.inf)).min())
+        short = self.columns.broadcast_letters(self._best_gains) - self._signed_table
+        room = float(self.columns.mean_by_output(np.where(self.allowed, short, np.inf)).min())
         if not math.isfinite(room):
-            room = float(self.columns.masses @ self.columns.largest(np.where(self.allowed, short, 0)))
+            room = float(self.columns.masses @ self.columns.max_by_letter(np.where(self.allowed, short, 0)))
         return room or 1.0
 
-    def slack(self, lifts: FloatArray) -> float:
+    def compute_slack(self, lifts: FloatArray) -> float:
         """Compute by how much a mechanism is above, in units of the gains; negative where it is below."""
-        return self.columns.expectation(np.where(self.allowed, self.gains, 0.0), lifts) - self.least
+        return (
+            self.columns.compute_expectation(np.where(self.allowed, self.normalized_gains, 0.0), lifts)
+            - self.min_gain
+        )
 
     @property
-    def most(self) -> float:
+    def max_utility(self) -> float:
         """Return the largest possible expected gain, or smallest expected loss, in the utility's units."""
-        return math.ldexp(float(self._sign * (self.columns.masses @ self._best)), self._exponent) + 0.0
+        return math.ldexp(float(self._sign * (self.columns.masses @ self._best_gains)), self._exponent) + 0.0
 
     @property
     def _sign(self) -> float:
@@ -126,16 +133,16 @@ class Floor:
         return int(np.frexp(np.abs(self.expected.table).max())[1])
 
     @cached_property
-    def _signed(self) -> FloatArray:
+    def _signed_table(self) -> FloatArray:
         return np.asarray(self._sign * np.ldexp(self.expected.table, -self._exponent))
 
     @cached_property
-    def _best(self) -> FloatArray:
+    def _best_gains(self) -> FloatArray:
         """Return (N,) each letter's largest allowed gain."""
-        return self.columns.largest(np.where(self.allowed, self._signed, -np.inf))
+        return self.columns.max_by_letter(np.where(self.allowed, self._signed_table, -np.inf))
 
 
-def usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:
+def find_usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:
     """Find (N, M) the allowed pairs of the outputs that can occur at a finite level, decided in integers.
 
     Those are the ones whose letters have together a positive probability under every prior of the set:
@@ -143,16 +150,16 @@ def usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:
 
     Examples:
         >>> from pmlopt import AllPriors
-        >>> usable_pairs(np.array([[True, True], [False, True]]), AllPriors(2)).astype(int)
+        >>> find_usable_pairs(np.array([[True, True], [False, True]]), AllPriors(2)).astype(int)
         array([[0, 1],
                [0, 1]])
     """
     ones = np.array(allowed.astype(int).tolist(), dtype=object).reshape(allowed.shape)
-    possible = np.array([bool(least > 0) for least in over.least_sum(ones)[0]], dtype=bool)
+    possible = np.array([bool(least > 0) for least in over.min_mean_scaled(ones)[0]], dtype=bool)
     return np.asarray(allowed & possible)
 
 
-def highest_rank(order: FloatArray, over: PriorSet | None = None) -> int:
+def find_highest_rank(order: FloatArray, over: PriorSet | None = None) -> int:
     """Find the highest rank h such that each letter has an output of rank h or more, at a finite level.
 
     Args:
@@ -162,7 +169,7 @@ def highest_rank(order: FloatArray, over: PriorSet | None = None) -> int:
     Examples:
         >>> from pmlopt import AllPriors
         >>> order = np.array([[3, 2, 1], [1, 3, 2], [1, 2, 3]])
-        >>> highest_rank(order), highest_rank(order, AllPriors(3))
+        >>> find_highest_rank(order), find_highest_rank(order, AllPriors(3))
         (3, 2)
     """
     low, high = 1, int(order.max(axis=1).min()) + 1
@@ -170,17 +177,17 @@ def highest_rank(order: FloatArray, over: PriorSet | None = None) -> int:
         return high - 1
     while high - low > 1:  # fewer letters may emit an output of a higher rank
         middle = (low + high) // 2
-        possible = usable_pairs(order >= middle, over).any(axis=1).all()
+        possible = find_usable_pairs(order >= middle, over).any(axis=1).all()
         low, high = (middle, high) if possible else (low, middle)
     return low
 
 
-EXACT_ENTRIES = 100
+MAX_EXACT_ENTRIES = 100
 """Tables of up to this many entries are computed as rationals, which takes a millisecond."""
 
 
 @dataclass(frozen=True, eq=False)
-class Multipliers:
+class LevelMultipliers:
     """The numbers that prove that a level is too low: any numbers do, and better ones prove more.
 
     Attributes:
@@ -195,24 +202,24 @@ class Multipliers:
     laws: FloatArray | None = None
 
     @property
-    def finite(self) -> bool:
+    def is_finite(self) -> bool:
         """Return whether all are finite numbers: others prove nothing."""
         return bool(np.isfinite(self.rows).all()) and math.isfinite(self.floor)
 
-    def towards(self, other: Multipliers, share: float) -> Multipliers:
+    def interpolate(self, other: LevelMultipliers, share: float) -> LevelMultipliers:
         """Return a fraction of the way to other multipliers; negative fractions extrapolate.
 
         The laws stay, within the set.
         """
         floor = self.floor + share * (other.floor - self.floor)
-        return Multipliers(self.rows + share * (other.rows - self.rows), max(0.0, floor), self.laws)
+        return LevelMultipliers(self.rows + share * (other.rows - self.rows), max(0.0, floor), self.laws)
 
 
-def largest_share(
+def bound_exp_neg_level(
     prior: Prior,
     allowed: BoolArray,
-    floor: Floor | None,
-    multipliers: Multipliers,
+    floor: NormalizedFloor | None,
+    multipliers: LevelMultipliers,
     over: PriorSet | None = None,
     *,
     exact: bool = True,
@@ -243,10 +250,10 @@ def largest_share(
     Examples:
         >>> from pmlopt import L1Ball
         >>> p, allowed = Prior([0.5, 0.5]), np.array([[True, False], [True, True]])
-        >>> none = Multipliers(np.zeros(2))
-        >>> largest_share(p, allowed, None, none, L1Ball(p, 0.5))  # both letters may have the first output
+        >>> none = LevelMultipliers(np.zeros(2))
+        >>> bound_exp_neg_level(p, allowed, None, none, L1Ball(p, 0.5))  # both letters may have the first output
         Fraction(1, 1)
-        >>> largest_share(p, ~np.eye(2, dtype=bool), None, none, L1Ball(p, 0.5))  # 0.5 less a quarter
+        >>> bound_exp_neg_level(p, ~np.eye(2, dtype=bool), None, none, L1Ball(p, 0.5))  # 0.5 less a quarter
         Fraction(1, 4)
     """
     number: Any = Fraction if exact else float
@@ -256,38 +263,40 @@ def largest_share(
     least = sum(w * y for w, y in zip(weights, values, strict=True)) / total
     price = number(0 if floor is None else max(multipliers.floor, 0.0))
     if floor is not None:
-        least += price * number(floor.least - floor.rounding)
+        least += price * number(floor.min_gain - floor.rounding)
     most = number(0)
     for output, letters in enumerate(allowed.T):
         near: Any = weights
         if over is not None:
-            law, size = _law(multipliers.laws, output, letters, over)
-            near = over.nearby(law / size) if exact else law / size
+            law, size = _get_law(multipliers.laws, output, letters, over)
+            near = over.project_to_rationals(law / size) if exact else law / size
         items, room = [], number(0)
         for x in np.flatnonzero(letters).tolist():
             rate = least - values[x]
             if floor is not None:
-                rate -= price * number(floor.gains[x, output].item())
+                rate -= price * number(floor.normalized_gains[x, output].item())
             if over is None:
                 items.append((weights[x], rate))
             elif near[x] > 0:
                 items.append((near[x], weights[x] * rate / near[x]))
             else:
                 room += max(number(0), -weights[x] * rate)
-        most = max(most, _knapsack(items, room))
+        most = max(most, _fill_knapsack(items, room))
     return min(most / total if over is None else most, number(1))
 
 
-def _law(laws: FloatArray | None, output: int, among: BoolArray, over: PriorSet) -> tuple[FloatArray, float]:
+def _get_law(
+    laws: FloatArray | None, output: int, among: BoolArray, over: PriorSet
+) -> tuple[FloatArray, float]:
     """Return a given prior for an output with its sum, or the prior under which the output leaks most."""
     law = np.zeros(len(among)) if laws is None else np.maximum(laws[:, output], 0.0)
     size = float(law.sum())
     if np.isfinite(law).all() and np.isfinite(size) and size > 0:
         return law, size
-    return over.worst_prior(among.astype(np.float64)), 1.0
+    return over.minimizer(among.astype(np.float64)), 1.0
 
 
-def _knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
+def _fill_knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
     """Compute the largest sum of items, parts of which may be taken, each at its rate, within a budget."""
     taken = 0
     for worth, rate in sorted(items, key=lambda item: item[1]):
@@ -298,12 +307,16 @@ def _knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
     return taken
 
 
-def least_level(
-    prior: Prior, allowed: BoolArray, floor: Floor | None, proof: Multipliers, over: PriorSet | None = None
+def bound_level(
+    prior: Prior,
+    allowed: BoolArray,
+    floor: NormalizedFloor | None,
+    proof: LevelMultipliers,
+    over: PriorSet | None = None,
 ) -> float:
     """Compute a PML level that no mechanism on allowed pairs, with the floor met, can be below, in nats.
 
-    It is -log of `largest_share`. Small tables, and those over a set of priors, are computed as rationals; of
+    It is -log of `bound_exp_neg_level`. Small tables, and those over a set of priors, are computed as rationals; of
     others, what rounding may have taken off the sums is allowed for.
 
     Args:
@@ -317,41 +330,47 @@ def least_level(
 
     Examples:
         >>> allowed = np.array([[True, True, False], [False, True, True], [True, False, True]])
-        >>> y = Multipliers(np.array([-1.0, 2.0, 2.0]))
-        >>> round(np.exp(least_level(Prior([0.6, 0.2, 0.2]), allowed, None, y)).item(), 9)
+        >>> y = LevelMultipliers(np.array([-1.0, 2.0, 2.0]))
+        >>> round(np.exp(bound_level(Prior([0.6, 0.2, 0.2]), allowed, None, y)).item(), 9)
         2.0
     """
-    if not proof.finite:
+    if not proof.is_finite:
         return 0.0
-    if over is not None or allowed.size <= EXACT_ENTRIES:
-        above = float(largest_share(prior, allowed, floor, proof, over)) * (1 + 2.0**-50)
+    if over is not None or allowed.size <= MAX_EXACT_ENTRIES:
+        above = float(bound_exp_neg_level(prior, allowed, floor, proof, over)) * (1 + 2.0**-50)
         return max(0.0, -math.log(min(1.0, above))) if above > 0 else math.inf
-    return least_level_of(Listed(prior, PML(0.0)), allowed, floor, proof)
+    return bound_level_on_columns(DenseColumns(prior, PML(0.0)), allowed, floor, proof)
 
 
-def least_level_of(columns: Columns, allowed: BoolArray, floor: Floor | None, proof: Multipliers) -> float:
+def bound_level_on_columns(
+    columns: ColumnSystem, allowed: BoolArray, floor: NormalizedFloor | None, proof: LevelMultipliers
+) -> float:
     """Compute the bound of `bound_level` in floats, on listed letters or on orbits, where y is (L,)."""
-    if not proof.finite:
+    if not proof.is_finite:
         return 0.0
     y = proof.rows
-    worth, sizes = (np.broadcast_to(columns.of_pairs(one), allowed.shape) for one in (y, np.abs(y)))
+    worth, sizes = (np.broadcast_to(columns.broadcast_letters(one), allowed.shape) for one in (y, np.abs(y)))
     least, size = float(columns.masses @ y), float(columns.masses @ np.abs(y))
     if floor is not None:
         weight = max(proof.floor, 0.0)
-        gains = np.where(allowed, weight * floor.gains, 0.0)
-        worth, least = worth + gains, least + weight * (floor.least - floor.rounding)
-        size, sizes = size + weight * abs(floor.least), sizes + np.abs(gains)
+        gains = np.where(allowed, weight * floor.normalized_gains, 0.0)
+        worth, least = worth + gains, least + weight * (floor.min_gain - floor.rounding)
+        size, sizes = size + weight * abs(floor.min_gain), sizes + np.abs(gains)
     # what rounding may have taken off each of them, and off the sums, in proportion to what went into it
-    share, largest = rounding_of(columns.terms, 1.0), 0.0
-    parts = zip(columns.parts(worth + share * (sizes + size) - least), columns.parts(allowed), strict=True)
+    share, largest = bound_sum_rounding(columns.terms, 1.0), 0.0
+    parts = zip(
+        columns.iterate_parts(worth + share * (sizes + size) - least),
+        columns.iterate_parts(allowed),
+        strict=True,
+    )
     for (p, over), (_, may) in parts:
         order = np.argsort(np.where(may, -over, np.inf), axis=0, kind="stable")
         masses = np.where(np.take_along_axis(may, order, axis=0), p[order], 0.0)
-        largest = max(largest, _filled_masses(masses, np.take_along_axis(over, order, axis=0)).max())
+        largest = max(largest, _compute_filled_masses(masses, np.take_along_axis(over, order, axis=0)).max())
     return max(0.0, -math.log(min(1.0, float(largest) * (1 + share)))) if largest > 0 else math.inf
 
 
-def _filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
+def _compute_filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
     """Compute (M,) the masses up to which the sum of `masses * over` is at least 0 in each column."""
     filled, sums = np.cumsum(masses, axis=0), np.cumsum(masses * over, axis=0)
     negative = sums < 0
@@ -365,7 +384,7 @@ def _filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
     return np.asarray(np.where(negative.any(axis=0), roots[0], filled[-1]))
 
 
-class _Least(RequirementCertificate):
+class _LeastLeakageCertificate(RequirementCertificate):
     """The base of certificates of a least leakage: a floor that is met, and a bound from any multipliers."""
 
     if TYPE_CHECKING:  # each kind has its own shapes of these
@@ -376,11 +395,11 @@ class _Least(RequirementCertificate):
             """Return the mechanism as values on pairs."""
 
         @property
-        def floor(self) -> Floor | None:
+        def normalized_floor(self) -> NormalizedFloor | None:
             """Return the floor on the expected utility, or None."""
 
     @abstractmethod
-    def proved_again(self) -> float:
+    def recompute_bound(self) -> float:
         """Compute again the level that the multipliers prove to be a lower bound; 0 without any."""
 
     @property
@@ -393,38 +412,40 @@ class _Least(RequirementCertificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims of level, demands and bound of a least leakage."""
-        value, level = self.value, self.measured[0]["pml"]
+        value, level = self.value, self.float_levels[0]["pml"]
         sharp = value == self.privacy.limits.get("pml") and abs(level - value) <= 1e-12 * max(1.0, value)
         text = f"the level of the mechanism is {value:.12g}"
         text = text if sharp else f"{text}, it is said, and it is {level:.12g}"
         return (
-            *self.level_checks,
-            *self._demands(),
+            *self.level_claims,
+            *self._check_demands(),
             Claim("value", sharp, FLOATS, text, value, level),
-            bound_claim(self.bound, max(0.0, self.proved_again()), False, self._arithmetic_of_bound),
-            gap_claim(self, self.bound_rounding, self.is_maximised),
+            check_bound(self.bound, max(0.0, self.recompute_bound()), False, self._arithmetic_of_bound),
+            check_gap(self, self.bound_rounding, self.is_maximised),
         )
 
     @property
     def _arithmetic_of_bound(self) -> str:
         return FLOATS
 
-    def _demands(self) -> tuple[Claim, ...]:
+    def _check_demands(self) -> tuple[Claim, ...]:
         """Check the claim that the expected utility reaches the floor, where there is one."""
-        floor = self.floor
+        floor = self.normalized_floor
         if floor is None:
             return ()
-        slack = floor.slack(np.where(floor.allowed, self.lifts, 0.0))
+        slack = floor.compute_slack(np.where(floor.allowed, self.lifts, 0.0))
         holds = -slack <= floor.rounding
-        found = f"the expected {floor.what} {floor.expected.value:.9g} is {'reached' if holds else 'missed'}"
-        return (Claim("demand", holds, FLOATS, found, floor.least, floor.least + slack),)
+        found = (
+            f"the expected {floor.kind_text} {floor.expected.value:.9g} is {'reached' if holds else 'missed'}"
+        )
+        return (Claim("demand", holds, FLOATS, found, floor.min_gain, floor.min_gain + slack),)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LevelCertificate(_Least, DesignCertificate):
+class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
     """The certificate of a least leakage: `value` is the level, `bound` what none can be below, in nats.
 
-    The bound is `least_level(prior, allowed, floor, proof, over)`.
+    The bound is `bound_level(prior, allowed, normalized_floor, proof, over)`.
 
     Attributes:
         privacy: PML at the level, with the set of priors that it is over.
@@ -437,53 +458,53 @@ class LevelCertificate(_Least, DesignCertificate):
 
     kind: ClassVar[str] = "least-leakage"
 
-    mechanism: Annotated[Mechanism, Given("mechanism")]
+    mechanism: Annotated[Mechanism, ContextReference("mechanism")]
     privacy: PML
     allowed: Annotated[BoolArray, Shape("N", "M")]
-    expected: Expected | None
+    expected: ExpectedUtilityFloor | None
     weight: float
     laws: Annotated[FloatArray, Shape("N", "M")] | None = None
 
     @cached_property
-    def floor(self) -> Floor | None:
+    def normalized_floor(self) -> NormalizedFloor | None:
         """Return the floor on the expected utility, in units that keep its digits."""
-        columns = Listed(self.prior, self.privacy)
-        return None if self.expected is None else Floor(columns, self.allowed, self.expected)
+        columns = DenseColumns(self.prior, self.privacy)
+        return None if self.expected is None else NormalizedFloor(columns, self.allowed, self.expected)
 
     @property
     def lifts(self) -> FloatArray:
         return self.mechanism.matrix
 
     @property
-    def flat(self) -> bool:
-        return bool(self.allowed.all()) and self.floor is None
+    def has_constant_utility(self) -> bool:
+        return bool(self.allowed.all()) and self.normalized_floor is None
 
     @property
     def _arithmetic_of_bound(self) -> str:
-        exact = self.allowed.size <= EXACT_ENTRIES or self.privacy.over is not None
+        exact = self.allowed.size <= MAX_EXACT_ENTRIES or self.privacy.over is not None
         return RATIONAL if exact else FLOATS
 
-    def _demands(self) -> tuple[Claim, ...]:
+    def _check_demands(self) -> tuple[Claim, ...]:
         """Check the claims that only allowed pairs occur, and that the floor is reached."""
         broken = np.argwhere((self.mechanism.matrix != 0) & ~self.allowed)
         text = "no pair occurs that is not allowed"
         if len(broken):
             x, y = broken[0]
             text = f"{self.mechanism.outputs[y]!r} occurs for {self.mechanism.inputs[x]!r}, and must not"
-        return (Claim("pairs", not len(broken), RATIONAL, text), *super()._demands())
+        return (Claim("pairs", not len(broken), RATIONAL, text), *super()._check_demands())
 
-    def proved_again(self) -> float:
+    def recompute_bound(self) -> float:
         if self.multipliers is None:
             return 0.0
-        proof = Multipliers(self.multipliers, self.weight, self.laws)
-        return least_level(self.prior, self.allowed, self.floor, proof, self.privacy.over)
+        proof = LevelMultipliers(self.multipliers, self.weight, self.laws)
+        return bound_level(self.prior, self.allowed, self.normalized_floor, proof, self.privacy.over)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SymmetricLevelCertificate(OrbitCertificate, _Least):
+class SymmetricLevelCertificate(OrbitCertificate, _LeastLeakageCertificate):
     """The certificate of a least leakage by orbits: `value` is the level, `bound` what none can be below.
 
-    The bound is `least_level_of(columns, allowed, floor, Multipliers(multipliers, weight))`, all allowed.
+    The bound is `bound_level_on_columns(columns, allowed, normalized_floor, LevelMultipliers(multipliers, weight))`, all allowed.
 
     Attributes:
         privacy: PML at the level.
@@ -504,13 +525,15 @@ class SymmetricLevelCertificate(OrbitCertificate, _Least):
     weight: float
 
     @cached_property
-    def floor(self) -> Floor:
+    def normalized_floor(self) -> NormalizedFloor:
         """Return the floor on the expected utility, in units that keep its digits."""
-        asked = Expected(self.maximised, self.table, self.expected)
-        return Floor(self.columns, np.ones(self.table.shape, dtype=bool), asked)
+        asked = ExpectedUtilityFloor(self.maximised, self.table, self.expected)
+        return NormalizedFloor(self.columns, np.ones(self.table.shape, dtype=bool), asked)
 
-    def proved_again(self) -> float:
+    def recompute_bound(self) -> float:
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
             return 0.0
-        proof = Multipliers(self.multipliers, self.weight)
-        return least_level_of(self.columns, self.floor.allowed, self.floor, proof)
+        proof = LevelMultipliers(self.multipliers, self.weight)
+        return bound_level_on_columns(
+            self.columns, self.normalized_floor.allowed, self.normalized_floor, proof
+        )

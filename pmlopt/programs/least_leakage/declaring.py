@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy import Declared, RenyiPML, Requirement, SibsonLeakage
+from pmlopt.model.privacy import CvxpyConstraints, RenyiPML, Requirement, SibsonLeakage
 from pmlopt.model.privacy.mean_bounds import MeanBounds, declare_bounds
-from pmlopt.model.privacy.of_order import declared_norms, seen
+from pmlopt.model.privacy.of_order import apply_view, express_norms
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
-from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, below
+from pmlopt.model.privacy.requirement import MAX_EXPONENT, tightened
 from pmlopt.programs.least_leakage.families import at_level
-from pmlopt.programs.program import Declaration, problem_of
+from pmlopt.programs.program import CvxpyModel, build_problem
 
 
 def level_factor(
@@ -39,14 +39,14 @@ def level_factor(
             raise PrivacyError(
                 f"the parameter epsilon has the value {epsilon.value}: give a number from 0 on"
             )
-        return factor(min(float(epsilon.value), LARGEST_EXPONENT))
+        return factor(min(float(epsilon.value), MAX_EXPONENT))
 
     return CallbackParam(callback=value, shape=shape, nonneg=True)
 
 
 def declare_requirement(
     privacy: Requirement, prior: Prior, mechanism: cp.Variable, law: cp.Variable, epsilon: cp.Parameter
-) -> Declared | None:
+) -> CvxpyConstraints | None:
     """Declare a requirement whose level is a parameter; None for families that are not affine in a factor.
 
     Args:
@@ -57,9 +57,9 @@ def declare_requirement(
         epsilon: the level.
     """
     if isinstance(privacy, MeanBounds):
-        keep = level_factor(epsilon, lambda level: below(math.exp(-level)))
-        ceiling = level_factor(epsilon, lambda level: 1 / below(math.exp(-level)))
-        bounds = [replace(one, factors=(keep, ceiling)) for one in privacy.under(prior)]
+        keep = level_factor(epsilon, lambda level: tightened(math.exp(-level)))
+        ceiling = level_factor(epsilon, lambda level: 1 / tightened(math.exp(-level)))
+        bounds = [replace(one, factors=(keep, ceiling)) for one in privacy.bounds_for(prior)]
         return declare_bounds(bounds, mechanism, law)
     if isinstance(privacy, RenyiPML | SibsonLeakage) and not at_level(privacy, 1.0).is_near_one:
         return _declare_norms(privacy, prior, mechanism, law, epsilon)
@@ -74,42 +74,42 @@ def _declare_norms(
     mechanism: cp.Variable,
     law: cp.Variable,
     epsilon: cp.Parameter,
-) -> Declared:
+) -> CvxpyConstraints:
     """Declare a bound of finite order, on each column or on the sum over all."""
 
     def keep(p: FloatArray) -> cp.Expression:
-        return level_factor(epsilon, lambda level: below(1 / at_level(privacy, level).largest_norm(p)))
+        return level_factor(epsilon, lambda level: tightened(1 / at_level(privacy, level).max_norm(p)))
 
     if isinstance(privacy, SibsonLeakage):
-        lengths = declared_norms(prior.pmf, mechanism, privacy.alpha)
-        return Declared({"sibson_leakage": keep(prior.pmf) * cp.sum(lengths) <= 1})
+        lengths = express_norms(prior.pmf, mechanism, privacy.alpha)
+        return CvxpyConstraints({"sibson_leakage": keep(prior.pmf) * cp.sum(lengths) <= 1})
     found = {}
     for place, (weights, given, total) in enumerate(privacy.views(prior.pmf)):
         p = weights / total
         means = law[0] if given is None or given.ndim == 1 else (p @ given) @ mechanism
-        norms = declared_norms(p, seen(given, mechanism), privacy.alpha)
+        norms = express_norms(p, apply_view(given, mechanism), privacy.alpha)
         found[f"renyi_pml {place}"] = keep(p) * norms <= means
-    return Declared(found)
+    return CvxpyConstraints(found)
 
 
 def _declare_ratios(
     privacy: RatioRequirement, prior: Prior, mechanism: cp.Variable, epsilon: cp.Parameter
-) -> Declared:
+) -> CvxpyConstraints:
     """Declare ratio bounds whose exponents are proportional to the level."""
     ratios = at_level(privacy, 1.0).ratios(prior.pmf)
     assert ratios is not None
-    constraints, variables = ratios.declare(mechanism, below)
+    constraints, variables = ratios.to_cvxpy(mechanism, tightened)
     sides = cp.vstack([mechanism, variables["products"]]) if variables else mechanism
-    denominators = -ratios.system(np.zeros_like)
-    numerators = ratios.system(np.ones_like) + denominators
+    denominators = -ratios.linear_system(np.zeros_like)
+    numerators = ratios.linear_system(np.ones_like) + denominators
     keep = level_factor(
         epsilon,
-        lambda level: below(np.exp(-level * ratios.exponents))[:, None],
+        lambda level: tightened(np.exp(-level * ratios.exponents))[:, None],
         (len(ratios.exponents), 1),
     )
     wide = keep @ np.ones((1, mechanism.shape[1]))
     constraints["pairs"] = cp.multiply(wide, numerators @ sides) <= denominators @ sides
-    return Declared(constraints, variables)
+    return CvxpyConstraints(constraints, variables)
 
 
 def declare_at_level(
@@ -118,7 +118,7 @@ def declare_at_level(
     table: FloatArray,
     reach: float,
     epsilon: cp.Parameter,
-) -> Declaration | None:
+) -> CvxpyModel | None:
     """Declare by how much the best mechanism of a level stays short of an expected gain; None as above.
 
     Args:
@@ -142,4 +142,4 @@ def declare_at_level(
         "reach": gained + shortfall >= reach,
     }
     variables = {"mechanism": mechanism, "output_law": law, "shortfall": shortfall, **declared.variables}
-    return Declaration(problem_of(cp.Minimize(shortfall), constraints), variables, constraints)
+    return CvxpyModel(build_problem(cp.Minimize(shortfall), constraints), variables, constraints)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import LinearUtility, Utility
 from pmlopt.programs.design_program import Outputs
-from pmlopt.programs.least_leakage.certificate import usable_pairs
+from pmlopt.programs.least_leakage.certificate import find_usable_pairs
 from pmlopt.programs.least_leakage.declaring import declare_at_level
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.epsilon_search import searched
-from pmlopt.programs.program import Declaration
-from pmlopt.solvers.outcome import FOREVER, Options
+from pmlopt.programs.program import CvxpyModel
+from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
 
 def least_epsilon(
@@ -31,7 +31,7 @@ def least_epsilon(
     """
     letters = prior.listed() if isinstance(prior, SymmetricPrior) and not _by_orbits(utility) else prior
     program = LeastEpsilon(
-        declare=lambda: _declaration(program),
+        build_model=lambda: _declaration(program),
         prior=letters,
         privacy=privacy if isinstance(letters, SymmetricPrior) else privacy.for_prior(letters),
         utility=utility,
@@ -77,11 +77,11 @@ def _has_finite_level(program: LeastEpsilon, matrix: FloatArray) -> bool:
     """
     privacy = program.privacy
     if isinstance(privacy, PML) and privacy.over is not None and program.best_table is not None:
-        return bool(usable_pairs(matrix > 0, privacy.over).any(axis=1).all())
+        return bool(find_usable_pairs(matrix > 0, privacy.over).any(axis=1).all())
     return math.isfinite(privacy.level(program.prior, matrix))
 
 
-def _declaration(program: LeastEpsilon) -> Declaration:
+def _declaration(program: LeastEpsilon) -> CvxpyModel:
     """Declare the design at a level that is a parameter, else at the least level, which is found first."""
     if program.best_table is not None and isinstance(program.prior, Prior):
         sign = 1.0 if program.utility.maximised else -1.0
@@ -89,6 +89,6 @@ def _declaration(program: LeastEpsilon) -> Declaration:
         found = declare_at_level(program.privacy, program.prior, program.best_table, reach, program.epsilon)
         if found is not None:
             return found
-    least = searched(program, Options(FOREVER, program.tolerance), None).certificate.value
+    least = searched(program, MethodOptions(NO_DEADLINE, program.tolerance), None).certificate.value
     program.epsilon.value = least
-    return program.at(least).declared
+    return program.at(least).cvxpy_model

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
-from pmlopt.core.records import same
+from pmlopt.core.records import have_equal_content
 from pmlopt.data.prior import Prior
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, gap_claim
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, check_gap
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.least_leakage.families import is_same_family, level_of
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
@@ -76,8 +76,8 @@ class LeastEpsilonCertificate(Certificate):
     proof: DesignProof | None
 
     @property
-    def about(self) -> Prior | None:
-        return self.witness.about
+    def listed_prior(self) -> Prior | None:
+        return self.witness.listed_prior
 
     @property
     def is_maximised(self) -> bool:
@@ -110,7 +110,7 @@ class LeastEpsilonCertificate(Certificate):
             self._reach_claim(),
             self._value_claim(),
             *self._bound_claims(),
-            gap_claim(self, 0, False),
+            check_gap(self, 0, False),
         )
 
     def _reach_claim(self) -> Claim:
@@ -153,7 +153,7 @@ class LeastEpsilonCertificate(Certificate):
             type(proof) is type(witness)
             and level_of(proof.privacy) == self.bound
             and is_same_family(proof.privacy, witness.privacy)
-            and all(same(getattr(proof, name), getattr(witness, name)) for name in names)
+            and all(have_equal_content(getattr(proof, name), getattr(witness, name)) for name in names)
         )
 
 

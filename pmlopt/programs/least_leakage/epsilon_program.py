@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import LinearUtility, Utility
-from pmlopt.programs.design_program import Design, Outputs, outputs_of
+from pmlopt.programs.design_program import Design, Outputs, resolve_outputs
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.least_leakage.families import at_level
-from pmlopt.programs.linear.columns import ReducedColumns
+from pmlopt.programs.linear.columns import OrbitColumns
 from pmlopt.programs.program import Program
 
 
@@ -65,7 +65,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
     """The level is minimised."""
 
     @property
-    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """The letters of the prior, and the outputs where the utility fixes them."""
         if isinstance(self.prior, SymmetricPrior):
             return None, None
@@ -75,7 +75,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
     def letters(self) -> tuple[Label, ...] | None:
         """The labels of the outputs; None where the solution decides how many there are."""
         if isinstance(self.utility, LinearUtility):
-            return outputs_of(self.prior.labels, self.utility.columns, self.outputs)
+            return resolve_outputs(self.prior.labels, self.utility.fixed_outputs, self.outputs)
         return None
 
     def at(self, epsilon: float) -> Design[Any]:
@@ -103,7 +103,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
         if not isinstance(self.utility, LinearUtility) or isinstance(self.prior, SymmetricPrior):
             return None
         assert self.letters is not None
-        return self.utility.gains(self.prior.labels, self.letters)
+        return self.utility.evaluate_gains(self.prior.labels, self.letters)
 
     @cached_property
     def best_matrix(self) -> FloatArray | None:
@@ -132,11 +132,11 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
             return self.value_of(self.best_matrix)
         assert isinstance(self.prior, SymmetricPrior)
         assert isinstance(self.utility, LinearUtility)
-        space = self.prior.pairs(self.utility.shape)
-        table = self.utility.on_orbits(space)
-        columns = ReducedColumns.of(space, self.privacy)
+        space = self.prior.make_pairs(self.utility.shape)
+        table = self.utility.evaluate_on_orbits(space)
+        columns = OrbitColumns.from_space(space, self.privacy)
         sign = 1.0 if self.utility.maximised else -1.0
-        return sign * float(columns.masses @ columns.largest(sign * table))
+        return sign * float(columns.masses @ columns.max_by_letter(sign * table))
 
     def value_of(self, matrix: FloatArray) -> float:
         """Compute the utility of a mechanism on listed letters."""

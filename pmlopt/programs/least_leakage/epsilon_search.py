@@ -12,7 +12,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, ProgramError
-from pmlopt.programs.certificate import Certificate, Restart
+from pmlopt.programs.certificate import Certificate, WarmStart
 from pmlopt.programs.estimation import methods as estimation
 from pmlopt.programs.least_leakage.epsilon_certificate import (
     DesignProof,
@@ -24,15 +24,15 @@ from pmlopt.programs.least_leakage.epsilon_certificate import (
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.families import MAX_LEVEL, at_level, level_of, rounded_up
 from pmlopt.programs.linear import methods as linear
-from pmlopt.programs.program import Found, Method, MethodError, Question, starts_cold
+from pmlopt.programs.program import Method, MethodError, MethodRegistry, MethodResult, reject_warm_start
 from pmlopt.programs.subconvex import methods as subconvex
-from pmlopt.solvers.outcome import FOREVER, Options
+from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
-DESIGN_QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
-    linear.QUESTION,
-    linear.IN_ORBITS,
-    subconvex.QUESTION,
-    estimation.QUESTION,
+DESIGN_QUESTIONS: tuple[MethodRegistry[Any, Any, Any], ...] = (
+    linear.METHODS,
+    linear.ORBIT_METHODS,
+    subconvex.METHODS,
+    estimation.METHODS,
 )
 """How the designs of a search are solved."""
 
@@ -53,7 +53,7 @@ class EpsilonSearch:
     """
 
     program: LeastEpsilon
-    options: Options
+    options: MethodOptions
     witness: DesignProof | None = None
     proof: DesignProof | None = None
     short: float = 0.0
@@ -62,7 +62,7 @@ class EpsilonSearch:
     designs: int = 0
     blur: float = 0.0
     side: int = 1
-    restart: Restart | None = None
+    restart: WarmStart | None = None
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -77,13 +77,13 @@ class EpsilonSearch:
 
     def run(self) -> str:
         """Search until both ends are near one another or the limits are met, and return how it ended."""
-        allowed = self.program.allowed_gap(self.options.tolerance)
+        allowed = self.program.compute_allowed_gap(self.options.tolerance)
         self._take_first_mechanisms()
         if self.witness is None:
             self._look_for_a_mechanism()
         widths: list[float] = []
         while self.reached - self.short > allowed:
-            if self.options.clock.late:
+            if self.options.deadline.expired:
                 return "the time is over"
             # Designs that one search solves at most; most need less than twenty.
             if self.designs >= 160 or self.witness is None:
@@ -140,7 +140,7 @@ class EpsilonSearch:
             if not level < MAX_LEVEL:
                 return False
             program = self.program.at(level)
-            found = _question_of(program).certify(program, matrix, None).certificate
+            found = _question_of(program).certify_matrix(program, matrix, None).certificate
         except PmloptError:  # no design of this level, or no mechanism that its repair keeps
             return False
         return self._take(found, level)
@@ -158,7 +158,7 @@ class EpsilonSearch:
     def _look_for_a_mechanism(self) -> None:
         """Double the level until a design reaches the target."""
         level = 1.0
-        while self.witness is None and not self.options.clock.late:
+        while self.witness is None and not self.options.deadline.expired:
             self._solve(level)
             if level >= MAX_LEVEL:
                 return
@@ -187,7 +187,7 @@ class EpsilonSearch:
                 break
             if math.isfinite(bound):
                 self.blur = max(self.blur, bound - value)
-            if self.options.clock.late:
+            if self.options.deadline.expired:
                 break
         if not decided:
             low, high = self.undecided or (level, level)
@@ -203,9 +203,9 @@ class EpsilonSearch:
             return None
         question = _question_of(program)
         options = replace(self.options, tolerance=tolerance)
-        start = question.start(program, self.restart, options.clock)
+        start = question.make_start(program, self.restart, options.deadline)
         best: Certificate | None = None
-        for method in question.automatic(program, start):
+        for method in question.list_automatic(program, start):
             try:
                 found = method.run(program, options, start)
             except (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError):
@@ -215,13 +215,13 @@ class EpsilonSearch:
                 self.failures.append(f"{method.id}: {cause}")
                 continue
             certificate = found.certificate
-            if certificate.violation > 0 or certificate.is_beyond_bound or not found.asked:
+            if certificate.violation > 0 or certificate.is_beyond_bound or not found.requirement_unchanged:
                 continue
             if best is None or certificate.proved_gap < best.proved_gap:
                 best = certificate
-            if question.program is not estimation.QUESTION.program:  # it starts cold
-                self.restart = Restart(method.name, found.arrays)
-            if best.proved_gap <= program.allowed_gap(tolerance) or options.clock.late:
+            if question.program is not estimation.METHODS.program:  # it starts cold
+                self.restart = WarmStart(method.name, found.arrays)
+            if best.proved_gap <= program.compute_allowed_gap(tolerance) or options.deadline.expired:
                 break
         return best
 
@@ -249,7 +249,7 @@ class EpsilonSearch:
         # The share of a step by which the next level is moved past the estimated root, so that it lands on
         # the side that was not met last: both ends then approach the root.
         hair = max(
-            self.program.allowed_gap(self.options.tolerance) / 4,
+            self.program.compute_allowed_gap(self.options.tolerance) / 4,
             0.05 * abs(root - nearest),
             2 * self.blur / rate if rate > 0 else 0.0,
         )
@@ -262,7 +262,7 @@ class EpsilonSearch:
         """Return a level beside the undecided ones, on the wider side; None where both are narrow."""
         assert self.undecided is not None
         low, high = self.undecided
-        allowed = self.program.allowed_gap(self.options.tolerance)
+        allowed = self.program.compute_allowed_gap(self.options.tolerance)
         below, above = low - self.short, self.reached - high
         if below < 0 or above < 0:  # a later proof has passed them
             self.undecided = None
@@ -275,10 +275,12 @@ class EpsilonSearch:
     @property
     def _hair(self) -> float:
         assert self.undecided is not None
-        return max(self.undecided[1] - self.undecided[0], self.program.allowed_gap(self.options.tolerance))
+        return max(
+            self.undecided[1] - self.undecided[0], self.program.compute_allowed_gap(self.options.tolerance)
+        )
 
 
-def _question_of(program: Any) -> Question[Any, Any, Any]:
+def _question_of(program: Any) -> MethodRegistry[Any, Any, Any]:
     """Return how a design is solved."""
     for question in DESIGN_QUESTIONS:
         if type(program) is question.program:
@@ -289,17 +291,17 @@ def _question_of(program: Any) -> Question[Any, Any, Any]:
 def _at_own_level(certificate: DesignProof) -> DesignProof:
     """Return a certificate of a mechanism at the least level, up to rounding, that its exact check meets."""
     limit = level_of(certificate.privacy)
-    measured = max(certificate.measured[0].values())
+    measured = max(certificate.float_levels[0].values())
     for level in (measured, certificate.level):
         if limit is None or not 0 <= level < limit:
             continue
         found: DesignProof = replace(certificate, privacy=at_level(certificate.privacy, level))
-        if all(claim.holds for claim in found.level_checks if claim.exact):
+        if all(claim.holds for claim in found.level_claims if claim.is_exact):
             return found
     return certificate
 
 
-def searched(program: LeastEpsilon, options: Options, _: None) -> Found[LeastEpsilonCertificate]:
+def searched(program: LeastEpsilon, options: MethodOptions, _: None) -> MethodResult[LeastEpsilonCertificate]:
     """Search from both sides, and certify both ends."""
     begin = time.perf_counter()
     search = EpsilonSearch(program, options)
@@ -310,7 +312,7 @@ def searched(program: LeastEpsilon, options: Options, _: None) -> Found[LeastEps
         raise MethodError(f"no mechanism that reaches the target was found, {ending}{why}")
     if proof is not None:  # only its bound counts, which has no part in the mechanism
         proof = replace(proof, mechanism=witness.mechanism)  # type: ignore[arg-type]
-    return Found(
+    return MethodResult(
         certificate=LeastEpsilonCertificate(
             mechanism=witness.mechanism,
             value=search.reached,
@@ -328,13 +330,13 @@ def searched(program: LeastEpsilon, options: Options, _: None) -> Found[LeastEps
 
 def _certify(
     program: LeastEpsilon, matrix: FloatArray, multipliers: FloatArray | None
-) -> Found[LeastEpsilonCertificate]:
+) -> MethodResult[LeastEpsilonCertificate]:
     """Certify a matrix at its own level; multipliers prove no bound without a level that they are for."""
     if multipliers is not None:
         raise ProgramError(
             "multipliers are of a design at one level: certify `program.at(epsilon)` with them"
         )
-    search = EpsilonSearch(program, Options(clock=FOREVER, tolerance=program.tolerance))
+    search = EpsilonSearch(program, MethodOptions(deadline=NO_DEADLINE, tolerance=program.tolerance))
     if not search.take_matrix(matrix):
         raise InputError(f"the matrix does not reach {program.reach:.9g}, or has no finite level")
     assert search.witness is not None
@@ -346,10 +348,10 @@ def _certify(
         witness=search.witness,
         proof=None,
     )
-    return Found(certificate=certificate, finished=True, message="a matrix that was given", detail="")
+    return MethodResult(certificate=certificate, finished=True, message="a matrix that was given", detail="")
 
 
-QUESTION = Question(
+QUESTION = MethodRegistry(
     LeastEpsilon,
     (
         Method(
@@ -358,7 +360,7 @@ QUESTION = Question(
             searched,
         ),
     ),
-    starts_cold("a least epsilon is searched from formulas: leave out the mechanism"),
+    reject_warm_start("a least epsilon is searched from formulas: leave out the mechanism"),
     _certify,
 )
 """Least levels of any requirement at which any utility reaches a target."""

@@ -8,12 +8,12 @@ from copy import copy
 from typing import Any, TypeAlias, TypeVar
 
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.guesses import hint
-from pmlopt.core.records import fields_of, kinds_of
+from pmlopt.core.records import find_tagged_classes, get_fields
+from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import LIP, PML, Requirement
-from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
+from pmlopt.model.privacy.requirement import MAX_EXPONENT
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 
@@ -22,7 +22,7 @@ Family: TypeAlias = Requirement | type[Requirement] | str | Callable[[float], Re
 
 R = TypeVar("R", bound=Requirement)
 
-MAX_LEVEL = LARGEST_EXPONENT
+MAX_LEVEL = MAX_EXPONENT
 """The largest level of any family in nats: beyond it, e^epsilon is no float."""
 
 
@@ -100,9 +100,9 @@ def _class_of(privacy: str | type | None) -> type[Requirement]:
     if privacy is None:
         return PML
     if isinstance(privacy, str):
-        known = kinds_of(Requirement)
+        known = find_tagged_classes(Requirement)
         if privacy not in known:
-            near = hint(privacy, known, f"use one of {', '.join(known)}")
+            near = did_you_mean(privacy, known, f"use one of {', '.join(known)}")
             raise PrivacyError(f"the requirement {privacy!r} is not known: {near}")
         return known[privacy]
     if not issubclass(privacy, Requirement):
@@ -114,11 +114,11 @@ def _made(kind: type[Requirement], own: dict[str, Any]) -> Requirement:
     """Return the requirement of a class at the level 0."""
     if kind is LIP and not own:
         return LIP(0.0, 0.0)
-    known = {one.name for one in fields_of(kind)}
+    known = {one.name for one in get_fields(kind)}
     for name in own:
         if name not in known:
             raise PrivacyError(f"{kind.__name__} has no `{name}`: leave it out, or take PML")
-    needed = [one.name for one in fields_of(kind) if one.required and one.name not in ("epsilon", *own)]
+    needed = [one.name for one in get_fields(kind) if one.required and one.name not in ("epsilon", *own)]
     if "epsilon" not in known or needed:
         more = f"it needs {' and '.join(needed)} too" if needed else "it has no epsilon"
         raise PrivacyError(

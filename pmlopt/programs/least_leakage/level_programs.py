@@ -10,22 +10,22 @@ import highspy
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.core.loaded_later import sparse
+from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import ExpectedGain
-from pmlopt.programs.exact.repair import roughly
-from pmlopt.programs.least_leakage.certificate import Multipliers
+from pmlopt.programs.exact.repair import approximate_repair
+from pmlopt.programs.least_leakage.certificate import LevelMultipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.programs.linear import structured
+from pmlopt.programs.linear import block_interior_point
 from pmlopt.programs.linear.program import LinearDesign, linear_design
 from pmlopt.solvers import highs
-from pmlopt.solvers.outcome import Clock, Options, one_thread
-from pmlopt.solvers.parametric_program import MovingModel, MovingPart
-from pmlopt.solvers.structured.block_program import Task, attainable, mean_block
-from pmlopt.solvers.structured.interior_point import minimise
-from pmlopt.solvers.structured.points import centre
-from pmlopt.solvers.two_sided_search import Answer
+from pmlopt.solvers.parametric_program import ParametricEntries, ParametricModel
+from pmlopt.solvers.solver_result import Deadline, MethodOptions, limit_threads
+from pmlopt.solvers.structured.block_program import BlockLP, build_mean_block, find_attainable
+from pmlopt.solvers.structured.interior_point import follow_central_path
+from pmlopt.solvers.structured.iterates import build_start
+from pmlopt.solvers.two_sided_search import ParameterSolution
 
 
 class LevelProgram:
@@ -48,19 +48,19 @@ class LevelProgram:
     by duality the largest `<b, d>` with `A' d <= T' v`, d <= 0 (or free). With d for each output, the last
     rows are `A' d[y] <= T' P[:,y]` and `s v[y] <= <b, d[y]>`. The multipliers z of the first of these are for
     each output those of a prior of the set, times a number: with those of the rows' sums they prove the bound
-    of `largest_share`.
+    of `bound_exp_neg_level`.
     """
 
     def __init__(self, program: LeastLeakage) -> None:
         # The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros.
         least_coefficient = 4e-12
-        self.program, self._masses = program, program.masses
+        self.program, self._masses = program, program.max_shares
         self._set = None if program.over is None else program.over.polytope
-        self._letter, self._output, self._in_row, p = program.columns.pairs(program.allowed)
+        self._letter, self._output, self._in_row, p = program.columns.list_pairs(program.allowed)
         n, m, k = len(program.columns.masses), len(self._masses), len(self._letter)
         # the numbers of rows, outputs and entries, and of d and its rows for each output
         self._size = n, m, k, *((0, 0) if self._set is None else self._set.rows.shape)
-        self._loss, self._most = self._losses(p)
+        self._loss, self._most = self._compute_losses(p)
         with np.errstate(divide="ignore"):
             unit = np.clip(self._most / self._loss, least_coefficient, 1.0)
         part = least_coefficient * np.bincount(self._output, p * unit, m)[self._output] / p
@@ -72,17 +72,19 @@ class LevelProgram:
         mass = np.ones(m) if self._set is not None else np.bincount(self._output, p * self._unit, m)
         mass = np.where(mass > 0, mass, 1.0)
         levels = n + k + m * self._size[4] + np.arange(m)
-        moving = MovingPart(levels, self._peaks, np.zeros(m), peak / mass)
-        self.model = MovingModel(self._model(levels, peak, p * self._unit / mass[self._output]), moving)
+        moving = ParametricEntries(levels, self._peaks, np.zeros(m), peak / mass)
+        self.model = ParametricModel(
+            self._build_model(levels, peak, p * self._unit / mass[self._output]), moving
+        )
 
-    def _losses(self, p: FloatArray) -> tuple[FloatArray, float]:
+    def _compute_losses(self, p: FloatArray) -> tuple[FloatArray, float]:
         """Compute (K,) what each pair takes from the expected gain, and how much the floor allows in all."""
         floor = self.program.floor
         if floor is None:
             return np.zeros(len(p)), 1.0
-        return p * np.abs(floor.gains[self.program.allowed]), -floor.relaxed
+        return p * np.abs(floor.normalized_gains[self.program.allowed]), -floor.solver_target
 
-    def _model(self, levels: IntArray, peak: FloatArray, share: FloatArray) -> highspy.HighsLp:
+    def _build_model(self, levels: IntArray, peak: FloatArray, share: FloatArray) -> highspy.HighsLp:
         """Build the program, whose columns are entries, largest entries, d and shortfalls.
 
         Rows: sums, largest entries, set, levels.
@@ -96,7 +98,11 @@ class LevelProgram:
             (n + entry, k + self._output, -peak[self._output] / self._unit),
             (levels, self._peaks, np.ones(m)),
             (np.arange(n), shorts, np.ones(n)),
-            *([(levels[self._output], entry, -share)] if self._set is None else self._of_set(levels)),
+            *(
+                [(levels[self._output], entry, -share)]
+                if self._set is None
+                else self._build_set_parts(levels)
+            ),
         ]
         rows, columns, values = (np.concatenate(several) for several in zip(*parts, strict=True))
         system = sparse.csc_array((values, (rows, columns)), shape=(total, k + m + m * count + n))
@@ -105,14 +111,14 @@ class LevelProgram:
         below, above = np.zeros(system.shape[1]), np.full(system.shape[1], np.inf)
         below[k + m : shorts[0]], above[k + m : shorts[0]] = -np.inf, np.where(free, np.inf, 0.0)
         losses = self._loss * self._unit / self._most
-        return highs.columnwise(
+        return highs.build_columnwise_model(
             np.concatenate([losses, np.zeros(m + m * count), np.full(n, short)]),
             (below, above),
             (np.where(np.arange(total) < n, ends, -np.inf), ends),
             (system.indptr.astype(np.int32), system.indices.astype(np.int32), system.data),
         )
 
-    def _of_set(self, levels: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:
+    def _build_set_parts(self, levels: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:
         """Build the rows of the set of priors: columns in its coordinates, d in these and in the levels."""
         assert self._set is not None
         n, m, k, _, size = self._size
@@ -126,61 +132,63 @@ class LevelProgram:
             (levels[right.coords[0]], k + m + right.coords[1], right.data),
         ]
 
-    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
+    def solve_at(self, share: float, clock: Deadline) -> ParameterSolution[LevelMultipliers]:
         """Solve the program at e^-epsilon."""
         program, (n, m, k, _, size) = self.program, self._size
         # an output whose letters have less probability (under a prior of the set) leaks more: it cannot occur
         closed = self._masses < share * (1 - 1e-12)
-        self.model.fix(self._peaks, closed)
-        point = self.model.solve(share, clock)
+        self.model.fix_at_zero(self._peaks, closed)
+        point = self.model.solve_at(share, clock)
         rows, gaining = point.duals[:n] / program.columns.masses, program.floor is not None
         laws = None
         if self._set is not None:
             parts = np.maximum(-point.duals[n + k : n + k + m * size], 0.0)
             laws = self._set.parts @ parts.reshape(m, -1).T
             laws[:, closed] = 0.0  # their multipliers mean nothing
-        return Answer(
-            point=program.placed(point.values[:k] * self._unit),
-            proof=Multipliers(self._most * rows, 1.0) if gaining else Multipliers(rows, laws=laws),
-            missing=point.optimum - 1 if gaining else point.optimum,
+        return ParameterSolution(
+            point=program.expand_entries(point.values[:k] * self._unit),
+            multipliers=LevelMultipliers(self._most * rows, 1.0)
+            if gaining
+            else LevelMultipliers(rows, laws=laws),
+            infeasibility=point.optimum - 1 if gaining else point.optimum,
             slope=point.slope,
         )
 
 
-class GainWithin:
+class BestGainPrograms:
     """The designs of the best expected gain within one level after another."""
 
     def __init__(self, program: LeastLeakage) -> None:
         assert program.floor is not None
         self.program, self.floor, self.iterations = program, program.floor, 0
-        self.utility = ExpectedGain(program.floor.gains)
+        self.utility = ExpectedGain(program.floor.normalized_gains)
 
-    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
+    def solve_at(self, share: float, clock: Deadline) -> ParameterSolution[LevelMultipliers]:
         """Solve for the best expected gain at e^-epsilon."""
         prior = self.program.prior
         design = linear_design(prior, PML(-math.log(share)), self.utility, self.program.outputs)
-        task = design.task()
+        task = design.build_block_lp()
         if task is None:
             raise ArithmeticError("a level of 0 has no inside")
         # a tenth of what a level proved to 1e-9 needs, and as fine as the interior point gets
-        outcome = structured.run(design, task, Options(clock, 1e-10))
+        outcome = block_interior_point.solve_block_lp(design, task, MethodOptions(clock, 1e-10))
         self.iterations += outcome.iterations or 0
-        if outcome.found is None or outcome.found.multipliers is None:
+        if outcome.point is None or outcome.point.multipliers is None:
             raise ArithmeticError(outcome.message)
         try:
-            matrix = roughly(prior, design.privacy, outcome.found.matrix)
+            matrix = approximate_repair(prior, design.privacy, outcome.point.matrix)
         except MechanismError as cause:
             raise ArithmeticError(str(cause)) from cause
-        worth = outcome.found.multipliers + design.offsets
-        return Answer(
+        worth = outcome.point.multipliers + design.row_offsets
+        return ParameterSolution(
             point=matrix,
-            proof=Multipliers(-worth, 1.0),
-            missing=self.floor.relaxed - design.utility.value(prior, matrix),
-            slope=_slope(design, matrix, worth, share),
+            multipliers=LevelMultipliers(-worth, 1.0),
+            infeasibility=self.floor.solver_target - design.utility.value(prior, matrix),
+            slope=_compute_slope(design, matrix, worth, share),
         )
 
 
-def _slope(design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: float) -> float:
+def _compute_slope(design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: float) -> float:
     """Compute by how much the best expected gain falls with e^-epsilon.
 
     With the multipliers w of the rows it is `<p, w>` plus the mean over outputs of the largest mean of g - w
@@ -197,34 +205,36 @@ def _slope(design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: f
     return float((means - law * over[at, np.arange(len(law))]).sum() / share)
 
 
-class MassWithin:
+class LargestMassPrograms:
     """The programs of the largest mass of the rows that allowed pairs can fill within a level."""
 
     def __init__(self, program: LeastLeakage) -> None:
         self.program, self.iterations = program, 0
 
-    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
+    def solve_at(self, share: float, clock: Deadline) -> ParameterSolution[LevelMultipliers]:
         """Solve for the largest mass `sum_xy p[x] P[x,y]` at e^-epsilon, where rows may stay short."""
         # The gap of each largest mass, which is 1 where a level suffices.
         mass_tolerance = 1e-11
         prior = self.program.prior
-        block = mean_block(prior.pmf, share)
+        block = build_mean_block(prior.pmf, share)
         if block is None:
             raise ArithmeticError("a level of 0 has no inside")
-        allowed = attainable(block, self.program.allowed)
+        allowed = find_attainable(block, self.program.allowed)
         scale = float(prior.pmf.max())
         costs = np.repeat(-prior.pmf[:, None] / scale, allowed.shape[1], axis=1)
-        task = Task(prior, costs, scale, block, allowed, short=True)
-        with one_thread():
-            ending = minimise(task, centre(task), lambda one: one.gap, mass_tolerance / scale, clock=clock)
+        task = BlockLP(prior, costs, scale, block, allowed, allows_short_rows=True)
+        with limit_threads():
+            ending = follow_central_path(
+                task, build_start(task), lambda one: one.duality_gap, mass_tolerance / scale, clock=clock
+            )
         self.iterations += ending.iterations
         point = ending.point
-        matrix, _ = point.parts(task.allowed, task.hinged)
+        matrix, _ = point.masked_parts(task.allowed, task.hinge_mask)
         missing = max(0.0, 1 - float((prior.pmf @ matrix).sum()))
         slope = scale * abs(float((point.means * point.scalars).sum()))
-        return Answer(
+        return ParameterSolution(
             point=matrix,
-            proof=Multipliers(1 - task.multipliers(point.rows)),
-            missing=missing,
+            multipliers=LevelMultipliers(1 - task.to_certificate_multipliers(point.rows)),
+            infeasibility=missing,
             slope=slope if missing > mass_tolerance else math.nan,  # where all fits, nothing tells the root
         )

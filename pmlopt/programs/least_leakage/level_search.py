@@ -10,15 +10,15 @@ from functools import cache
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.least_leakage.certificate import Multipliers, largest_share
-from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned, program_level
-from pmlopt.programs.least_leakage.level_programs import GainWithin, LevelProgram, MassWithin
-from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage, least_leakage_on
-from pmlopt.solvers.outcome import TIME, Clock, Options
-from pmlopt.solvers.two_sided_search import MET, Answer, Search
+from pmlopt.programs.least_leakage.build_certificate import build_best_allowed, prove_level, remove_noise
+from pmlopt.programs.least_leakage.certificate import LevelMultipliers, bound_exp_neg_level
+from pmlopt.programs.least_leakage.level_programs import BestGainPrograms, LargestMassPrograms, LevelProgram
+from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage, build_least_leakage
+from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline, MethodOptions
+from pmlopt.solvers.two_sided_search import BOUNDS_MEET, ParameterSolution, TwoSidedSearch
 
 
-def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArray | None:
+def polish_vertex(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArray | None:
     """Find the mechanism near a matrix whose outputs all have the same leakage, where they almost do.
 
     With v[y] the largest entry of output y and s the share e^-level, the unknowns are v, s and the entries
@@ -37,7 +37,7 @@ def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArra
     Examples:
         >>> near = np.array([[0.5 - 1e-9, 0.5 + 1e-9, 0], [0, 1, 0], [1, 0, 0]])
         >>> prior = np.array([[0.6], [0.2], [0.2]])
-        >>> vertex_near(np.repeat(prior, 3, axis=1), near, 0.5).round(14) + 0.0
+        >>> polish_vertex(np.repeat(prior, 3, axis=1), near, 0.5).round(14) + 0.0
         array([[0.5, 0.5, 0. ],
                [0. , 1. , 0. ],
                [1. , 0. , 0. ]])
@@ -81,14 +81,14 @@ def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArra
     return found
 
 
-COARSE_SHARE = 50.0
+COARSE_GAP_FACTOR = 50.0
 """By how much more a search over masses or orbits may leave, half the tolerance: last digits are dear."""
 
-Ask = Callable[[float, Clock], Answer[Multipliers]]
+SolveAtLevel = Callable[[float, Deadline], ParameterSolution[LevelMultipliers]]
 """The program at a share, within the time that is left; an ArithmeticError where the solver fails."""
 
 
-class Family:
+class LevelProgramFamily:
     """The programs of a least leakage, one for each e^-level, as a `TwoSidedSearch` takes them.
 
     At the mass of the letters that may emit an output it can occur, and not above: no tangent foresees that
@@ -97,53 +97,57 @@ class Family:
 
     blur = 0.0
 
-    def __init__(self, program: LeastLeakage, ask: Ask) -> None:
-        self.program, self.solve = program, ask
-        self.marks = np.unique(program.masses[program.masses > 0]) if program.floor is None else np.zeros(0)
+    def __init__(self, program: LeastLeakage, ask: SolveAtLevel) -> None:
+        self.program, self.solve_at = program, ask
+        self.marks = (
+            np.unique(program.max_shares[program.max_shares > 0]) if program.floor is None else np.zeros(0)
+        )
 
-    def witness(self, point: FloatArray) -> tuple[float, FloatArray] | None:
+    def lower_bound_of(self, point: FloatArray) -> tuple[float, FloatArray] | None:
         """Return the mechanism of a point that meets the demands, if repaired, with its e^-level; or None."""
-        clean = cleaned(self.program, self._filled(point))
-        return None if clean is None else (math.exp(-self.program.level(clean)), clean)
+        clean = remove_noise(self.program, self._fill_rows(point))
+        return None if clean is None else (math.exp(-self.program.compute_level(clean)), clean)
 
-    def proved(self, proof: Multipliers) -> float:
+    def upper_bound_of(self, proof: LevelMultipliers) -> float:
         """Compute an e^-level that multipliers prove none to exceed."""
         program = self.program
         if program.over is not None:  # in floats: the certificate has it in rationals
             known = (program.prior, program.allowed, None, proof, program.over)
-            return float(largest_share(*known, exact=False))
-        return math.exp(-program_level(program, proof))
+            return float(bound_exp_neg_level(*known, exact=False))
+        return math.exp(-prove_level(program, proof))
 
-    def beyond(self, now: Multipliers, then: Multipliers, step: float) -> Multipliers:
+    def extrapolate(self, now: LevelMultipliers, then: LevelMultipliers, step: float) -> LevelMultipliers:
         """Compute multipliers extrapolated on the line through two others."""
-        return now.towards(then, -step)
+        return now.interpolate(then, -step)
 
-    def _filled(self, matrix: FloatArray) -> FloatArray:
+    def _fill_rows(self, matrix: FloatArray) -> FloatArray:
         """Put what the rows of a matrix are short on the allowed outputs; noise is left short."""
         program = self.program
-        short = np.maximum(1 - program.columns.sums(matrix), 0.0)
+        short = np.maximum(1 - program.columns.row_sums(matrix), 0.0)
         if short.max() <= 1e-9:
             return matrix
-        spread = program.spread if program.floor is None else best_allowed(program)
-        return np.asarray(matrix + program.columns.of_pairs(short) * spread)
+        spread = program.uniform_mechanism if program.floor is None else build_best_allowed(program)
+        return np.asarray(matrix + program.columns.broadcast_letters(short) * spread)
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class LevelSearchResult:
     """The best mechanism of a search over levels, the multipliers that prove its bound, and how it ended."""
 
     matrix: FloatArray | None
-    proof: Multipliers
+    proof: LevelMultipliers
     programs: int
     iterations: int
     ending: str
     finished: bool
 
 
-Searching = Callable[[LeastLeakage, FloatArray | None, Options], Found]
+LevelSearch = Callable[[LeastLeakage, FloatArray | None, MethodOptions], LevelSearchResult]
 
 
-def search_level(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
+def search_level(
+    program: LeastLeakage, start: FloatArray | None, options: MethodOptions
+) -> LevelSearchResult:
     """Search the least level from both ends, by linear programs at e^-epsilon.
 
     First the least level of the allowed pairs alone, then, where there is a floor on the expectation, from
@@ -156,78 +160,95 @@ def search_level(program: LeastLeakage, start: FloatArray | None, options: Optio
     """
     before = None
     if program.floor is not None and not program.allowed.all():
-        pairs_alone = least_leakage_on(program.prior, program.allowed, program.outputs, program.over)
-        before = search_level(pairs_alone, program.spread, options)
-        if options.clock.late:
+        pairs_alone = build_least_leakage(program.prior, program.allowed, program.outputs, program.over)
+        before = search_level(pairs_alone, program.uniform_mechanism, options)
+        if options.deadline.expired:
             return replace(before, matrix=start)
     levels = cache(lambda: LevelProgram(program))
-    family = Family(program, lambda share, clock: levels().ask(share, clock))
-    search = _search(family, start, options, before)
+    family = LevelProgramFamily(program, lambda share, clock: levels().solve_at(share, clock))
+    search = _make_search(family, start, options, before)
     if isinstance(program, SymmetricLeastLeakage):  # of many pairs the last digits cost as much as the first
-        search = _search(family, start, options, before, COARSE_SHARE)
-        search.number = -program.floor.least
+        search = _make_search(family, start, options, before, COARSE_GAP_FACTOR)
+        search.number = -program.floor.min_gain
     ending = search.run()
-    if program.floor is None and search.witness is not None and ending == MET:
-        search.take(vertex_near(program.worst_priors(search.witness), search.witness, search.upper))
-    return _found(search, ending, levels().model.iterations if search.programs else 0, before)
+    if program.floor is None and search.witness is not None and ending == BOUNDS_MEET:
+        search.try_point(
+            polish_vertex(program.find_worst_priors(search.witness), search.witness, search.upper)
+        )
+    return _make_search_result(search, ending, levels().model.iterations if search.programs else 0, before)
 
 
-def invert(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
+def search_by_interior_point(
+    program: LeastLeakage, start: FloatArray | None, options: MethodOptions
+) -> LevelSearchResult:
     """Search the least level by the interior-point method, for one floor or for allowed pairs."""
     if program.floor is None:
-        return decide(None, program, start, options)
-    gains = GainWithin(program)
-    search = _search(Family(program, gains.ask), start, options)
+        return decide_level(None, program, start, options)
+    gains = BestGainPrograms(program)
+    search = _make_search(LevelProgramFamily(program, gains.solve_at), start, options)
     search.number = math.sqrt(search.upper * max(search.reached, float(program.prior.pmf.min())))
-    return _found(search, search.run(), gains.iterations)
+    return _make_search_result(search, search.run(), gains.iterations)
 
 
-def decide(level: float | None, program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
+def decide_level(
+    level: float | None, program: LeastLeakage, start: FloatArray | None, options: MethodOptions
+) -> LevelSearchResult:
     """Determine by the interior-point method whether allowed pairs are possible within a level.
 
     Without a level, at which they can.
     """
-    masses = MassWithin(program)
-    search = _search(Family(program, masses.ask), start, options, None, COARSE_SHARE)
+    masses = LargestMassPrograms(program)
+    search = _make_search(
+        LevelProgramFamily(program, masses.solve_at), start, options, None, COARSE_GAP_FACTOR
+    )
     if level is not None:
         search.number = search.wanted = math.exp(-level)
-    return _found(search, search.run(), masses.iterations)
+    return _make_search_result(search, search.run(), masses.iterations)
 
 
-def _search(
-    family: Family, start: FloatArray | None, options: Options, before: Found | None = None, share: float = 1
-) -> Search[FloatArray, Multipliers]:
+def _make_search(
+    family: LevelProgramFamily,
+    start: FloatArray | None,
+    options: MethodOptions,
+    before: LevelSearchResult | None = None,
+    share: float = 1,
+) -> TwoSidedSearch[FloatArray, LevelMultipliers]:
     """Make the search from known mechanisms and proofs; it ends within a fraction of the tolerance."""
     program = family.program
-    proofs = [support_multipliers(program), *([] if before is None else [before.proof])]
+    proofs = [build_support_multipliers(program), *([] if before is None else [before.proof])]
     known = [start, None if before is None else before.matrix]
-    known += [program.spread] if program.floor is not None and before is None else []
-    starts = [found for one in known if one is not None and (found := family.witness(one)) is not None]
+    known += [program.uniform_mechanism] if program.floor is not None and before is None else []
+    starts = [found for one in known if one is not None and (found := family.lower_bound_of(one)) is not None]
     # the search ends at a hundredth of the tolerance: the last programs cost next to nothing
-    return Search(family, starts, proofs, share * 1e-2 * options.tolerance, options.clock)
+    return TwoSidedSearch(family, starts, proofs, share * 1e-2 * options.tolerance, options.deadline)
 
 
-def _found(
-    search: Search[FloatArray, Multipliers], ending: str, iterations: int, before: Found | None = None
-) -> Found:
+def _make_search_result(
+    search: TwoSidedSearch[FloatArray, LevelMultipliers],
+    ending: str,
+    iterations: int,
+    before: LevelSearchResult | None = None,
+) -> LevelSearchResult:
     programs = search.programs + (0 if before is None else before.programs)
-    return Found(
+    return LevelSearchResult(
         matrix=search.witness,
         proof=search.proofs[0],
         programs=programs,
         iterations=iterations + (0 if before is None else before.iterations),
         ending=f"{ending} after {programs} linear programs",
-        finished=ending != TIME,
+        finished=ending != TIME_LIMIT,
     )
 
 
-def support_multipliers(program: LeastLeakage) -> Multipliers:
+def build_support_multipliers(program: LeastLeakage) -> LevelMultipliers:
     """Build a one for the letter whose likeliest output is least likely: proves `support_bound`.
 
     Over a set of priors it is the output with the largest of its letters' least probabilities.
     """
     columns, shape = program.columns, program.allowed.shape
-    best = columns.largest(np.where(program.allowed, columns.of_outputs(program.masses, shape), 0.0))
+    best = columns.max_by_letter(
+        np.where(program.allowed, columns.broadcast_outputs(program.max_shares, shape), 0.0)
+    )
     rows = np.zeros(len(best))
     rows[int(best.argmin())] = 1.0
-    return Multipliers(rows)
+    return LevelMultipliers(rows)

@@ -11,27 +11,52 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.errors import InputError, ProgramError
-from pmlopt.programs.certificate import Certificate, ClosedForm, Restart, WarmStart, mechanism_of
-from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, SymmetricLevelCertificate
-from pmlopt.programs.least_leakage.certifying import certify_level, certify_symmetric_level, lifted
-from pmlopt.programs.least_leakage.level_search import Searching, invert, search_level, support_multipliers
+from pmlopt.programs.certificate import Certificate, ClosedForm, WarmStart, WarmStartLike, get_mechanism
+from pmlopt.programs.least_leakage.build_certificate import (
+    certify_level,
+    certify_symmetric_level,
+    mix_in_best_outputs,
+)
+from pmlopt.programs.least_leakage.certificate import (
+    LevelCertificate,
+    LevelMultipliers,
+    SymmetricLevelCertificate,
+)
+from pmlopt.programs.least_leakage.level_search import (
+    LevelSearch,
+    build_support_multipliers,
+    search_by_interior_point,
+    search_level,
+)
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
-from pmlopt.programs.program import Found, Method, MethodError, Question, certified, check_shape, uncertified
-from pmlopt.solvers.outcome import FOREVER, Clock, Options
+from pmlopt.programs.program import (
+    Method,
+    MethodError,
+    MethodRegistry,
+    MethodResult,
+    check_shape,
+    refuse_to_certify,
+    wrap_given_certificate,
+)
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
-SMALL_ENTRIES = 400
+MAX_SMALL_ENTRIES = 400
 """Tables of up to this many entries are solved sooner by linear programs, which end at vertices."""
 
 
 C = TypeVar("C", LevelCertificate, SymmetricLevelCertificate)
-Certifying = Callable[[Any, FloatArray, list[Multipliers]], C]
+CertifyLevel = Callable[[Any, FloatArray, list[LevelMultipliers]], C]
 
 
-def searched(
-    search: Searching, prove: Certifying[C], program: LeastLeakage, options: Options, start: FloatArray | None
-) -> Found[C]:
+def search_and_certify(
+    search: LevelSearch,
+    prove: CertifyLevel[C],
+    program: LeastLeakage,
+    options: MethodOptions,
+    start: FloatArray | None,
+) -> MethodResult[C]:
     """Search over the level, with a program at each, and certify both ends by its multipliers."""
     begin = time.perf_counter()
     found = search(program, start, options)
@@ -39,7 +64,7 @@ def searched(
         raise MethodError(f"no mechanism was found: {found.ending}. Allow more time")
     clock = time.perf_counter()
     certificate = prove(program, found.matrix, [found.proof])
-    return Found(
+    return MethodResult(
         certificate=certificate,
         finished=found.finished,
         message=found.ending,
@@ -47,133 +72,135 @@ def searched(
         warm_started=start is not None,
         solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,
-        closed_form=_closed(program, certificate),
+        closed_form=_find_closed_form(program, certificate),
         arrays={"matrix": found.matrix},
     )
 
 
-def start(program: LeastLeakage, warm_start: WarmStart, _: Clock = FOREVER) -> FloatArray | None:
+def make_start(
+    program: LeastLeakage, warm_start: WarmStartLike, _: Deadline = NO_DEADLINE
+) -> FloatArray | None:
     """Return the given mechanism, where it meets the demands, or that of a formula; None for a cold start."""
     if warm_start is False:
         return None
-    if warm_start is not None and not isinstance(warm_start, Restart):
-        return _checked(program, mechanism_of(warm_start))
-    form = known_mechanism(program)
+    if warm_start is not None and not isinstance(warm_start, WarmStart):
+        return _check_warm_start(program, get_mechanism(warm_start))
+    form = build_known_mechanism(program)
     if warm_start is None or warm_start.matrix is None:
         return form
     try:
-        return min(form, _checked(program, warm_start.matrix), key=program.level)
+        return min(form, _check_warm_start(program, warm_start.matrix), key=program.compute_level)
     except InputError:
         return form
 
 
-def certify(
+def certify_given(
     program: LeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
-) -> Found[LevelCertificate]:
+) -> MethodResult[LevelCertificate]:
     """Certify a matrix on the exact grid, with the better bound of its multipliers and of the supports."""
-    proofs = [support_multipliers(program)]
+    proofs = [build_support_multipliers(program)]
     if multipliers is not None:
         if multipliers.shape != (program.prior.size,):
             raise ProgramError(f"there are {len(multipliers)} multipliers: give one for each letter")
-        proofs.append(Multipliers(multipliers, 0.0))
+        proofs.append(LevelMultipliers(multipliers, 0.0))
     certificate = certify_level(program, matrix, proofs)
-    return certified(certificate, _closed(program, certificate))
+    return wrap_given_certificate(certificate, _find_closed_form(program, certificate))
 
 
-def find_first(prove: Certifying[C], program: LeastLeakage) -> Found[C]:
+def find_first(prove: CertifyLevel[C], program: LeastLeakage) -> MethodResult[C]:
     """Certify a constant, or what is uniform mixed with the best as far as the floor needs."""
-    matrix = known_mechanism(program)
-    certificate = prove(program, matrix, [support_multipliers(program)])
-    return Found(certificate=certificate, finished=False, message="a mechanism by formula")
+    matrix = build_known_mechanism(program)
+    certificate = prove(program, matrix, [build_support_multipliers(program)])
+    return MethodResult(certificate=certificate, finished=False, message="a mechanism by formula")
 
 
-def _one_demand(program: LeastLeakage) -> bool:
+def _has_single_demand(program: LeastLeakage) -> bool:
     """Return whether there is only a floor on the expectation, or only a set of allowed pairs."""
     return program.floor is None or bool(program.allowed.all())
 
 
-def known_mechanism(program: LeastLeakage) -> FloatArray:
+def build_known_mechanism(program: LeastLeakage) -> FloatArray:
     """Build a mechanism that meets the demands: a constant, or a uniform one mixed with the best."""
     constant = program.best_constant
-    if not np.isnan(constant).any() and program.short(constant) == 0:
+    if not np.isnan(constant).any() and program.floor_violation(constant) == 0:
         return constant
-    return lifted(program, program.spread)
+    return mix_in_best_outputs(program, program.uniform_mechanism)
 
 
-def _checked(program: LeastLeakage, start: MechanismLike) -> FloatArray:
+def _check_warm_start(program: LeastLeakage, start: MechanismLike) -> FloatArray:
     """Return the matrix of a warm start that meets the demands; raise a ProgramError for others."""
-    matrix = paired(program.prior, start)[1].matrix
+    matrix = pair_with_prior(program.prior, start)[1].matrix
     check_shape(matrix, program.allowed)
     wrong = np.argwhere((matrix > 0) & ~program.allowed)
     if len(wrong):
         x, y = wrong[0]
         raise ProgramError(f"the warm start emits output {y} for letter {x}, which is not allowed")
-    short = program.short(matrix)
+    short = program.floor_violation(matrix)
     if program.floor is not None and short > 0:
         raise ProgramError(f"the warm start misses the expected utility by {short * program.floor.unit:.6g}")
     return matrix
 
 
-def _closed(program: LeastLeakage, certificate: Certificate) -> ClosedForm | None:
+def _find_closed_form(program: LeastLeakage, certificate: Certificate) -> ClosedForm | None:
     """Return the utility-safe mechanism M*(h), where it is optimal; else None."""
     if program.floor is not None:
         return None
-    level = program.level(known_mechanism(program))
+    level = program.compute_level(build_known_mechanism(program))
     # a closed form within 1e-9 nats of the bound is optimal
     if level > certificate.bound + 1e-9:
         return None
     return ClosedForm("utility_safe_mechanism", level, certificate.value - level)
 
 
-def _large(program: LeastLeakage, _: FloatArray | None) -> bool:
+def _is_large(program: LeastLeakage, _: FloatArray | None) -> bool:
     """Return whether there is one demand, on a table so large that the interior point is faster."""
     # with allowed pairs only, the interior point needs three times as many programs
-    small = 9_000 if program.floor is None else SMALL_ENTRIES
-    return _one_demand(program) and program.allowed.size > small
+    small = 9_000 if program.floor is None else MAX_SMALL_ENTRIES
+    return _has_single_demand(program) and program.allowed.size > small
 
 
-INVERSION = Method(
+INVERSION_METHOD = Method(
     "inversion",
     "a floor on the expectation alone, or pairs alone: the best within one level each, by the interior point",
-    partial(searched, invert, certify_level),
-    _large,
+    partial(search_and_certify, search_by_interior_point, certify_level),
+    _is_large,
     id="inversion-large",
 )
 
-QUESTION = Question(
+METHODS = MethodRegistry(
     LeastLeakage,
     (
-        INVERSION,
+        INVERSION_METHOD,
         Method(
             "level-search",
             "linear programs at one level each, from both ends",
-            partial(searched, search_level, certify_level),
+            partial(search_and_certify, search_level, certify_level),
         ),
         replace(
-            INVERSION,
-            applies=lambda program, start: _one_demand(program),
+            INVERSION_METHOD,
+            applies=lambda program, start: _has_single_demand(program),
             automatic=False,
-            takes="a floor on the expectation alone, or pairs alone",
+            requirements_text="a floor on the expectation alone, or pairs alone",
             id="inversion-by-name",
         ),
     ),
-    start,
-    certify,
-    first=partial(find_first, certify_level),
+    make_start,
+    certify_given,
+    find_first_result=partial(find_first, certify_level),
 )
 """Least leakages under floors on the utility: the mechanism in hand is returned with its gap."""
 
-IN_ORBITS = Question(
+ORBIT_METHODS = MethodRegistry(
     SymmetricLeastLeakage,
     (
         Method(
             "level-search",
             "linear programs in orbits of pairs at one level each, from both ends",
-            partial(searched, search_level, certify_symmetric_level),
+            partial(search_and_certify, search_level, certify_symmetric_level),
         ),
     ),
-    lambda program, warm_start, _: start(program, False if warm_start is False else None),
-    uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
-    first=partial(find_first, certify_symmetric_level),
+    lambda program, warm_start, _: make_start(program, False if warm_start is False else None),
+    refuse_to_certify("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
+    find_first_result=partial(find_first, certify_symmetric_level),
 )
 """The same on a symmetric prior."""

@@ -9,29 +9,34 @@ from typing import Any, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, real
-from pmlopt.core.loaded_later import cp, sparse
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, check_real
+from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.measures import leakage_level
-from pmlopt.model.closed_forms.worst_case import uniform_on
+from pmlopt.model.closed_forms.worst_case import build_uniform_on
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.utility import LinearUtility, Utility, UtilityLike, as_utility
 from pmlopt.model.utility.orders import allowed_pairs
-from pmlopt.programs.design_program import Outputs, outputs_of
-from pmlopt.programs.exact.arithmetic import snap
-from pmlopt.programs.least_leakage.certificate import Expected, Floor, LevelCertificate, usable_pairs
+from pmlopt.programs.design_program import Outputs, resolve_outputs
+from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+from pmlopt.programs.least_leakage.certificate import (
+    ExpectedUtilityFloor,
+    LevelCertificate,
+    NormalizedFloor,
+    find_usable_pairs,
+)
 from pmlopt.programs.least_leakage.epsilon_builder import least_epsilon
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.families import Family, family_of
-from pmlopt.programs.linear.certifying import in_whole_numbers
-from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns
-from pmlopt.programs.program import Declaration, Program, problem_of
+from pmlopt.programs.linear.build_certificate import round_lifts_to_integers
+from pmlopt.programs.linear.columns import ColumnSystem, DenseColumns, OrbitColumns
+from pmlopt.programs.program import CvxpyModel, Program, build_problem
 
 P = TypeVar("P", bound="LeastLeakage")
 
@@ -44,7 +49,7 @@ class LeastLeakage(Program[LevelCertificate]):
     """The program of the least PML level of a mechanism that emits allowed pairs only and reaches a floor.
 
     `problem` is the linear program for one level: how far mechanisms of level epsilon stay short of the
-    demands. Its optimum is 0 iff there is one that meets them. `share` is the parameter e^-epsilon;
+    demands. Its optimum is 0 iff there is one that meets them. `exp_neg_epsilon` is the parameter e^-epsilon;
     pairs that are not allowed have no variable. `solve` searches for the least level.
 
     Attributes:
@@ -52,7 +57,7 @@ class LeastLeakage(Program[LevelCertificate]):
         outputs: the M labels.
         allowed: (N, M) which letters may emit which outputs.
         floor: on the expected utility, or None.
-        share: e^-epsilon, a parameter of `problem`, 1 at first.
+        exp_neg_epsilon: e^-epsilon, a parameter of `problem`, 1 at first.
         over: the set of priors that the level is over; None where it is the prior's.
 
     Source: [song2026worstcase, problem (2) and eq. (10)].
@@ -60,7 +65,7 @@ class LeastLeakage(Program[LevelCertificate]):
     Examples:
         >>> from pmlopt import worst_case_utility
         >>> program = worst_case_utility([0.6, 0.2, 0.2], [[3, 2, 1], [1, 3, 2], [2, 1, 3]], 2)
-        >>> program.share.value = 0.5
+        >>> program.exp_neg_epsilon.value = 0.5
         >>> round(float(program.problem.solve(solver="HIGHS")), 9)  # level log 2 can be reached
         0.0
     """
@@ -68,46 +73,48 @@ class LeastLeakage(Program[LevelCertificate]):
     prior: Prior
     outputs: tuple[Label, ...]
     allowed: BoolArray
-    floor: Floor | None
-    share: cp.Parameter
+    floor: NormalizedFloor | None
+    exp_neg_epsilon: cp.Parameter
     over: PriorSet | None = None
     maximised = False
     """The level is minimised."""
 
     @property
-    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """Return the letters of the prior and the outputs."""
         return self.prior.labels, self.outputs
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnSystem:
         """Return the columns of letters and outputs, with their multiplicities."""
-        return Listed(self.prior, PML(0.0, self.over))
+        return DenseColumns(self.prior, PML(0.0, self.over))
 
     @cached_property
-    def usable(self) -> BoolArray:
+    def usable_pairs(self) -> BoolArray:
         """Return (N, M) the allowed pairs of the outputs that can occur at a finite level."""
-        return self.allowed if self.over is None else usable_pairs(self.allowed, self.over)
+        return self.allowed if self.over is None else find_usable_pairs(self.allowed, self.over)
 
     @cached_property
-    def masses(self) -> FloatArray:
+    def max_shares(self) -> FloatArray:
         """Return (M,) the least probability of the letters that may emit each output: its largest share."""
         if self.over is None:
-            return self.columns.means(self.allowed)
-        return np.where(self.usable.any(axis=0), self.over.least_mean(self.allowed.astype(np.float64)), 0.0)
+            return self.columns.mean_by_output(self.allowed)
+        return np.where(
+            self.usable_pairs.any(axis=0), self.over.min_mean(self.allowed.astype(np.float64)), 0.0
+        )
 
     @property
-    def spread(self) -> FloatArray:
+    def uniform_mechanism(self) -> FloatArray:
         """Return (N, M) the mechanism that is uniform on the usable pairs of each letter."""
-        return uniform_on(self.usable).matrix
+        return build_uniform_on(self.usable_pairs).matrix
 
-    def worst_priors(self, matrix: FloatArray) -> FloatArray:
+    def find_worst_priors(self, matrix: FloatArray) -> FloatArray:
         """Find (N, M) for each output the prior under which it leaks most; without a set the given one."""
         if self.over is None:
             return np.repeat(self.prior.pmf[:, None], matrix.shape[1], axis=1)
-        return np.stack([self.over.worst_prior(column) for column in matrix.T], axis=1)
+        return np.stack([self.over.minimizer(column) for column in matrix.T], axis=1)
 
-    def level(self, matrix: FloatArray) -> float:
+    def compute_level(self, matrix: FloatArray) -> float:
         """Compute the PML level of a matrix, over the set where there is one, in nats."""
         if self.over is None:
             return leakage_level(self.prior, matrix)
@@ -116,13 +123,13 @@ class LeastLeakage(Program[LevelCertificate]):
     @property
     def mechanism(self) -> cp.Expression:
         """Return (N, M) the matrix; zero where a pair is not allowed."""
-        return _placed(self.allowed, self.variables["entries"])
+        return _express_matrix(self.allowed, self.variables["entries"])
 
-    def exact(self, lifts: FloatArray) -> FloatArray:
+    def round_to_grid(self, lifts: FloatArray) -> FloatArray:
         """Round the lifts to a mechanism nearby whose rows sum to exactly one."""
-        return snap(lifts)
+        return round_rows_to_grid(lifts)
 
-    def placed(self, entries: FloatArray) -> FloatArray:
+    def expand_entries(self, entries: FloatArray) -> FloatArray:
         """Expand the values of `variables["entries"]` to lifts."""
         lifts = np.zeros(self.allowed.shape)
         lifts[self.allowed] = entries
@@ -131,18 +138,18 @@ class LeastLeakage(Program[LevelCertificate]):
     @property
     def best_constant(self) -> FloatArray:
         """Return the lifts of the best constant output of those that all letters may emit; or NaN."""
-        gains = np.zeros(self.allowed.shape) if self.floor is None else self.floor.gains
-        worth = self.columns.means(np.where(self.allowed, gains, -np.inf))
+        gains = np.zeros(self.allowed.shape) if self.floor is None else self.floor.normalized_gains
+        worth = self.columns.mean_by_output(np.where(self.allowed, gains, -np.inf))
         if np.isneginf(worth).all():
             return np.full(self.allowed.shape, np.nan)
-        best = self.columns.of_outputs(np.arange(len(worth)) == worth.argmax(), self.allowed.shape)
+        best = self.columns.broadcast_outputs(np.arange(len(worth)) == worth.argmax(), self.allowed.shape)
         return np.asarray(best, dtype=float)
 
-    def short(self, matrix: FloatArray) -> float:
+    def floor_violation(self, matrix: FloatArray) -> float:
         """Compute by how much a mechanism misses the floor, in its unit; 0 where it is met or absent."""
         if self.floor is None:
             return 0.0
-        short = -self.floor.slack(matrix)
+        short = -self.floor.compute_slack(matrix)
         return 0.0 if short <= self.floor.rounding else short
 
 
@@ -150,7 +157,7 @@ class LeastLeakage(Program[LevelCertificate]):
 class SymmetricLeastLeakage(LeastLeakage):
     """The program of the least PML level at which an expected gain reaches a floor, in orbits of pairs.
 
-    `problem` and `share` are as those of `LeastLeakage`, with an entry for each orbit of pairs: the
+    `problem` and `exp_neg_epsilon` are as those of `LeastLeakage`, with an entry for each orbit of pairs: the
     probability of an output of the orbit given a letter of it, times the number of outputs in their orbit.
 
     Attributes:
@@ -166,34 +173,34 @@ class SymmetricLeastLeakage(LeastLeakage):
     """
 
     prior: SymmetricPrior
-    floor: Floor
+    floor: NormalizedFloor
     space: PairSpace
 
     @property
-    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """Return no labels: a mechanism by orbits is no matrix."""
         return None, None
 
     @property
-    def columns(self) -> ReducedColumns:
+    def columns(self) -> OrbitColumns:
         """Return the columns, one for each orbit of outputs."""
         return cast("ReducedColumns", self.floor.columns)
 
     @property
-    def spread(self) -> FloatArray:
+    def uniform_mechanism(self) -> FloatArray:
         """Return (C,) the mechanism that is uniform on all outputs."""
         outputs = self.space.orbits.outputs
         shares = np.array([n / sum(outputs) for n in outputs])
-        return np.asarray(self.columns.of_outputs(shares, self.allowed.shape))
+        return np.asarray(self.columns.broadcast_outputs(shares, self.allowed.shape))
 
-    def level(self, matrix: FloatArray) -> float:
+    def compute_level(self, matrix: FloatArray) -> float:
         """Compute the PML level of lifts, in nats."""
-        laws = self.columns.of_outputs(self.columns.means(matrix), matrix.shape)
+        laws = self.columns.broadcast_outputs(self.columns.mean_by_output(matrix), matrix.shape)
         return max(0.0, float(np.log(np.max(matrix[matrix > 0] / laws[matrix > 0]))))
 
-    def exact(self, lifts: FloatArray) -> FloatArray:
+    def round_to_grid(self, lifts: FloatArray) -> FloatArray:
         """Round (C,) the lifts to integers whose rows sum to exactly one, as floats."""
-        return in_whole_numbers(self.space, lifts, self.columns.means(lifts)).lifts
+        return round_lifts_to_integers(self.space, lifts, self.columns.mean_by_output(lifts)).scaled_entries
 
     def __repr__(self) -> str:
         return f"<SymmetricLeastLeakage on {self.prior!r}>"
@@ -238,10 +245,10 @@ def worst_case_utility(
     allowed = allowed_pairs(order, threshold)
     if len(allowed) != known.size:
         raise UtilityError(f"the order has {len(allowed)} rows for {known.size} letters: give one for each")
-    return least_leakage_on(known, allowed, _labels(known, allowed.shape[1], outputs), over)
+    return build_least_leakage(known, allowed, _resolve_labels(known, allowed.shape[1], outputs), over)
 
 
-def least_leakage_on(
+def build_least_leakage(
     prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], over: PriorSet | None = None
 ) -> LeastLeakage:
     """Build the design of least PML on allowed pairs, of which each letter has one.
@@ -252,14 +259,14 @@ def least_leakage_on(
     """
     if over is not None:
         PML(0.0, over).priors(prior)  # checks that it is a set on these letters
-        closed = np.flatnonzero(~usable_pairs(allowed, over).any(axis=1))
+        closed = np.flatnonzero(~find_usable_pairs(allowed, over).any(axis=1))
         if len(closed):
             raise ProgramError(
                 f"no mechanism has a finite level over {over!r}: the letter {prior.labels[closed[0]]!r} has "
                 "no output whose letters have a positive probability under each of its priors. Allow more "
                 "pairs, or take a set in which every letter has some"
             )
-    return _declared(LeastLeakage, prior=prior, allowed=allowed, outputs=outputs, floor=None, over=over)
+    return _make_program(LeastLeakage, prior=prior, allowed=allowed, outputs=outputs, floor=None, over=over)
 
 
 @overload
@@ -386,9 +393,9 @@ def _target(
     if reach is not None and expected is not None:
         raise ProgramError("`reach` and `expected` are both the target of the utility: give one")
     if expected is not None:
-        return real(expected, "the expected utility", ProgramError)
+        return check_real(expected, "the expected utility", ProgramError)
     if reach is not None:
-        return real(reach, "the target of the utility", ProgramError)
+        return check_real(reach, "the target of the utility", ProgramError)
     if worst is None:
         needed = "`reach`, `expected` or `worst`" if isinstance(utility, LinearUtility) else "`reach`"
         raise ProgramError(f"no target is given, and without one nothing leaks: give {needed}")
@@ -411,42 +418,44 @@ def _least_of_pairs(
     if isinstance(known, SymmetricPrior):
         if expected is None or worst is not None or outputs is not None:
             raise ProgramError(f"on {known!r} least leakage is under `expected` alone: leave the others out")
-        return _symmetric(known, utility, expected)
-    letters = outputs_of(known.labels, utility.columns, outputs)
-    table = utility.table(known.labels, letters)
+        return _build_symmetric(known, utility, expected)
+    letters = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
+    table = utility.evaluate_table(known.labels, letters)
     allowed = np.ones(table.shape, dtype=bool)
     if worst is not None:
-        limit = real(worst, "the worst utility", ProgramError)
+        limit = check_real(worst, "the worst utility", ProgramError)
         allowed = table >= limit if utility.maximised else table <= limit
         _check_letters(known, utility, table, allowed, limit)
     if expected is None:
-        return least_leakage_on(known, allowed, letters, over)
-    asked = Expected(utility.maximised, table, expected)
-    floor = _reachable(Floor(Listed(known, PML(0.0)), allowed, asked))
+        return build_least_leakage(known, allowed, letters, over)
+    asked = ExpectedUtilityFloor(utility.maximised, table, expected)
+    floor = _check_reachable(NormalizedFloor(DenseColumns(known, PML(0.0)), allowed, asked))
     # at the most there is each letter has its best outputs only
     # with more rounding, floats do not decide whether the floor requires each letter's best outputs
-    if 1e-6 > floor.rounding >= -floor.least:
-        allowed = allowed & (floor.gains == 0)
-    return _declared(LeastLeakage, prior=known, allowed=allowed, outputs=letters, floor=floor)
+    if 1e-6 > floor.rounding >= -floor.min_gain:
+        allowed = allowed & (floor.normalized_gains == 0)
+    return _make_program(LeastLeakage, prior=known, allowed=allowed, outputs=letters, floor=floor)
 
 
-def _symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -> SymmetricLeastLeakage:
+def _build_symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -> SymmetricLeastLeakage:
     """Build the search for the least level under a floor on the expected utility, in orbits of pairs."""
-    space = prior.pairs(utility.shape)
-    table = utility.on_orbits(space)
-    columns, allowed = ReducedColumns.of(space, PML(0.0)), np.ones(table.shape, dtype=bool)
-    floor = _reachable(Floor(columns, allowed, Expected(utility.maximised, table, expected)))
-    return _declared(
+    space = prior.make_pairs(utility.shape)
+    table = utility.evaluate_on_orbits(space)
+    columns, allowed = OrbitColumns.from_space(space, PML(0.0)), np.ones(table.shape, dtype=bool)
+    floor = _check_reachable(
+        NormalizedFloor(columns, allowed, ExpectedUtilityFloor(utility.maximised, table, expected))
+    )
+    return _make_program(
         SymmetricLeastLeakage, prior=prior, allowed=allowed, outputs=(), floor=floor, space=space
     )
 
 
-def _reachable(floor: Floor) -> Floor:
+def _check_reachable(floor: NormalizedFloor) -> NormalizedFloor:
     """Return the floor; raise a ProgramError where no mechanism reaches it."""
-    if floor.least > floor.rounding:
+    if floor.min_gain > floor.rounding:
         raise ProgramError(
-            f"no mechanism has an expected {floor.what} of {floor.expected.value:.12g}: "
-            f"the {'largest' if floor.expected.maximised else 'smallest'} is {floor.most:.12g}"
+            f"no mechanism has an expected {floor.kind_text} of {floor.expected.value:.12g}: "
+            f"the {'largest' if floor.expected.maximised else 'smallest'} is {floor.max_utility:.12g}"
         )
     return floor
 
@@ -458,36 +467,36 @@ def _check_letters(
     if len(empty):
         x = int(empty[0])
         raise ProgramError(
-            f"no output has a {utility.what} of {limit:g} for the letter {prior.labels[x]!r}: the best is "
+            f"no output has a {utility.kind_text} of {limit:g} for the letter {prior.labels[x]!r}: the best is "
             f"{(table[x].max() if utility.maximised else table[x].min()):g}"
         )
 
 
-def _labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
-    letters = outputs_of(prior.labels, count, outputs)
+def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
+    letters = resolve_outputs(prior.labels, count, outputs)
     if len(letters) != count:
         raise ProgramError(f"there are {len(letters)} outputs, and the order has {count} columns")
     return letters
 
 
-def _declared(kind: type[P], **fields: Any) -> P:
+def _make_program(kind: type[P], **fields: Any) -> P:
     """Make a program of one kind, whose model has e^-epsilon as a parameter."""
     share = cp.Parameter(nonneg=True, value=1.0, name="share")
-    program = kind(declare=lambda: _declaration(program), share=share, **fields)
+    program = kind(build_model=lambda: _build_model(program), exp_neg_epsilon=share, **fields)
     return program
 
 
-def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
+def _express_matrix(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
     """Build the expression of the (N, M) matrix with these entries on allowed pairs, and zeros elsewhere."""
     k = entries.size
     place = sparse.csc_array((np.ones(k), (np.flatnonzero(allowed), np.arange(k))), shape=(allowed.size, k))
     return cp.reshape(place @ entries, allowed.shape, order="C")
 
 
-def _declaration(program: LeastLeakage) -> Declaration:
+def _build_model(program: LeastLeakage) -> CvxpyModel:
     columns, allowed, floor, over = program.columns, program.allowed, program.floor, program.over
-    n, m = len(columns.masses), len(columns.means(allowed))
-    letter, output, in_row, in_law = columns.pairs(allowed)
+    n, m = len(columns.masses), len(columns.mean_by_output(allowed))
+    letter, output, in_row, in_law = columns.list_pairs(allowed)
     k = len(letter)
     by_letter = sparse.csr_array((in_row, (letter, np.arange(k))), shape=(n, k))
     by_entry = sparse.csr_array((np.ones(k), (np.arange(k), output)), shape=(k, m))
@@ -501,18 +510,20 @@ def _declaration(program: LeastLeakage) -> Declaration:
     }
     if over is None:
         by_output = sparse.csr_array((in_law, (output, np.arange(k))), shape=(m, k))
-        constraints["pml"] = program.share * largest <= by_output @ entries
+        constraints["pml"] = program.exp_neg_epsilon * largest <= by_output @ entries
     else:
         row = cp.reshape(largest, (1, m), order="C")
-        least = over.declare(_placed(allowed, entries), row)
+        least = over.to_cvxpy(_express_matrix(allowed, entries), row)
         constraints |= {**{f"set_{name}": rows for name, rows in least.constraints.items()}}
-        constraints["pml"] = program.share * row <= least.value
+        constraints["pml"] = program.exp_neg_epsilon * row <= least.value
         variables |= {f"set_{name}": variable for name, variable in least.variables.items()}
     missing = cp.sum(shortfall) / n
     if floor is not None:
         lack = cp.Variable(nonneg=True, name="lack")
         variables["lack"] = lack
-        margin = min(MARGIN, max(0.0, -floor.least) / 2)
-        constraints["expected"] = (in_law * floor.gains[allowed]) @ entries + lack >= floor.least + margin
+        margin = min(MARGIN, max(0.0, -floor.min_gain) / 2)
+        constraints["expected"] = (
+            in_law * floor.normalized_gains[allowed]
+        ) @ entries + lack >= floor.min_gain + margin
         missing = missing + lack
-    return Declaration(problem_of(cp.Minimize(missing), constraints), variables, constraints)
+    return CvxpyModel(build_problem(cp.Minimize(missing), constraints), variables, constraints)

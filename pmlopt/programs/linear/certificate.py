@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
-from pmlopt.core.records import Given, Shape
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, bound_sum_rounding
+from pmlopt.core.records import ContextReference, Shape
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import FileFormatError
@@ -21,24 +21,35 @@ from pmlopt.model.privacy.requirement import Witness
 from pmlopt.programs.certificate import (
     FLOATS,
     RATIONAL,
-    SHARE,
+    VERIFY_ROUNDING_FRACTION,
     Claim,
-    bound_claim,
-    confidence_claims,
-    gap_claim,
-    value_claim,
+    check_bound,
+    check_confidences,
+    check_gap,
+    check_value,
 )
-from pmlopt.programs.design_program import ULP, DesignCertificate, RequirementCertificate, levels_in_words
-from pmlopt.programs.exact.repair import Change
-from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns, round_outward
+from pmlopt.programs.design_program import (
+    FLOAT_EPSILON,
+    DesignCertificate,
+    RequirementCertificate,
+    format_levels,
+)
+from pmlopt.programs.exact.repair import RepairRecord
+from pmlopt.programs.linear.columns import (
+    ColumnSystem,
+    DenseColumns,
+    OrbitColumns,
+    build_invariant_columns,
+    round_outward,
+)
 
 
-def one_signed(coefficients: FloatArray) -> BoolArray:
+def has_one_sign(coefficients: FloatArray) -> BoolArray:
     """Return (R,) whether all coefficients of a row have one sign."""
     return np.asarray((coefficients >= 0).all(axis=1) | (coefficients <= 0).all(axis=1))
 
 
-def row_sizes(largest: FloatArray, offset: FloatArray, signs: BoolArray) -> FloatArray:
+def compute_row_sizes(largest: FloatArray, offset: FloatArray, signs: BoolArray) -> FloatArray:
     """Compute the (R,) sizes of rows `C P + offset`, which grow with the rows as these are multiplied.
 
     It is the largest coefficient; or, where all coefficients have one sign, the offset, if that is smaller:
@@ -47,7 +58,7 @@ def row_sizes(largest: FloatArray, offset: FloatArray, signs: BoolArray) -> Floa
     Args:
         largest: (R,) the largest coefficients in size.
         offset: (R,).
-        signs: (R,) as `one_signed` has them.
+        signs: (R,) as `has_one_sign` has them.
     """
     sizes = np.where(signs & (offset != 0), np.minimum(np.abs(offset), largest), largest)
     return np.where(sizes > 0, sizes, 1.0)
@@ -73,35 +84,35 @@ class AffineConstraint:
     offset: Annotated[FloatArray, Shape("R")]
     multipliers: Annotated[FloatArray, Shape("R")]
 
-    def terms(self, matrix: FloatArray) -> FloatArray:
+    def term_sums(self, matrix: FloatArray) -> FloatArray:
         """Compute (R,) the sums of the sizes of the terms of each row at a mechanism."""
         return np.asarray((np.abs(self.coefficients) * matrix).sum(axis=(1, 2)) + np.abs(self.offset))
 
-    def units(self, matrix: FloatArray) -> FloatArray:
+    def violation_units(self, matrix: FloatArray) -> FloatArray:
         """Return (R,) the unit of a violation of each row: the same constraint in any unit has the same.
 
-        It is the size of the row (`row_sizes`); for an inequality whose terms cancel, such as
+        It is the size of the row (`compute_row_sizes`); for an inequality whose terms cancel, such as
         `P[x,y] <= c q[y]` at a rare output, that of its terms at the mechanism, where these are smaller.
         """
-        signs = one_signed(self.coefficients.reshape(len(self.offset), -1))
-        sizes = row_sizes(np.abs(self.coefficients).max(axis=(1, 2), initial=0.0), self.offset, signs)
+        signs = has_one_sign(self.coefficients.reshape(len(self.offset), -1))
+        sizes = compute_row_sizes(np.abs(self.coefficients).max(axis=(1, 2), initial=0.0), self.offset, signs)
         if self.equal:
             return sizes
         # terms below 1e-9 of the row's largest coefficient are rounding
-        terms = np.maximum(self.terms(matrix), 1e-9 * sizes)
+        terms = np.maximum(self.term_sums(matrix), 1e-9 * sizes)
         return np.where(signs, sizes, np.minimum(sizes, terms))
 
-    def violations(self, matrix: FloatArray) -> FloatArray:
+    def row_violations(self, matrix: FloatArray) -> FloatArray:
         """Compute (R,) by how much a mechanism breaks each row; 0 where it does not."""
         values = (self.coefficients * matrix).sum(axis=(1, 2)) + self.offset
         return np.asarray(np.abs(values) if self.equal else np.maximum(values, 0.0))
 
-    def violation(self, matrix: FloatArray) -> float:
+    def max_relative_violation(self, matrix: FloatArray) -> float:
         """Compute the largest violation of the rows by a mechanism, in their units; 0 where there is none."""
-        return float((self.violations(matrix) / self.units(matrix)).max(initial=0.0))
+        return float((self.row_violations(matrix) / self.violation_units(matrix)).max(initial=0.0))
 
     @property
-    def prices(self) -> FloatArray:
+    def effective_multipliers(self) -> FloatArray:
         """Return (R,) the multipliers, those of inequalities cut off at 0."""
         return self.multipliers if self.equal else np.maximum(self.multipliers, 0.0)
 
@@ -120,13 +131,13 @@ class StatedConstraint:
     constraint: Constraint
     multipliers: Annotated[FloatArray, Shape("R")]
 
-    def affine(self, prior: Prior, outputs: Sequence[Label]) -> AffineConstraint:
+    def to_affine(self, prior: Prior, outputs: Sequence[Label]) -> AffineConstraint:
         """Build the rows on the letters of a prior and some outputs.
 
         Raises:
             FileFormatError: there are more or fewer multipliers than rows.
         """
-        rows, offset = self.constraint.rows(prior, outputs)
+        rows, offset = self.constraint.build_rows(prior, outputs)
         if len(offset) != len(self.multipliers):
             raise FileFormatError(
                 f"there are {len(self.multipliers)} multipliers for the {len(offset)} rows of "
@@ -137,18 +148,22 @@ class StatedConstraint:
         return AffineConstraint(one.name, one.equal, coefficients, -offset, self.multipliers)
 
 
-def priced(
+def price_constraints(
     constraints: Sequence[AffineConstraint], gains: FloatArray, p: FloatArray
 ) -> tuple[FloatArray, float]:
     """Return gains and a constant whose sum bounds the expected gain wherever the constraints hold."""
     constant, priced_gains = 0.0, gains
     for one in constraints:
-        priced_gains = priced_gains - np.tensordot(one.prices, one.coefficients, axes=1) / p[:, None]
-        constant -= float(one.prices @ one.offset)
+        priced_gains = (
+            priced_gains - np.tensordot(one.effective_multipliers, one.coefficients, axes=1) / p[:, None]
+        )
+        constant -= float(one.effective_multipliers @ one.offset)
     return priced_gains, constant
 
 
-def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
+def compute_utility_bound(
+    prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray
+) -> float:
     """Compute an upper bound on the expected gain of every mechanism that meets the requirement.
 
     For every rho in R^N: E[g] = <p, rho> + sum_xy p[x] (g[x,y] - rho[x]) P[x,y], and the last sum
@@ -163,17 +178,17 @@ def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipl
 
     Examples:
         >>> from pmlopt import PML
-        >>> round(utility_bound(Prior.uniform(4), PML(np.log(2)), np.eye(4), np.zeros(4)), 12)
+        >>> round(compute_utility_bound(Prior.uniform(4), PML(np.log(2)), np.eye(4), np.zeros(4)), 12)
         0.5
     """
-    return Listed(prior, privacy).bound(gains, multipliers)
+    return DenseColumns(prior, privacy).compute_bound(gains, multipliers)
 
 
-RESIDUAL = 1e-6
+MAX_RELATIVE_RESIDUAL = 1e-6
 """By how much of its size an added constraint may be violated."""
 
 
-class _Expectation(RequirementCertificate):
+class _ExpectationCertificate(RequirementCertificate):
     """The base of certificates of an expected gain or loss: the value, and a bound from any multipliers.
 
     The bound is `constant + columns.bound(gains, multipliers)`, negated for a loss, of the table less the
@@ -186,10 +201,10 @@ class _Expectation(RequirementCertificate):
         maximised: bool
         residuals: Mapping[str, float]
         witness: Witness
-        rows_added: tuple[AffineConstraint, ...] | None
+        added_rows: tuple[AffineConstraint, ...] | None
 
         @property
-        def columns(self) -> Columns:
+        def columns(self) -> ColumnSystem:
             """Return the columns of the pairs under the requirement."""
 
         @property
@@ -203,64 +218,72 @@ class _Expectation(RequirementCertificate):
     @property
     def bound_rounding(self) -> float:
         # and what breaking an added constraint by as much as is allowed may gain beyond the bound
-        rows = self.rows_added or ()
-        return self._rounding + sum(float(self._allowed(one) @ np.abs(one.multipliers)) for one in rows)
+        rows = self.added_rows or ()
+        return self._value_rounding + sum(
+            float(self._allowed_violations(one) @ np.abs(one.multipliers)) for one in rows
+        )
 
     @property
-    def _rounding(self) -> float:
+    def _value_rounding(self) -> float:
         """Return what rounding may have taken off the value."""
-        return self.columns.value_rounding(self.table, self.lifts)
+        return self.columns.bound_value_rounding(self.table, self.lifts)
 
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims of level, value, added constraints and bound of an expected gain or loss."""
-        value = value_claim(self.value, self.columns.expectation(self.table, self.lifts), self._rounding)
-        rows = self.rows_added or ()
-        added = (self._added_claim(one) for one in rows)
-        found = (*self.level_checks, value, *added, gap_claim(self, self.bound_rounding, self.is_maximised))
+        value = check_value(
+            self.value, self.columns.compute_expectation(self.table, self.lifts), self._value_rounding
+        )
+        rows = self.added_rows or ()
+        added = (self._check_added(one) for one in rows)
+        found = (*self.level_claims, value, *added, check_gap(self, self.bound_rounding, self.is_maximised))
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
-            return (*found, bound_claim(self.bound, None, self.maximised))
-        if self.rows_added is None and math.isfinite(self.bound):
+            return (*found, check_bound(self.bound, None, self.maximised))
+        if self.added_rows is None and math.isfinite(self.bound):
             text = "it rests on constraints that are not in the file"
             return (*found, Claim("bound", None, FLOATS, text, self.bound))
-        return (*found, bound_claim(self.bound, self._proved_bound(self.multipliers), self.maximised))
+        return (*found, check_bound(self.bound, self._recompute_bound(self.multipliers), self.maximised))
 
-    def _proved_bound(self, rho: FloatArray) -> float:
+    def _recompute_bound(self, rho: FloatArray) -> float:
         """Compute what the multipliers and the dual certificate prove, in the units of the table."""
         columns = self.columns
-        centred = columns.centred(self.table, self.maximised)
-        gains, extra = priced(self.rows_added or (), centred, columns.masses)
-        constant = columns.mean_of_letters(columns.least(self.table))
-        most = columns.proved(gains, rho, self.witness) if self.witness else columns.raw_bound(gains, rho)
-        most = extra + (most + SHARE * columns.rounding_in(gains, rho))
+        centred = columns.center_table(self.table, self.maximised)
+        gains, extra = price_constraints(self.added_rows or (), centred, columns.masses)
+        constant = columns.exact_letter_mean(columns.min_by_letter(self.table))
+        most = (
+            columns.dual_bound(gains, rho, self.witness)
+            if self.witness
+            else columns.unrounded_bound(gains, rho)
+        )
+        most = extra + (most + VERIFY_ROUNDING_FRACTION * columns.bound_rounding(gains, rho))
         return round_outward(constant, most, self.maximised)
 
-    def _added_claim(self, one: AffineConstraint) -> Claim:
+    def _check_added(self, one: AffineConstraint) -> Claim:
         """Check the claim that the mechanism meets a constraint that was added, as the file states it."""
-        share, broken = self._allowed_share(one), one.violation(self.lifts)
-        rounding = rounding_of(math.prod(one.coefficients.shape[1:]), 1.0) * one.terms(self.lifts)
-        holds = bool((one.violations(self.lifts) <= self._allowed(one) + rounding).all())
+        share, broken = self._allowed_relative_violation(one), one.max_relative_violation(self.lifts)
+        rounding = bound_sum_rounding(math.prod(one.coefficients.shape[1:]), 1.0) * one.term_sums(self.lifts)
+        holds = bool((one.row_violations(self.lifts) <= self._allowed_violations(one) + rounding).all())
         text = (
             f"is kept, up to {share:.1g} of its size" if holds else f"is broken by {broken:.1g} of its size"
         )
         return Claim("constraint", holds, FLOATS, f"{one.name!r} {text}", share, broken)
 
-    def _allowed(self, one: AffineConstraint) -> FloatArray:
+    def _allowed_violations(self, one: AffineConstraint) -> FloatArray:
         """Return (R,) by how much the rows of an added constraint may be violated."""
-        return self._allowed_share(one) * one.units(self.lifts)
+        return self._allowed_relative_violation(one) * one.violation_units(self.lifts)
 
-    def _allowed_share(self, one: AffineConstraint) -> float:
+    def _allowed_relative_violation(self, one: AffineConstraint) -> float:
         """Return the allowed violation in units of the rows: the stated residual, within the usual limit."""
-        return min(float(self.residuals.get(one.name, 0.0)), RESIDUAL)
+        return min(float(self.residuals.get(one.name, 0.0)), MAX_RELATIVE_RESIDUAL)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LinearCertificate(_Expectation, DesignCertificate):
+class LinearCertificate(_ExpectationCertificate, DesignCertificate):
     """The certificate of an expected gain or loss on listed letters.
 
     Attributes:
         maximised: whether the table holds gains.
         table: (N, M) the gain or loss.
-        witness: from which the requirement's part in the bound follows; see `Requirement.witness`.
+        witness: from which the requirement's part in the bound follows; see `Requirement.dual_certificate`.
         added: the constraints that were added; None where one is not affine in the mechanism alone.
     """
 
@@ -272,31 +295,31 @@ class LinearCertificate(_Expectation, DesignCertificate):
     added: tuple[AffineConstraint | StatedConstraint, ...] | None = ()
 
     @cached_property
-    def rows_added(self) -> tuple[AffineConstraint, ...] | None:  # type: ignore[override]
+    def added_rows(self) -> tuple[AffineConstraint, ...] | None:  # type: ignore[override]
         """Return the added constraints as rows."""
         if self.added is None:
             return None
         return tuple(
-            one.affine(self.prior, self.mechanism.outputs) if isinstance(one, StatedConstraint) else one
+            one.to_affine(self.prior, self.mechanism.outputs) if isinstance(one, StatedConstraint) else one
             for one in self.added
         )
 
-    def with_bound_of(self, other: Self) -> Self:
+    def with_bound_from(self, other: Self) -> Self:
         """Return the certificate with the bound of another one, whose proof has no part in the mechanism."""
         proof = {name: getattr(other, name) for name in ("bound", "multipliers", "witness", "added")}
         return replace(self, **proof)
 
     @property
-    def columns(self) -> Listed:
+    def columns(self) -> DenseColumns:
         """Return the columns of the letters under the requirement."""
-        return Listed(self.prior, self.privacy)
+        return DenseColumns(self.prior, self.privacy)
 
     @property
     def lifts(self) -> FloatArray:
         return self.mechanism.matrix
 
     @property
-    def flat(self) -> bool:
+    def has_constant_utility(self) -> bool:
         return bool((np.ptp(self.table, axis=1) == 0).all())
 
 
@@ -310,9 +333,9 @@ class OrbitCertificate(RequirementCertificate):
         repair: what was done to the solver's numbers.
     """
 
-    mechanism: Annotated[OrbitMechanism, Given("mechanism", only=True)]
+    mechanism: Annotated[OrbitMechanism, ContextReference("mechanism", only=True)]
     table: Annotated[FloatArray, Shape("C")]
-    repair: Change
+    repair: RepairRecord
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, OrbitMechanism):
@@ -326,39 +349,39 @@ class OrbitCertificate(RequirementCertificate):
         assert self.columns  # an error where what is asked is not invariant
 
     @cached_property
-    def columns(self) -> ReducedColumns:
+    def columns(self) -> OrbitColumns:
         """Return the columns of the mechanism, one for each orbit of outputs, under the requirement."""
-        return invariant_columns(self.mechanism.space, self.privacy)
+        return build_invariant_columns(self.mechanism.space, self.privacy)
 
     @property
     def lifts(self) -> FloatArray:
-        return self.mechanism.lifts
+        return self.mechanism.scaled_entries
 
     @property
-    def measured(self) -> tuple[Mapping[str, float], float]:
-        return self.columns.levels(self.lifts), (self.columns.terms + 8) * ULP
+    def float_levels(self) -> tuple[Mapping[str, float], float]:
+        return self.columns.compute_levels(self.lifts), (self.columns.terms + 8) * FLOAT_EPSILON
 
     @cached_property
-    def level_checks(self) -> tuple[Claim, ...]:
+    def level_claims(self) -> tuple[Claim, ...]:
         """Check that the masses of the orbits are a mechanism that meets the requirement, in integers.
 
         The orbits are checked to partition the pairs (each output meets each letter in exactly one), rows to
         sum to exactly one, and each column to be within the bound, e^epsilon replaced by a rational below it.
         """
-        rows = self.columns.orbits.consistent and self.mechanism.rows_are_exact
-        holds = self.columns.hold_exactly(self.mechanism.masses)
+        rows = self.columns.orbits.is_consistent and self.mechanism.has_exact_rows
+        holds = self.columns.is_met_exactly(self.mechanism.masses)
         scope = f", {self.privacy.scope}" if self.privacy.scope else ""
-        text = levels_in_words(self.measured[0], self.privacy.limits)
+        text = format_levels(self.float_levels[0], self.privacy.limits)
         return (
             Claim("mechanism", rows, RATIONAL, "orbits tile the pairs, and rows sum to exactly one"
                   if rows else "the orbits are no mechanism"),
             Claim("level", holds, RATIONAL, f"{text}{scope}" if holds else f"a limit is broken: {text}"),
-            *confidence_claims(self.privacy, self.mechanism.space.prior),
+            *check_confidences(self.privacy, self.mechanism.space.prior),
         )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SymmetricCertificate(OrbitCertificate, _Expectation):
+class SymmetricCertificate(OrbitCertificate, _ExpectationCertificate):
     """The certificate of an expected gain or loss of a mechanism by orbits, on a symmetric prior.
 
     The bound is one on all mechanisms, since none does better than the average over its images under the
@@ -374,9 +397,9 @@ class SymmetricCertificate(OrbitCertificate, _Expectation):
     multipliers: Annotated[FloatArray, Shape("L")] | None
     maximised: bool
 
-    def with_bound_of(self, other: Self) -> Self:
+    def with_bound_from(self, other: Self) -> Self:
         """Return the certificate with the bound of another one, whose proof has no part in the mechanism."""
         return replace(self, bound=other.bound, multipliers=other.multipliers)
 
     witness: ClassVar[Witness] = {}  # type: ignore[misc]
-    rows_added: ClassVar[tuple[AffineConstraint, ...]] = ()  # type: ignore[misc]
+    added_rows: ClassVar[tuple[AffineConstraint, ...]] = ()  # type: ignore[misc]

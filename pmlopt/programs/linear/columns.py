@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, rounding_of
-from pmlopt.core.loaded_later import cp, sparse
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, bound_sum_rounding
+from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.invariant import InvariantPrior
-from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace
+from pmlopt.data.symmetry.prior import LetterCells, PairOrbits, PairSpace
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
-from pmlopt.model.privacy.requirement import Conjunction, Witness
-from pmlopt.programs.exact.arithmetic import power_below, round_down_to_float, round_up_to_float
-from pmlopt.programs.program import Declaration, problem_of
+from pmlopt.model.privacy.requirement import RequirementConjunction, Witness
+from pmlopt.programs.exact.arithmetic import round_down_to_float, round_exp_down, round_up_to_float
+from pmlopt.programs.program import CvxpyModel, build_problem
 
 
 def round_outward(constant: Fraction, most: float, maximised: bool) -> float:
@@ -39,7 +39,7 @@ def round_outward(constant: Fraction, most: float, maximised: bool) -> float:
     return round_down_to_float(constant - Fraction(most))
 
 
-class Columns(ABC):
+class ColumnSystem(ABC):
     """The columns of a mechanism under a requirement.
 
     Values on pairs are (N, M), or (C,) on C orbits of pairs.
@@ -56,123 +56,123 @@ class Columns(ABC):
     terms: int
 
     @abstractmethod
-    def of_pairs(self, rho: FloatArray) -> FloatArray:
+    def broadcast_letters(self, rho: FloatArray) -> FloatArray:
         """Expand a number for each letter to values on pairs."""
 
     @abstractmethod
-    def least(self, values: FloatArray) -> FloatArray:
+    def min_by_letter(self, values: FloatArray) -> FloatArray:
         """Compute (N,) the least value of each letter."""
 
     @abstractmethod
-    def by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
+    def mean_by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
         """Compute (N,) the expectation of values for each letter."""
 
     @abstractmethod
-    def means(self, values: FloatArray | BoolArray) -> FloatArray:
+    def mean_by_output(self, values: FloatArray | BoolArray) -> FloatArray:
         """Compute (M,) the mean of the values of each output, or orbit of outputs: of lifts, its mass."""
 
     @abstractmethod
-    def of_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
+    def broadcast_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
         """Expand a number for each output to values on pairs: of ones, a constant's lifts."""
 
     @abstractmethod
-    def parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
+    def iterate_parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
         """Iterate over the values of columns that have cells in common, with the masses of the cells."""
 
     @abstractmethod
-    def pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    def list_pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
         """List letter and output of each allowed pair, and a lift's weights in its row sum and output law."""
 
     @property
     @abstractmethod
-    def weights_of_letters(self) -> Sequence[int]:
+    def letter_weights(self) -> Sequence[int]:
         """Return N integers, proportional to the masses."""
 
     @abstractmethod
-    def relaxation(self, gains: FloatArray) -> float:
+    def support_function(self, gains: FloatArray) -> float:
         """Compute the most that columns within the requirement gain; see `Requirement.support_function`."""
 
-    def expectation(self, values: FloatArray, lifts: FloatArray) -> float:
+    def compute_expectation(self, values: FloatArray, lifts: FloatArray) -> float:
         """Compute the expectation of values under the prior and a mechanism."""
-        return float(self.masses @ self.by_letter(values, lifts))
+        return float(self.masses @ self.mean_by_letter(values, lifts))
 
-    def mean_of_letters(self, values: FloatArray) -> Fraction:
+    def exact_letter_mean(self, values: FloatArray) -> Fraction:
         """Compute the mean of a number for each letter under the prior, in rational arithmetic."""
-        weights = self.weights_of_letters
+        weights = self.letter_weights
         return sum(map(operator.mul, weights, map(Fraction, values.tolist())), Fraction(0)) / sum(weights)
 
     def compute_value(self, table: FloatArray, maximised: bool, lifts: FloatArray) -> float:
-        """Compute the expectation of a table, up to `value_rounding`, without the digits that outputs share.
+        """Compute the expectation of a table, up to `bound_value_rounding`, without the digits that outputs share.
 
         It is rounded as bounds are: a value that reaches its bound is the same float.
         """
-        least = self.least(table)
+        least = self.min_by_letter(table)
         # larger row minima would drown the digits of the values that occur
-        if float(self.masses @ np.abs(least)) > 8 * self.expectation(np.abs(table), lifts):
+        if float(self.masses @ np.abs(least)) > 8 * self.compute_expectation(np.abs(table), lifts):
             # the digits of the least values would drown those that occur: beyond what is allowed for
-            return self.expectation(table, lifts)
-        gain = self.expectation(self.centred(table, maximised), lifts)
-        return round_outward(self.mean_of_letters(least), gain, maximised)
+            return self.compute_expectation(table, lifts)
+        gain = self.compute_expectation(self.center_table(table, maximised), lifts)
+        return round_outward(self.exact_letter_mean(least), gain, maximised)
 
-    def value_rounding(self, table: FloatArray, lifts: FloatArray) -> float:
+    def bound_value_rounding(self, table: FloatArray, lifts: FloatArray) -> float:
         """Bound what rounding may have taken off the expectation of a table.
 
         It is in units of the terms of the sum: an entry at a pair that never occurs has no part in it.
         """
-        return rounding_of(sum(table.shape), self.expectation(np.abs(table), lifts))
+        return bound_sum_rounding(sum(table.shape), self.compute_expectation(np.abs(table), lifts))
 
-    def normalised(self, values: FloatArray) -> FloatArray:
+    def normalize_rows(self, values: FloatArray) -> FloatArray:
         """Divide values by the sums of their rows, which are positive."""
-        return np.asarray(values / self.of_pairs(self.sums(values)))
+        return np.asarray(values / self.broadcast_letters(self.row_sums(values)))
 
-    def sums(self, lifts: FloatArray) -> FloatArray:
+    def row_sums(self, lifts: FloatArray) -> FloatArray:
         """Compute (N,) the sums of the rows."""
-        return self.by_letter(np.ones_like(lifts), lifts)
+        return self.mean_by_letter(np.ones_like(lifts), lifts)
 
-    def largest(self, values: FloatArray) -> FloatArray:
+    def max_by_letter(self, values: FloatArray) -> FloatArray:
         """Compute (N,) the largest value of each letter."""
-        return -self.least(-values)
+        return -self.min_by_letter(-values)
 
-    def centred(self, table: FloatArray, maximised: bool) -> FloatArray:
+    def center_table(self, table: FloatArray, maximised: bool) -> FloatArray:
         """Subtract the least value of each letter from the table, with the sign that makes more better."""
-        found = table - self.of_pairs(self.least(table))
+        found = table - self.broadcast_letters(self.min_by_letter(table))
         return found if maximised else -found
 
-    def bound(self, gains: FloatArray, rho: FloatArray) -> float:
+    def compute_bound(self, gains: FloatArray, rho: FloatArray) -> float:
         """Compute an upper bound on the expected gain, from any rho, with an allowance for rounding."""
-        return self.raw_bound(gains, rho) + self.rounding_in(gains, rho)
+        return self.unrounded_bound(gains, rho) + self.bound_rounding(gains, rho)
 
-    def raw_bound(self, gains: FloatArray, rho: FloatArray) -> float:
+    def unrounded_bound(self, gains: FloatArray, rho: FloatArray) -> float:
         """Compute the bound without an allowance for rounding: it must not be claimed."""
-        return float(self.masses @ rho) + self.relaxation(gains - self.of_pairs(rho))
+        return float(self.masses @ rho) + self.support_function(gains - self.broadcast_letters(rho))
 
-    def rounding_in(self, gains: FloatArray, rho: FloatArray) -> float:
+    def bound_rounding(self, gains: FloatArray, rho: FloatArray) -> float:
         """Bound what rounding may have taken off the bound."""
         # sums of N terms err by about N units in the last place of the sum of their sizes, and the
         # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
-        sizes = np.abs(gains) + self.of_pairs(np.abs(rho))
+        sizes = np.abs(gains) + self.broadcast_letters(np.abs(rho))
         most = float(sizes.max())  # of any column: what the relaxation is at most, without a search
-        rows = float(self.masses @ self.largest(sizes))
+        rows = float(self.masses @ self.max_by_letter(sizes))
         # up to four times the mean, the largest entry replaces the search for the support function
         if most > 4 * rows:
-            most = self._largest_size(sizes, rows)
-        return rounding_of(self.terms, float(self.masses @ np.abs(rho)) + most)
+            most = self._max_size(sizes, rows)
+        return bound_sum_rounding(self.terms, float(self.masses @ np.abs(rho)) + most)
 
-    def _largest_size(self, sizes: FloatArray, rows: float) -> float:
+    def _max_size(self, sizes: FloatArray, rows: float) -> float:
         """Bound the sizes of the terms of any column, where they are far from even."""
-        return self.relaxation(sizes)
+        return self.support_function(sizes)
 
-    def witness(self, gains: FloatArray, rho: FloatArray) -> Witness:
+    def dual_certificate(self, gains: FloatArray, rho: FloatArray) -> Witness:
         """Return numbers that prove the bound without a search, where there are such."""
         return {}
 
-    def proved(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
         """Compute the bound that a dual certificate proves, but for rounding."""
-        return self.raw_bound(gains, rho)
+        return self.unrounded_bound(gains, rho)
 
 
 @dataclass(frozen=True, eq=False)
-class Listed(Columns):
+class DenseColumns(ColumnSystem):
     """The columns of listed letters and outputs: the trivial group."""
 
     prior: Prior
@@ -186,48 +186,48 @@ class Listed(Columns):
     def terms(self) -> int:  # type: ignore[override]
         return self.prior.size
 
-    def of_pairs(self, rho: FloatArray) -> FloatArray:
+    def broadcast_letters(self, rho: FloatArray) -> FloatArray:
         return rho[:, None]
 
-    def least(self, values: FloatArray) -> FloatArray:
+    def min_by_letter(self, values: FloatArray) -> FloatArray:
         return np.asarray(values.min(axis=1))
 
-    def by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
+    def mean_by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
         return np.asarray((values * lifts).sum(axis=1))
 
-    def means(self, values: FloatArray | BoolArray) -> FloatArray:
+    def mean_by_output(self, values: FloatArray | BoolArray) -> FloatArray:
         return np.asarray(self.prior.pmf @ values)
 
-    def of_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
+    def broadcast_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
         return np.broadcast_to(each, shape)
 
-    def parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
+    def iterate_parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
         yield self.prior.pmf, values
 
-    def pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    def list_pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
         letter, output = np.nonzero(allowed)
         return letter, output, np.ones(len(letter)), self.prior.pmf[letter]
 
     @property
-    def weights_of_letters(self) -> Sequence[int]:
+    def letter_weights(self) -> Sequence[int]:
         return self.prior.weights
 
-    def relaxation(self, gains: FloatArray) -> float:
-        return self.privacy.relaxation(self.prior, gains)
+    def support_function(self, gains: FloatArray) -> float:
+        return self.privacy.support_function(self.prior, gains)
 
-    def _largest_size(self, sizes: FloatArray, rows: float) -> float:
+    def _max_size(self, sizes: FloatArray, rows: float) -> float:
         # weights of pairs allow for their own rounding: what is left off g - rho is that of a mechanism
-        return rows if self.privacy.by_pairs else self.relaxation(sizes)
+        return rows if self.privacy.by_pairs else self.support_function(sizes)
 
-    def witness(self, gains: FloatArray, rho: FloatArray) -> Witness:
-        return self.privacy.witness(self.prior, gains - rho[:, None])
+    def dual_certificate(self, gains: FloatArray, rho: FloatArray) -> Witness:
+        return self.privacy.dual_certificate(self.prior, gains - rho[:, None])
 
-    def proved(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
-        return float(self.masses @ rho) + self.privacy.proved(self.prior, gains - rho[:, None], witness)
+    def dual_bound(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
+        return float(self.masses @ rho) + self.privacy.dual_bound(self.prior, gains - rho[:, None], witness)
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedColumns(Columns):
+class OrbitColumns(ColumnSystem):
     """The columns of a mechanism that is constant on orbits of pairs, under a requirement.
 
     A column v of it is constant on the cells of its output y. With w the masses of the cells its mean is
@@ -241,17 +241,17 @@ class ReducedColumns(Columns):
     """
 
     orbits: PairOrbits
-    cells: tuple[Cells, ...]
+    cells: tuple[LetterCells, ...]
     privacy: tuple[Requirement, ...]
 
     @classmethod
-    def of(cls, space: PairSpace | PairClasses, privacy: Requirement) -> ReducedColumns:
+    def from_space(cls, space: PairSpace | EquitablePartition, privacy: Requirement) -> OrbitColumns:
         """Build the columns of pairs under a requirement.
 
         Raises:
             PrivacyError: the requirement is not on each column, or not the same for all letters of an orbit.
         """
-        cells = tuple(space.cells(place) for place in range(len(space.orbits.outputs)))
+        cells = tuple(space.get_cells(place) for place in range(len(space.orbits.outputs)))
         return cls(space.orbits, cells, tuple(privacy.on_cells(own) for own in cells))
 
     @property
@@ -263,83 +263,88 @@ class ReducedColumns(Columns):
         return max(own.size for own in self.cells)
 
     @cached_property
-    def weights(self) -> FloatArray:
+    def cell_masses(self) -> FloatArray:
         """Return (C,) the masses of the cells, column after column; those of each column sum to one."""
         return np.concatenate([own.prior.pmf for own in self.cells])
 
     @cached_property
-    def rows(self) -> Any:
+    def row_sum_matrix(self) -> Any:
         """Return the (L, C) sparse matrix that maps lifts to the row sums of the mechanism."""
-        return _summing(self.orbits.shares, self.orbits.letter, len(self.orbits.letters))
+        return _build_sum_matrix(self.orbits.letter_fractions, self.orbits.letter, len(self.orbits.letters))
 
     @cached_property
-    def _laws(self) -> Any:
+    def _output_law_matrix(self) -> Any:
         """Return the (K, C) sparse matrix that maps lifts to the probabilities of the orbits of outputs."""
-        return _summing(self.weights, self.orbits.output, len(self.orbits.outputs))
+        return _build_sum_matrix(self.cell_masses, self.orbits.output, len(self.orbits.outputs))
 
-    def of_pairs(self, rho: FloatArray) -> FloatArray:
+    def broadcast_letters(self, rho: FloatArray) -> FloatArray:
         return rho[self.orbits.letter]
 
-    def least(self, values: FloatArray) -> FloatArray:
+    def min_by_letter(self, values: FloatArray) -> FloatArray:
         found = np.full(len(self.orbits.letters), np.inf)
         np.minimum.at(found, self.orbits.letter, values)
         return found
 
-    def by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
-        return np.asarray(self.rows @ (values * lifts))
+    def mean_by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
+        return np.asarray(self.row_sum_matrix @ (values * lifts))
 
-    def means(self, values: FloatArray | BoolArray) -> FloatArray:
-        return np.asarray(self._laws @ values)
+    def mean_by_output(self, values: FloatArray | BoolArray) -> FloatArray:
+        return np.asarray(self._output_law_matrix @ values)
 
-    def of_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
+    def broadcast_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
         return each[self.orbits.output]
 
-    def parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
-        for _, prior, column in self._each(values):
+    def iterate_parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
+        for _, prior, column in self._iterate_columns(values):
             yield prior.pmf, column
 
-    def pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    def list_pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
         orbits = self.orbits
-        return orbits.letter[allowed], orbits.output[allowed], orbits.shares[allowed], self.weights[allowed]
+        return (
+            orbits.letter[allowed],
+            orbits.output[allowed],
+            orbits.letter_fractions[allowed],
+            self.cell_masses[allowed],
+        )
 
     @property
-    def weights_of_letters(self) -> Sequence[int]:
+    def letter_weights(self) -> Sequence[int]:
         return [n * w for n, w in zip(self.orbits.letters, self.orbits.weights, strict=True)]
 
-    def _each(self, values: Any) -> Iterator[tuple[Requirement, Prior, Any]]:
+    def _iterate_columns(self, values: Any) -> Iterator[tuple[Requirement, Prior, Any]]:
         """Iterate over columns: the requirement, the prior on the cells, and the (C_y, 1) values."""
         for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
-            yield own, cells.prior, values[self.orbits.of_output(place)][:, None]
+            yield own, cells.prior, values[self.orbits.orbits_of_output(place)][:, None]
 
-    def relaxation(self, gains: FloatArray) -> float:
-        return max(own.relaxation(prior, column) for own, prior, column in self._each(gains))
+    def support_function(self, gains: FloatArray) -> float:
+        return max(own.support_function(prior, column) for own, prior, column in self._iterate_columns(gains))
 
-    def excess(self, lifts: FloatArray) -> FloatArray:
+    def max_violations(self, lifts: FloatArray) -> FloatArray:
         """Compute (K,) the largest violation by each column, in floats; at most 0 where there is none."""
-        each = self._each(lifts)
-        return np.array([np.max(own.excess(prior.pmf, column, math.exp)) for own, prior, column in each])
+        each = self._iterate_columns(lifts)
+        return np.array([np.max(own.violation(prior.pmf, column, math.exp)) for own, prior, column in each])
 
-    def hold_exactly(self, masses: tuple[int, ...]) -> bool:
+    def is_met_exactly(self, masses: tuple[int, ...]) -> bool:
         """Return whether masses of orbits of pairs meet the requirement, in integers: a proof, not a test."""
         for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
-            part = self.orbits.of_output(place)
+            part = self.orbits.orbits_of_output(place)
             if not any(masses[part]):
                 continue  # an output that never occurs
             common = math.lcm(*cells.counts)
             sizes = zip(masses[part], cells.counts, cells.letters.tolist(), strict=True)
             entries = [mass * self.orbits.letters[x] * (common // count) for mass, count, x in sizes]
             weights = np.array(cells.prior.weights, dtype=object)
-            if np.any(own.excess(weights, np.array(entries, dtype=object)[:, None], power_below) > 0):
+            if np.any(own.violation(weights, np.array(entries, dtype=object)[:, None], round_exp_down) > 0):
                 return False
         return True
 
-    def levels(self, lifts: FloatArray) -> dict[str, float]:
+    def compute_levels(self, lifts: FloatArray) -> dict[str, float]:
         """Compute the largest levels of the columns that occur, by name, in nats.
 
         Each is measured beside a column that tells nothing, which has no larger level than the largest.
         """
         found: dict[str, float] = {}
-        for own, prior, column in self._each(lifts):
+        for own, prior, column in self._iterate_columns(lifts):
             if not column.any():
                 continue
             # a share so small that adding a constant column gives exactly 1 in floats
@@ -348,7 +353,7 @@ class ReducedColumns(Columns):
                 found[name] = max(found.get(name, -math.inf), level)
         return found
 
-    def declaration(self, names: Sequence[Label], maximised: bool, values: FloatArray) -> Declaration:
+    def build_model(self, names: Sequence[Label], maximised: bool, values: FloatArray) -> CvxpyModel:
         """Build the linear program with one variable for each orbit of pairs.
 
         The constraints of the requirement are named after the orbits of outputs; values are gains, or losses.
@@ -356,26 +361,33 @@ class ReducedColumns(Columns):
         orbits = self.orbits
         lifts = cp.Variable(orbits.count, nonneg=True, name="orbits")
         law = cp.Variable(len(orbits.outputs), nonneg=True, name="output_law")
-        constraints = {"rows": self.rows @ lifts == 1, "output_law": self._laws @ lifts == law}
+        constraints = {
+            "rows": self.row_sum_matrix @ lifts == 1,
+            "output_law": self._output_law_matrix @ lifts == law,
+        }
         variables = {"orbits": lifts, "output_law": law}
         for place, (name, own) in enumerate(zip(names, self.privacy, strict=True)):
-            part = orbits.of_output(place)
+            part = orbits.orbits_of_output(place)
             column = cp.reshape(lifts[part], (part.stop - part.start, 1), order="F")
-            declared = own.declare(self.cells[place].prior, column, cp.reshape(law[place], (1, 1), order="F"))
+            declared = own.to_cvxpy(
+                self.cells[place].prior, column, cp.reshape(law[place], (1, 1), order="F")
+            )
             constraints |= {f"{what} of {name}": one for what, one in declared.constraints.items()}
             variables |= {f"{what} of {name}": one for what, one in declared.variables.items()}
         sense = cp.Maximize if maximised else cp.Minimize
-        offsets = self.least(values)
-        gain = (self.weights * (values - self.of_pairs(offsets))) @ lifts + float(self.masses @ offsets)
-        return Declaration(problem_of(sense(gain), constraints), variables, constraints)
+        offsets = self.min_by_letter(values)
+        gain = (self.cell_masses * (values - self.broadcast_letters(offsets))) @ lifts + float(
+            self.masses @ offsets
+        )
+        return CvxpyModel(build_problem(sense(gain), constraints), variables, constraints)
 
 
-def _summing(values: FloatArray, rows: Any, count: int) -> Any:
+def _build_sum_matrix(values: FloatArray, rows: Any, count: int) -> Any:
     """Build the sparse (count, C) matrix that sums the places of each row, each times its value."""
     return sparse.csr_array((values, (rows, np.arange(len(rows)))), (count, len(rows)))
 
 
-def invariant_columns(space: PairSpace, privacy: Requirement) -> ReducedColumns:
+def build_invariant_columns(space: PairSpace, privacy: Requirement) -> OrbitColumns:
     """Build the columns of pairs under a requirement that is invariant under the group.
 
     Raises:
@@ -383,14 +395,14 @@ def invariant_columns(space: PairSpace, privacy: Requirement) -> ReducedColumns:
     """
     prior = space.prior
     if isinstance(prior, InvariantPrior):
-        for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
+        for part in privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,):
             if isinstance(part, RatioRequirement) and len(prior.moves):
                 check_ratios_invariant(part, prior.base, [move[0] for move in prior.moves])
-    return ReducedColumns.of(space, privacy)
+    return OrbitColumns.from_space(space, privacy)
 
 
 @dataclass(frozen=True, eq=False)
-class PairClasses:
+class EquitablePartition:
     """Classes of letters, outputs and pairs on which some optimal mechanism is constant.
 
     Every letter of a class has the same probability and meets, in each class of outputs, each value of the
@@ -417,12 +429,12 @@ class PairClasses:
     output_names: list[int]
     prior: Prior
 
-    def cells(self, place: int) -> Cells:
+    def get_cells(self, place: int) -> LetterCells:
         """Return the classes of letters as one output of a class meets them."""
-        return self.orbits.cells(place, self.prior, self.prior, self.table[:, self.output_names[place]])
+        return self.orbits.get_cells(place, self.prior, self.prior, self.table[:, self.output_names[place]])
 
 
-def pair_classes(prior: Prior, table: FloatArray, most: int) -> PairClasses | None:
+def refine_colors(prior: Prior, table: FloatArray, most: int) -> EquitablePartition | None:
     """Find the coarsest classes for a prior and a utility; None where there are more than `most` of pairs.
 
     Probabilities and values count as equal where their floats are.
@@ -434,10 +446,10 @@ def pair_classes(prior: Prior, table: FloatArray, most: int) -> PairClasses | No
 
     Examples:
         >>> distance = np.abs(np.subtract.outer(range(8), range(8)))
-        >>> classes = pair_classes(Prior.uniform(8), np.minimum(distance, 8 - distance), 10)
+        >>> classes = refine_colors(Prior.uniform(8), np.minimum(distance, 8 - distance), 10)
         >>> classes.orbits.letters, classes.orbits.count
         ((8,), 5)
-        >>> pair_classes(Prior.uniform(8), distance, 10) is None
+        >>> refine_colors(Prior.uniform(8), distance, 10) is None
         True
     """
     kinds, values = np.unique(table, return_inverse=True)
@@ -450,8 +462,8 @@ def pair_classes(prior: Prior, table: FloatArray, most: int) -> PairClasses | No
         before = int(letter.max()), int(output.max())
         if (before[0] + 1) * (before[1] + 1) > most:
             return None
-        letter = _split(letter, _signatures(values, output, len(kinds)))
-        output = _split(output, _signatures(values.T, letter, len(kinds)))
+        letter = _split_classes(letter, _hash_rows(values, output, len(kinds)))
+        output = _split_classes(output, _hash_rows(values.T, letter, len(kinds)))
         if (int(letter.max()), int(output.max())) == before:
             break
     codes = (output * (letter.max() + 1) + letter[:, None]) * len(kinds) + values
@@ -459,11 +471,11 @@ def pair_classes(prior: Prior, table: FloatArray, most: int) -> PairClasses | No
     if len(different) > most:
         return None
     places = places.reshape(table.shape)
-    orbits = PairOrbits.of_listed(letter, output, places, prior.weights)
-    return PairClasses(orbits, places, np.unique(output, return_index=True)[1].tolist(), prior)
+    orbits = PairOrbits.from_listed(letter, output, places, prior.weights)
+    return EquitablePartition(orbits, places, np.unique(output, return_index=True)[1].tolist(), prior)
 
 
-def _signatures(values: IntArray, colours: IntArray, kinds: int) -> Any:
+def _hash_rows(values: IntArray, colours: IntArray, kinds: int) -> Any:
     """Hash (N,) how often each row has each value in the columns of each colour.
 
     The sum of pseudo-random numbers of 64 bits, one for each pair of a value and a colour: two rows that
@@ -473,17 +485,17 @@ def _signatures(values: IntArray, colours: IntArray, kinds: int) -> Any:
     rng = np.random.default_rng(0)
     of_colour = rng.integers(2**63, size=int(colours.max()) + 1, dtype=np.uint64)
     mixed = of_colour[colours] + rng.integers(2**63, size=kinds, dtype=np.uint64)[values]
-    for factor, shift in _MIXING:
+    for factor, shift in _SPLITMIX_STEPS:
         mixed ^= mixed >> np.uint64(shift)
         mixed *= np.uint64(factor)
     return (mixed ^ (mixed >> np.uint64(31))).sum(axis=1, dtype=np.uint64)
 
 
-_MIXING = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
+_SPLITMIX_STEPS = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
 """Factors and shifts of the finalizer of SplitMix64, which makes numbers that are near one another unlike."""
 
 
-def _split(classes: IntArray, signatures: Any) -> IntArray:
+def _split_classes(classes: IntArray, signatures: Any) -> IntArray:
     """Split classes by the signatures of their members."""
     pairs = np.stack([classes.astype(np.uint64), signatures], axis=1)
     return np.asarray(np.unique(pairs, axis=0, return_inverse=True)[1].ravel())

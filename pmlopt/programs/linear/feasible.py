@@ -7,21 +7,21 @@ import time
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.lazy_imports import cp
 from pmlopt.errors import InfeasibleError
 from pmlopt.model.closed_forms import constant
 from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
-from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
-from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
+from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
+from pmlopt.programs.linear.certificate import MAX_RELATIVE_RESIDUAL, LinearCertificate, SymmetricCertificate
 from pmlopt.programs.linear.known_optima import allowed_forms
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
-from pmlopt.programs.program import C, Found, MethodError
-from pmlopt.solvers import highs, through_cvxpy
-from pmlopt.solvers.outcome import Clock, Options
-from pmlopt.solvers.outcome import Outcome as SolverOutcome
+from pmlopt.programs.program import C, MethodError, MethodResult
+from pmlopt.solvers import cvxpy_interface, highs
+from pmlopt.solvers.solver_result import Deadline, MethodOptions
+from pmlopt.solvers.solver_result import SolverResult as SolverOutcome
 
 
-def find_first_mechanism(program: LinearDesign) -> Found[LinearCertificate]:
+def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificate]:
     """Certify the best of some mechanisms that need no solver.
 
     They are the best constant and, where bounds are on pairs of letters, an exponential mechanism and the
@@ -32,18 +32,20 @@ def find_first_mechanism(program: LinearDesign) -> Found[LinearCertificate]:
     """
     begin = time.perf_counter()
     if program.added:
-        return _found(find_within_constraints(program), time.perf_counter() - begin)
-    candidates = [constant(program.prior, program.centred).matrix]
+        return _make_formula_result(find_within_constraints(program), time.perf_counter() - begin)
+    candidates = [constant(program.prior, program.centered_gains).matrix]
     candidates += _exponential_candidates(program)
-    best = max(candidates, key=lambda matrix: program.columns.expectation(program.centred, matrix))
+    best = max(
+        candidates, key=lambda matrix: program.columns.compute_expectation(program.centered_gains, matrix)
+    )
     ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
     if program.privacy.by_pairs and ratios is not None and np.ndim(ratios.exponents):
         # the bound of no privacy at all: a better one takes a linear program
         weights = np.zeros((len(ratios.exponents), best.shape[1]))
-        certificate = certify_linear(program, best, program.centred.max(axis=1), {"weights": weights})
+        certificate = certify_linear(program, best, program.centered_gains.max(axis=1), {"weights": weights})
     else:
         certificate = certify_linear(program, best, None)
-    return _found(certificate, time.perf_counter() - begin)
+    return _make_formula_result(certificate, time.perf_counter() - begin)
 
 
 def _exponential_candidates(program: LinearDesign) -> list[FloatArray]:
@@ -51,13 +53,13 @@ def _exponential_candidates(program: LinearDesign) -> list[FloatArray]:
     exponents = pair_exponents(program.prior, program.privacy)
     if exponents is None:
         return []
-    base = exponential_matrix(program.centred, exponents)
+    base = build_exponential_matrix(program.centered_gains, exponents)
     found = [base]
     # Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds.
     large = len(exponents) * base.size > 16_000_000
     for sharper in SHARPER[:1] if large else SHARPER:
         powers = base**sharper  # the largest entry of a row is at least 1 / M, so that no row becomes zero
-        envelope = repair_by_envelope(program.prior, exponents, powers, program.centred)
+        envelope = repair_by_envelope(program.prior, exponents, powers, program.centered_gains)
         if envelope is not None:
             found.append(envelope.matrix)
     return found
@@ -67,7 +69,7 @@ SHARPER = (2.0, 1.5, 4.0, 16.0, 64.0)
 """Powers of an exponential mechanism whose envelopes are looked at, the best for most losses first."""
 
 
-def exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
+def build_exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
     """Build `P[x,y] ~ exp(s g[x,y])` with the largest s at which every bound on a pair of letters is kept.
 
     A ratio of two rows is `exp(s (g[x,y] - g[z,y]))` over the ratio of their sums, which lies between the
@@ -122,7 +124,7 @@ def find_within_constraints(program: LinearDesign) -> LinearCertificate:
         for dual in constraint.dual_variables:
             dual.save_value(np.zeros(dual.shape))  # the bound of the design without constraints
     certificate = certify_linear(program, np.asarray(matrix, dtype=float), None)
-    broken = [one for one in program.added if certificate.residuals[one] > RESIDUAL]
+    broken = [one for one in program.added if certificate.residuals[one] > MAX_RELATIVE_RESIDUAL]
     if broken:
         raise MethodError(
             f"the mechanism that was found in the time violates the constraint {broken[0]!r} by "
@@ -152,24 +154,24 @@ def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
 def _solve_in_short(problem: cp.Problem) -> SolverOutcome:
     """Solve a problem in a second, or stop."""
     # What the search for a mechanism within constraints of a person's own may take.
-    options = Options(Clock.of(0.9), 1e-9)
+    options = MethodOptions(Deadline.after(0.9), 1e-9)
     if problem.is_lp():
-        return highs.run(problem, "highs", options)
-    return through_cvxpy.run(problem, "CLARABEL", options, {})
+        return highs.solve_problem(problem, "highs", options)
+    return cvxpy_interface.solve_problem(problem, "CLARABEL", options, {})
 
 
-def find_first_by_orbits(program: SymmetricDesign) -> Found[SymmetricCertificate]:
+def find_first_by_orbits(program: SymmetricDesign) -> MethodResult[SymmetricCertificate]:
     """Certify the constant that always takes an output of the best orbit, each with the same probability."""
     begin, columns = time.perf_counter(), program.columns
     law = np.zeros(len(columns.orbits.outputs))
-    law[int(columns.means(program.centred).argmax())] = 1.0
-    lifts = columns.of_outputs(law, program.centred.shape)
-    return _found(certify_symmetric(program, lifts, None), time.perf_counter() - begin)
+    law[int(columns.mean_by_output(program.centered_gains).argmax())] = 1.0
+    lifts = columns.broadcast_outputs(law, program.centered_gains.shape)
+    return _make_formula_result(certify_symmetric(program, lifts, None), time.perf_counter() - begin)
 
 
-def _found(certificate: C, seconds: float) -> Found[C]:
+def _make_formula_result(certificate: C, seconds: float) -> MethodResult[C]:
     by_orbits = isinstance(certificate, SymmetricCertificate)
-    return Found(
+    return MethodResult(
         certificate=certificate,
         finished=False,
         message="a mechanism by formula",

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.core.loaded_later import optimize
+from pmlopt.core.lazy_imports import optimize
 from pmlopt.model import closed_forms
-from pmlopt.model.closed_forms.catalogue import forms, meets
-from pmlopt.model.utility.linear import expectation
+from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
+from pmlopt.model.utility.linear import compute_expectation
+from pmlopt.programs.linear.build_certificate import CLOSED_FORM_GAP
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.linear.certifying import CLOSED
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +38,14 @@ class _Form:
     matrix: FloatArray
 
 
-def known_optimum(program: LinearDesign, clock: Clock = FOREVER) -> KnownOptimum | None:
+def known_optimum(program: LinearDesign, clock: Deadline = NO_DEADLINE) -> KnownOptimum | None:
     """The first closed form whose utility equals a dual bound; None where none is known, or found in time.
 
     Programs with added constraints have none.
     """
     if program.added or _is_too_long_to_check(program, clock):
         return None
-    prior, gains, near = program.prior, program.centred, CLOSED * program.scale
+    prior, gains, near = program.prior, program.centered_gains, CLOSED_FORM_GAP * program.scale
     found, seconds = allowed_forms(program), SECONDS_A_PRICE * _count_bounds(program)
     most = max(gain for gain, _ in found)
     for gain, form in found:
@@ -54,13 +54,13 @@ def known_optimum(program: LinearDesign, clock: Clock = FOREVER) -> KnownOptimum
         for multipliers in _multipliers(program, form):
             if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
                 continue
-            if clock.late_by(-seconds):  # a bound is not begun that the last one says cannot be ended
+            if clock.expired_for(-seconds):  # a bound is not begun that the last one says cannot be ended
                 return None
             begin = clock.read()
-            above = program.columns.raw_bound(gains, multipliers) - gain
+            above = program.columns.unrounded_bound(gains, multipliers) - gain
             seconds = clock.read() - begin
-            if above <= near and above + program.columns.rounding_in(gains, multipliers) <= near:
-                value = expectation(prior, program.table, form.matrix)
+            if above <= near and above + program.columns.bound_rounding(gains, multipliers) <= near:
+                value = compute_expectation(prior, program.table, form.matrix)
                 return KnownOptimum(form.name, form.matrix, value, multipliers)
     return None
 
@@ -75,15 +75,15 @@ def _count_bounds(program: LinearDesign) -> int:
     return 0 if ratios is None else len(ratios.exponents) * program.table.shape[1]
 
 
-def _is_too_long_to_check(program: LinearDesign, clock: Clock) -> bool:
+def _is_too_long_to_check(program: LinearDesign, clock: Deadline) -> bool:
     """Return whether the time would be over before closed forms were checked against bounds on pairs."""
-    return clock.late or (clock.limited and clock.late_by(-SECONDS_A_PAIR * _count_bounds(program)))
+    return clock.expired or (clock.is_limited and clock.expired_for(-SECONDS_A_PAIR * _count_bounds(program)))
 
 
 def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
     """What the dual bound of these multipliers is at least, from some columns that the requirement allows."""
-    worth = program.prior.pmf[:, None] * (program.centred - multipliers[:, None])
-    columns = program.privacy.some_columns(program.prior)
+    worth = program.prior.pmf[:, None] * (program.centered_gains - multipliers[:, None])
+    columns = program.privacy.list_some_columns(program.prior)
     return float(program.prior.pmf @ multipliers + (columns.T @ worth).max())
 
 
@@ -93,9 +93,9 @@ def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatA
     A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
     e^(-epsilon d).
     """
-    if program.added or certificate.proved_gap <= CLOSED * program.scale:
+    if program.added or certificate.proved_gap <= CLOSED_FORM_GAP * program.scale:
         return None
-    gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
+    gain = compute_expectation(program.prior, program.centered_gains, certificate.mechanism.matrix)
     best, form = max(allowed_forms(program), key=lambda found: found[0])
     return form.matrix if best > gain else None
 
@@ -103,19 +103,21 @@ def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatA
 def allowed_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
     """The closed forms that meet the requirement, and what they gain."""
     return [
-        (expectation(program.prior, program.centred, form.matrix), form)
+        (compute_expectation(program.prior, program.centered_gains, form.matrix), form)
         for form in _candidates(program)
-        if meets(program.prior, program.privacy, form.matrix)
+        if is_within_limits(program.prior, program.privacy, form.matrix)
     ]
 
 
 def _candidates(program: LinearDesign) -> Iterator[_Form]:
-    prior, gains = program.prior, program.centred
+    prior, gains = program.prior, program.centered_gains
     yield _by_outputs("constant", closed_forms.constant(prior, gains).matrix)
     yield _by_outputs("deterministic", closed_forms.deterministic(prior, gains).matrix)
     if prior.size > len(program.outputs):
         return
-    for name, form in forms(prior, program.privacy):  # privacy has no labels: who values a column has it
+    for name, form in build_closed_forms(
+        prior, program.privacy
+    ):  # privacy has no labels: who values a column has it
         worth = (prior.pmf[:, None] * form.matrix).T @ gains
         columns, outputs = np.arange(len(worth)), worth.argmax(axis=1)
         if name == "geometric":  # several to one maybe
@@ -141,14 +143,14 @@ def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
     The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
     nothing over the multipliers.
     """
-    gains = program.centred
+    gains = program.centered_gains
     # The largest alphabet for which multipliers are fitted to a closed form.
     solved = program.prior.size <= 200
-    if solved and program.block is None:
+    if solved and program.column_block is None:
         yield _slack(program, form)
     yield (form.matrix * gains).sum(axis=1)
     yield gains.min(axis=1)
-    if solved and program.block is not None:
+    if solved and program.column_block is not None:
         yield _slack(program, form)
 
 
@@ -156,5 +158,5 @@ def _slack(program: LinearDesign, form: _Form) -> FloatArray:
     """The multipliers for which each column gains nothing on the mean."""
     joint = (program.prior.pmf[:, None] * form.columns).T
     joint = joint / joint.sum(axis=1, keepdims=True)
-    gained = (joint * program.centred[:, form.outputs].T).sum(axis=1)
+    gained = (joint * program.centered_gains[:, form.outputs].T).sum(axis=1)
     return np.asarray(np.linalg.lstsq(joint, gained, rcond=None)[0])

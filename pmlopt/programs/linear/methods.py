@@ -11,37 +11,44 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.mechanism import as_mechanism, paired
+from pmlopt.data.mechanism import as_mechanism, pair_with_prior
 from pmlopt.errors import InfeasibleError
-from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
-from pmlopt.programs.linear import feasible, letter_pairs, structured
-from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
-from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
-from pmlopt.programs.linear.columns import PairClasses, ReducedColumns
+from pmlopt.programs.certificate import ClosedForm, WarmStart, WarmStartLike, get_mechanism, get_warm_start
+from pmlopt.programs.linear import block_interior_point, constraint_generation, feasible
+from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
+from pmlopt.programs.linear.certificate import MAX_RELATIVE_RESIDUAL, LinearCertificate, SymmetricCertificate
+from pmlopt.programs.linear.columns import EquitablePartition, OrbitColumns
 from pmlopt.programs.linear.known_optima import KnownOptimum, better_form, known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import (
-    Found,
     Method,
     MethodError,
+    MethodRegistry,
+    MethodResult,
     Program,
-    Question,
-    always,
-    certified,
+    accept_all,
     check_shape,
-    found_by,
-    uncertified,
+    make_method_result,
+    refuse_to_certify,
+    wrap_given_certificate,
 )
-from pmlopt.solvers import highs, through_cvxpy
-from pmlopt.solvers.outcome import FOREVER, TIME, Clock, Options, Outcome, Point
+from pmlopt.solvers import cvxpy_interface, highs
+from pmlopt.solvers.solver_result import (
+    NO_DEADLINE,
+    TIME_LIMIT,
+    Deadline,
+    MethodOptions,
+    PrimalDualPoint,
+    SolverResult,
+)
 from pmlopt.solvers.structured import simplex
-from pmlopt.solvers.structured.block_program import Task
+from pmlopt.solvers.structured.block_program import BlockLP
 
-CLOSED_FORM, CLASSES = "closed-form", "classes"
+CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "classes"
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class SolveContext:
     """The start of a solve, and the properties of the program by which its method is chosen.
 
     Attributes:
@@ -53,111 +60,120 @@ class Start:
 
     program: LinearDesign
     matrix: FloatArray | None = None
-    restart: Restart | None = None
+    restart: WarmStart | None = None
     known: KnownOptimum | None = None
 
     @property
-    def formula(self) -> bool:
+    def is_closed_form(self) -> bool:
         """Return whether the matrix is that of the closed form."""
         return self.known is not None and self.matrix is self.known.matrix
 
     @property
-    def vertex(self) -> bool:
+    def closed_form_is_vertex(self) -> bool:
         """Return whether the closed form is a vertex that helps the simplex; a constant is too degenerate."""
-        return self.banded and self.formula and self.known is not None and self.known.name != "constant"
+        return (
+            self.is_banded
+            and self.is_closed_form
+            and self.known is not None
+            and self.known.name != "constant"
+        )
 
     @property
-    def useful(self) -> FloatArray | None:
+    def simplex_start(self) -> FloatArray | None:
         """Return the matrix, where the simplex gains by starting from it; else None."""
-        return self.matrix if self.vertex or self.given else None
+        return self.matrix if self.closed_form_is_vertex or self.has_user_start else None
 
     @property
-    def given(self) -> bool:
+    def has_user_start(self) -> bool:
         """Return whether a user gave a mechanism to start from, and columns in bands gain by it."""
-        return self.banded and self.matrix is not None and not self.formula
+        return self.is_banded and self.matrix is not None and not self.is_closed_form
 
     @cached_property
-    def task(self) -> Task | None:
+    def block_lp(self) -> BlockLP | None:
         """Return the program in column blocks with at most N side constraints; None without such a form."""
-        return self.program.task()
+        return self.program.build_block_lp()
 
     @property
-    def banded(self) -> bool:
+    def is_banded(self) -> bool:
         """Return whether the columns are in bands, the simplest blocks, without constraints of a user."""
-        block = self.program.block
-        return not self.program.added and block is not None and block.banded
+        block = self.program.column_block
+        return not self.program.added and block is not None and block.is_banded
 
     @cached_property
-    def linear(self) -> bool:
+    def is_linear(self) -> bool:
         """Return whether the program is a linear program."""
-        return self.banded or self.ratios_alone or bool(self.program.problem.is_lp())
+        return self.is_banded or self.only_ratio_bounds or bool(self.program.problem.is_lp())
 
-    def within(self, most: int) -> bool:
+    def is_lp_up_to(self, most: int) -> bool:
         """Return whether it is a linear program in a matrix of at most so many entries."""
-        return self.program.table.size <= most and self.linear
+        return self.program.table.size <= most and self.is_linear
 
     @property
-    def ratios_alone(self) -> bool:
+    def only_ratio_bounds(self) -> bool:
         """Return whether a list of ratio bounds that is not in bands is the only constraint."""
         program = self.program
-        return program.privacy.has_ratios and not self.banded and not program.added
+        return program.privacy.has_ratios and not self.is_banded and not program.added
 
 
-def _start(program: LinearDesign, warm_start: WarmStart, clock: Clock = FOREVER) -> Start:
+def _make_context(
+    program: LinearDesign, warm_start: WarmStartLike, clock: Deadline = NO_DEADLINE
+) -> SolveContext:
     """Make the solve's context with the matrix that was given, or with an optimal closed form."""
     known = known_optimum(program, clock)
     if warm_start is False:
-        return Start(program, known=known)
-    restart = restart_of(warm_start)
-    if warm_start is None or isinstance(warm_start, Restart):
+        return SolveContext(program, known=known)
+    restart = get_warm_start(warm_start)
+    if warm_start is None or isinstance(warm_start, WarmStart):
         matrix = None if restart is None else restart.matrix
         if matrix is not None and matrix.shape == program.table.shape:
-            return Start(program, matrix, restart, known)
-        return Start(program, None if known is None else known.matrix, known=known)
-    given = as_mechanism(mechanism_of(warm_start))
+            return SolveContext(program, matrix, restart, known)
+        return SolveContext(program, None if known is None else known.matrix, known=known)
+    given = as_mechanism(get_mechanism(warm_start))
     check_shape(given.matrix, program.table)
-    return Start(program, paired(program.prior, given)[1].matrix, restart, known)
+    return SolveContext(program, pair_with_prior(program.prior, given)[1].matrix, restart, known)
 
 
-def _certified(
-    name: str, settings: Mapping[str, Any], program: LinearDesign, options: Options, start: Start
-) -> Found[LinearCertificate]:
+def _solve_and_certify(
+    name: str, settings: Mapping[str, Any], program: LinearDesign, options: MethodOptions, start: SolveContext
+) -> MethodResult[LinearCertificate]:
     """Solve, repair and certify; reject a point that breaks a user's own constraint."""
-    outcome = _solved(name, settings, program, options, start)
+    outcome = _run_method(name, settings, program, options, start)
     if outcome.state == "infeasible" and program.added:
-        if rare := _too_rare(program):  # what fits below a solver's tolerance it may call infeasible
+        if rare := _explain_rare_letter(
+            program
+        ):  # what fits below a solver's tolerance it may call infeasible
             raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
         raise InfeasibleError(
             f"no mechanism satisfies the constraints ({name}: {outcome.message}); a design "
             f"alone is always feasible, so look at what was added: {', '.join(program.added)}"
         )
-    if outcome.found is None:
+    if outcome.point is None:
         raise MethodError(outcome.message)
     clock = time.perf_counter()
-    point = outcome.found
-    certificate = certify_linear(program, point.matrix, point.multipliers, point.witness)
-    form = None if options.clock.late else better_form(program, certificate)
+    point = outcome.point
+    certificate = certify_linear(program, point.matrix, point.multipliers, point.dual_certificate)
+    form = None if options.deadline.expired else better_form(program, certificate)
     if form is not None:
-        certificate = certify_linear(program, form, point.multipliers, point.witness)
-    certificate = _above(program, certificate, point)
-    broken = [one for one in program.added if certificate.residuals[one] > RESIDUAL]
+        certificate = certify_linear(program, form, point.multipliers, point.dual_certificate)
+    certificate = _relax_to_float_level(program, certificate, point)
+    broken = [one for one in program.added if certificate.residuals[one] > MAX_RELATIVE_RESIDUAL]
     if broken:
         raise MethodError(
             f"the repaired mechanism violates your constraint {broken[0]!r} by "
-            f"{certificate.residuals[broken[0]]:.3g} of its size{_too_rare(program)}"
+            f"{certificate.residuals[broken[0]]:.3g} of its size{_explain_rare_letter(program)}"
         )
-    return found_by(
+    return make_method_result(
         outcome,
         certificate,
         time.perf_counter() - clock,
-        detail=_mixed_away(program, certificate),
-        closed_form=_beside(start.known, certificate),
-        arrays={"matrix": certificate.mechanism.matrix, **outcome.restart},
+        detail=_explain_mixing(program, certificate),
+        closed_form=_compare_closed_form(start.known, certificate),
+        arrays={"matrix": certificate.mechanism.matrix, **outcome.warm_start_arrays},
         asked=certificate.privacy.limits == program.privacy.limits,
     )
 
 
-def _too_rare(program: LinearDesign) -> str:
+def _explain_rare_letter(program: LinearDesign) -> str:
     """Explain why constraints on a very rare letter cannot be kept, and what to do; else return nothing."""
     place = int(program.prior.pmf.argmin())
     # the law of a letter of probability 1e-9 has seven digits in steps of 2^-53
@@ -169,54 +185,58 @@ def _too_rare(program: LinearDesign) -> str:
     )
 
 
-LEAST_LEVEL = 2.0**-46
+MIN_FLOAT_LEVEL = 2.0**-46
 """Nats about a secret that the rounding of a few columns to floats leaves: 1.4e-14, a hundred roundings."""
 
 
-def _above(program: LinearDesign, certificate: LinearCertificate, point: Point) -> LinearCertificate:
+def _relax_to_float_level(
+    program: LinearDesign, certificate: LinearCertificate, point: PrimalDualPoint
+) -> LinearCertificate:
     """Certify the point at levels that floats can have, where that keeps what the repair took."""
-    lost = certificate.proved_gap > program.allowed_gap(program.tolerance)
-    if program.added or not lost or not _without_room(program):
+    lost = certificate.proved_gap > program.compute_allowed_gap(program.tolerance)
+    if program.added or not lost or not _has_empty_interior(program):
         return certificate
-    wider = replace(program, privacy=program.privacy.with_room(LEAST_LEVEL))
+    wider = replace(program, privacy=program.privacy.relaxed_to(MIN_FLOAT_LEVEL))
     if wider.privacy.limits == program.privacy.limits:
         return certificate
-    found = certify_linear(wider, point.matrix, point.multipliers, point.witness)
-    return certificate if found.proved_gap > program.allowed_gap(program.tolerance) else found
+    found = certify_linear(wider, point.matrix, point.multipliers, point.dual_certificate)
+    return certificate if found.proved_gap > program.compute_allowed_gap(program.tolerance) else found
 
 
-def _solved(
-    name: str, settings: Mapping[str, Any], program: LinearDesign, options: Options, start: Start
-) -> Outcome:
+def _run_method(
+    name: str, settings: Mapping[str, Any], program: LinearDesign, options: MethodOptions, start: SolveContext
+) -> SolverResult:
     if name == CLOSED_FORM:
         assert start.known is not None
-        point = Point(start.known.matrix, start.known.multipliers)
-        return Outcome("point", True, start.known.name, 0, True, 0.0, 0.0, point)
-    if name == CLASSES:
-        assert program.classes is not None
-        return by_classes(program, program.classes, options)
-    if name == letter_pairs.NAME:
-        assert start.program.pairs is not None
-        return letter_pairs.run(program, start.program.pairs, options)
-    if name in (structured.NAME, "highs") and (task := start.task) is not None:
-        if name == structured.NAME:
-            return structured.run(program, task, options)
-        if start.banded:
+        point = PrimalDualPoint(start.known.matrix, start.known.multipliers)
+        return SolverResult("point", True, start.known.name, 0, True, 0.0, 0.0, point)
+    if name == COLOR_REFINEMENT:
+        assert program.equitable_partition is not None
+        return solve_by_partition(program, program.equitable_partition, options)
+    if name == constraint_generation.METHOD_NAME:
+        assert start.program.generated_bounds is not None
+        return constraint_generation.generate_constraints(program, start.program.generated_bounds, options)
+    if name in (block_interior_point.METHOD_NAME, "highs") and (task := start.block_lp) is not None:
+        if name == block_interior_point.METHOD_NAME:
+            return block_interior_point.solve_block_lp(program, task, options)
+        if start.is_banded:
             near = start.restart
             basis = near.arrays if near is not None and near.solver == name else None
-            return simplex.run(task, options, start.useful, basis)
-    small = program.table.size <= SIMPLEX_ENTRIES and program.bounds_on_pairs is None
-    if name == "highs" and start.ratios_alone and small:
+            return simplex.solve_by_simplex(task, options, start.simplex_start, basis)
+    small = program.table.size <= MAX_SIMPLEX_ENTRIES and program.bounds_on_pairs is None
+    if name == "highs" and start.only_ratio_bounds and small:
         ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
         assert ratios is not None
-        return letter_pairs.by_simplex(program, ratios, options)
-    if letter_pairs.is_too_long_to_compile(program, options.clock):
-        raise MethodError(f"{TIME}: compiling takes longer than there is")
-    outcome = _generic(name, settings, program, options)
-    return replace(outcome, found=_point(program)) if outcome.state == "point" else outcome
+        return constraint_generation.solve_by_simplex(program, ratios, options)
+    if constraint_generation.is_too_long_to_compile(program, options.deadline):
+        raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
+    outcome = _run_solver(name, settings, program, options)
+    return replace(outcome, point=_read_point(program)) if outcome.state == "point" else outcome
 
 
-def by_classes(program: LinearDesign, classes: PairClasses, options: Options) -> Outcome:
+def solve_by_partition(
+    program: LinearDesign, classes: EquitablePartition, options: MethodOptions
+) -> SolverResult:
     """Solve in classes of pairs, and expand the result to a matrix with multipliers for every letter.
 
     The certificate is on the matrix and knows nothing of classes.
@@ -224,209 +244,230 @@ def by_classes(program: LinearDesign, classes: PairClasses, options: Options) ->
     begin, orbits = time.perf_counter(), classes.orbits
     values = np.empty(orbits.count)
     values[classes.table] = program.table
-    columns = ReducedColumns.of(classes, program.privacy)
-    declared = columns.declaration(classes.output_names, program.maximised, values)
+    columns = OrbitColumns.from_space(classes, program.privacy)
+    declared = columns.build_model(classes.output_names, program.maximised, values)
     ready = time.perf_counter()
-    outcome = highs.run(declared.problem, "highs", options)
+    outcome = highs.solve_problem(declared.problem, "highs", options)
     if outcome.state != "point":
         return outcome
     lifts, duals = declared.variables["orbits"].value, declared.constraints["rows"].dual_value
     shares = np.asarray(lifts) / np.array(orbits.outputs, dtype=float)[orbits.output]
     letter = orbits.letter[classes.table[:, 0]]
-    found = Point(shares[classes.table], (np.asarray(duals) / orbits.masses)[letter])
+    found = PrimalDualPoint(shares[classes.table], (np.asarray(duals) / orbits.masses)[letter])
     seconds = ready - begin + outcome.compile_seconds
-    return replace(outcome, warm_started=False, found=found, compile_seconds=seconds)
+    return replace(outcome, warm_started=False, point=found, compile_seconds=seconds)
 
 
-def _generic(name: str, settings: Mapping[str, Any], program: Program[Any], options: Options) -> Outcome:
+def _run_solver(
+    name: str, settings: Mapping[str, Any], program: Program[Any], options: MethodOptions
+) -> SolverResult:
     """Solve the declared problem by HiGHS, or by a solver of cvxpy."""
-    if name in highs.METHODS:
-        return highs.run(program.problem, name, options)
-    return through_cvxpy.run(program.problem, name.upper(), options, dict(settings))
+    if name in highs.METHOD_OPTIONS:
+        return highs.solve_problem(program.problem, name, options)
+    return cvxpy_interface.solve_problem(program.problem, name.upper(), options, dict(settings))
 
 
-def _point(program: LinearDesign) -> Point:
+def _read_point(program: LinearDesign) -> PrimalDualPoint:
     """Read the mechanism and the multipliers of its rows that a solver left in the variables."""
-    pairs = program.pairs  # of many, what a bound costs is a linear program for each output
-    witness = None if pairs is None else letter_pairs.witness_of(program, pairs)
-    multipliers = _multipliers(program, program.prior.pmf)
-    return Point(np.asarray(program.mechanism.value), multipliers, witness=witness)
+    pairs = program.generated_bounds  # of many, what a bound costs is a linear program for each output
+    witness = None if pairs is None else constraint_generation.read_weights(program, pairs)
+    multipliers = _read_multipliers(program, program.prior.pmf)
+    return PrimalDualPoint(np.asarray(program.mechanism.value), multipliers, dual_certificate=witness)
 
 
-def _multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:
+def _read_multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:
     """Read the multipliers that a solver left of the rows, divided by the probabilities of the letters."""
     duals = program.constraints["rows"].dual_value
     return None if duals is None else np.asarray(duals) / masses
 
 
-def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> ClosedForm | None:
+def _compare_closed_form(known: KnownOptimum | None, certificate: LinearCertificate) -> ClosedForm | None:
     return None if known is None else ClosedForm(known.name, known.value, certificate.value - known.value)
 
 
-def _row(
+def _make_method(
     row: str,
     name: str,
     reason: str,
-    fits: Callable[[Start], bool] = always,
+    fits: Callable[[SolveContext], bool] = accept_all,
     takes: str | None = None,
     **settings: Any,
-) -> Method[LinearDesign, Start, LinearCertificate]:
+) -> Method[LinearDesign, SolveContext, LinearCertificate]:
     """Make a method from the id of its row, its reason, when it is tried, and its settings.
 
     Where `takes` is given it is run by name only.
     """
-    run = partial(_certified, name, settings)
-    own = name in (CLOSED_FORM, CLASSES, letter_pairs.NAME, structured.NAME)
+    run = partial(_solve_and_certify, name, settings)
+    own = name in (
+        CLOSED_FORM,
+        COLOR_REFINEMENT,
+        constraint_generation.METHOD_NAME,
+        block_interior_point.METHOD_NAME,
+    )
     return Method(name, reason, run, lambda _, start: fits(start), takes is None, takes or "", row, not own)
 
 
-def _asked(
-    name: str, applies: Callable[[Start], bool] = always, takes: str = ""
-) -> Method[LinearDesign, Start, LinearCertificate]:
+def _make_named_method(
+    name: str, applies: Callable[[SolveContext], bool] = accept_all, takes: str = ""
+) -> Method[LinearDesign, SolveContext, LinearCertificate]:
     """Make the method of a solver that is chosen by name."""
-    return _row(f"{name}-by-name", name, "asked for by name", applies, takes)
+    return _make_method(f"{name}-by-name", name, "asked for by name", applies, takes)
 
 
-SHARP: Mapping[str, Any] = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
+TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
 """Clarabel's tolerances, for multipliers to the last digits."""
 
-SIMPLEX_ENTRIES = 900
+MAX_SIMPLEX_ENTRIES = 900
 """Matrices of up to this many entries go to the simplex first: fast enough there, and exact."""
 
-SLOW_ENTRIES = 40_000
+MAX_WARM_SIMPLEX_ENTRIES = 40_000
 """From here on the simplex takes minutes, even from a vertex nearby."""
 
-DECISIONS = (
-    _row(
-        letter_pairs.NAME,
-        letter_pairs.NAME,
+AUTOMATIC_METHODS = (
+    _make_method(
+        constraint_generation.METHOD_NAME,
+        constraint_generation.METHOD_NAME,
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
-        lambda start: start.program.pairs is not None and not start.formula,
+        lambda start: start.program.generated_bounds is not None and not start.is_closed_form,
     ),
-    _row(
+    _make_method(
         CLOSED_FORM,
         CLOSED_FORM,
-        f"over {SLOW_ENTRIES:,} entries, or bounds on pairs, and a closed form is optimal: nothing to solve",
-        lambda start: start.formula and (start.ratios_alone or start.program.table.size > SLOW_ENTRIES),
+        f"over {MAX_WARM_SIMPLEX_ENTRIES:,} entries, or bounds on pairs, and a closed form is optimal: nothing to solve",
+        lambda start: (
+            start.is_closed_form
+            and (start.only_ratio_bounds or start.program.table.size > MAX_WARM_SIMPLEX_ENTRIES)
+        ),
     ),
-    _row(
+    _make_method(
         "highs-closed-form-warm",
         "highs",
         "LP with a closed form that is optimal: HiGHS simplex, warm",
-        lambda start: start.vertex and start.within(SLOW_ENTRIES),
+        lambda start: start.closed_form_is_vertex and start.is_lp_up_to(MAX_WARM_SIMPLEX_ENTRIES),
     ),
-    _row(
+    _make_method(
         "highs-warm",
         "highs",
-        f"LP with a start, of at most {SIMPLEX_ENTRIES} entries: simplex, warm",
-        lambda start: start.given and start.within(SIMPLEX_ENTRIES),
+        f"LP with a start, of at most {MAX_SIMPLEX_ENTRIES} entries: simplex, warm",
+        lambda start: start.has_user_start and start.is_lp_up_to(MAX_SIMPLEX_ENTRIES),
     ),
-    _row(
+    _make_method(
         "highs-small",
         "highs",
-        f"LP of at most {SIMPLEX_ENTRIES} entries: HiGHS dual simplex ends at a vertex, with exact zeros",
-        lambda start: not (start.vertex or start.given) and start.within(SIMPLEX_ENTRIES),
+        f"LP of at most {MAX_SIMPLEX_ENTRIES} entries: HiGHS dual simplex ends at a vertex, with exact zeros",
+        lambda start: (
+            not (start.closed_form_is_vertex or start.has_user_start)
+            and start.is_lp_up_to(MAX_SIMPLEX_ENTRIES)
+        ),
     ),
-    _row(
-        CLASSES,
-        CLASSES,
+    _make_method(
+        COLOR_REFINEMENT,
+        COLOR_REFINEMENT,
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
-        lambda start: not (start.vertex or start.given) and start.program.classes is not None,
+        lambda start: (
+            not (start.closed_form_is_vertex or start.has_user_start)
+            and start.program.equitable_partition is not None
+        ),
     ),
-    _row(
-        structured.NAME,
-        structured.NAME,
+    _make_method(
+        block_interior_point.METHOD_NAME,
+        block_interior_point.METHOD_NAME,
         "few numbers couple the columns: structured interior point, a system of the size of the smaller side",
-        lambda start: start.task is not None,
+        lambda start: start.block_lp is not None,
     ),
-    _row(
+    _make_method(
         "clarabel-lp",
         "clarabel",
         "LP, without blocks or not solved by them: Clarabel's interior point, without "
         "refinement, which the certificate makes up for",
-        lambda start: start.linear,
+        lambda start: start.is_linear,
         iterative_refinement_enable=False,
     ),
-    _row("clarabel-cones", "clarabel", "cones: Clarabel's interior point", lambda start: not start.linear),
-    _row(
+    _make_method(
+        "clarabel-cones", "clarabel", "cones: Clarabel's interior point", lambda start: not start.is_linear
+    ),
+    _make_method(
         "clarabel-sharp",
         "clarabel",
         "Clarabel's interior point, to 1e-12: where bounds are curved, multipliers must be sharp",
-        **SHARP,
+        **TIGHT_TOLERANCES,
     ),
-    _row(
+    _make_method(
         "highs-large",
         "highs",
         "LP: HiGHS dual simplex ends at a vertex, however long it takes",
-        lambda start: start.within(SLOW_ENTRIES),
+        lambda start: start.is_lp_up_to(MAX_WARM_SIMPLEX_ENTRIES),
     ),
-    _row(
+    _make_method(
         "highs-ipm",
         "highs-ipm",
         "large LP: HiGHS interior point without crossover",
-        lambda start: start.linear,
+        lambda start: start.is_linear,
     ),
-    _row("scs", "scs", "last resort: SCS, a first-order method"),
+    _make_method("scs", "scs", "last resort: SCS, a first-order method"),
 )
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
 benchmarks/solvers.py and benchmarks/large.py."""
 
-BY_NAME = (
-    _asked(
+NAMED_METHODS = (
+    _make_named_method(
         CLOSED_FORM,
         lambda start: start.known is not None,
         "designs of which a closed form is known to be optimal",
     ),
-    _asked(
-        CLASSES,
-        lambda start: start.program.classes is not None,
+    _make_named_method(
+        COLOR_REFINEMENT,
+        lambda start: start.program.equitable_partition is not None,
         "designs with few classes of letters and outputs that look alike",
     ),
-    _asked(
-        letter_pairs.NAME,
-        lambda start: start.program.pairs is not None,
+    _make_named_method(
+        constraint_generation.METHOD_NAME,
+        lambda start: start.program.generated_bounds is not None,
         "designs under many bounds on pairs of letters and nothing else",
     ),
-    _asked(
-        structured.NAME,
-        lambda start: start.task is not None,
+    _make_named_method(
+        block_interior_point.METHOD_NAME,
+        lambda start: start.block_lp is not None,
         "designs with an expected gain or loss, under a bound above 0 nats and with at most as many linear "
         "constraints of your own as there are letters",
     ),
-    *(_asked(name, lambda start: start.linear, "linear programs") for name in highs.METHODS),
+    *(
+        _make_named_method(name, lambda start: start.is_linear, "linear programs")
+        for name in highs.METHOD_OPTIONS
+    ),
 )
 
 
-def _certify(
+def _certify_given(
     program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None
-) -> Found[LinearCertificate]:
+) -> MethodResult[LinearCertificate]:
     """Repair and certify a matrix, with given multipliers or a few that need no solver."""
     certificate = certify_linear(program, matrix, multipliers)
-    return certified(certificate, _beside(known_optimum(program), certificate))
+    return wrap_given_certificate(certificate, _compare_closed_form(known_optimum(program), certificate))
 
 
-def _gap_is_an_answer(program: LinearDesign) -> bool:
+def _accepts_gap(program: LinearDesign) -> bool:
     """Return whether a gap may stay: by added constraints, a loose bound, or coarse floats."""
-    if program.added or not program.privacy.sharp or _without_room(program):
+    if program.added or not program.privacy.is_tight or _has_empty_interior(program):
         return True
-    linear = program.block is not None or program.privacy.has_ratios
+    linear = program.column_block is not None or program.privacy.has_ratios
     return not linear and not program.problem.is_lp()  # solvers of cones have fewer digits
 
 
-def _without_room(program: LinearDesign) -> bool:
+def _has_empty_interior(program: LinearDesign) -> bool:
     """Return whether a constant hardly meets a ratio bound, such as one of 0 nats about a secret.
 
     Mechanisms then meet pairs with equality, which few floats do in exact arithmetic: what the repair must
     mix in opens a gap that no other solver closes.
     """
-    return program.block is None and program.privacy.without_room(program.prior)
+    return program.column_block is None and program.privacy.has_empty_interior(program.prior)
 
 
-def _mixed_away(program: LinearDesign, certificate: LinearCertificate) -> str:
+def _explain_mixing(program: LinearDesign, certificate: LinearCertificate) -> str:
     """Explain why a bound with an empty interior leaves little of a mechanism, and a remedy; else nothing."""
-    lost = certificate.proved_gap > program.allowed_gap(program.tolerance)
+    lost = certificate.proved_gap > program.compute_allowed_gap(program.tolerance)
     above = certificate.privacy.limits != program.privacy.limits
-    if not above and not (lost and _without_room(program)):
+    if not above and not (lost and _has_empty_interior(program)):
         return ""
     what = (
         f"the mechanism in hand has up to {certificate.level:.2g} nats in place of what was asked"
@@ -440,14 +481,14 @@ def _mixed_away(program: LinearDesign, certificate: LinearCertificate) -> str:
     )
 
 
-QUESTION = Question(
+METHODS = MethodRegistry(
     LinearDesign,
-    (*DECISIONS, *BY_NAME),
-    _start,
-    _certify,
-    _gap_is_an_answer,
-    by_cvxpy=_asked,
-    first=feasible.find_first_mechanism,
+    (*AUTOMATIC_METHODS, *NAMED_METHODS),
+    _make_context,
+    _certify_given,
+    _accepts_gap,
+    make_cvxpy_method=_make_named_method,
+    find_first_result=feasible.find_first_mechanism,
     compares_first=True,
 )
 """Designs with an expected gain or loss.
@@ -455,60 +496,64 @@ QUESTION = Question(
 The gap of a design must close, unless constraints were added whose part in the bound is not sharp."""
 
 
-SIMPLEX_ORBITS = 12_000
+MAX_SIMPLEX_ORBITS = 12_000
 """Orbits of pairs up to which the simplex comes first, exact there and as fast as the interior point."""
 
 
-def _by_orbits(
-    name: str, settings: Mapping[str, Any], program: SymmetricDesign, options: Options, _: None
-) -> Found[SymmetricCertificate]:
+def _solve_by_orbits(
+    name: str, settings: Mapping[str, Any], program: SymmetricDesign, options: MethodOptions, _: None
+) -> MethodResult[SymmetricCertificate]:
     """Solve in orbits of pairs, repair and certify."""
     # cvxpy takes 1.5e-5 s to compile each orbit of pairs, which no time limit ends
-    if options.clock.late_by(-1.5e-5 * program.space.orbits.count):
-        raise MethodError(f"{TIME}: compiling takes longer than there is")
-    outcome = _generic(name, settings, program, options)
+    if options.deadline.expired_for(-1.5e-5 * program.space.orbits.count):
+        raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
+    outcome = _run_solver(name, settings, program, options)
     if outcome.state != "point":
         raise MethodError(outcome.message)
     clock = time.perf_counter()
-    multipliers = _multipliers(program, program.columns.masses)
+    multipliers = _read_multipliers(program, program.columns.masses)
     certificate = certify_symmetric(program, np.asarray(program.variables["orbits"].value), multipliers)
     detail = f"{program.space.orbits.count} orbits of pairs"
-    return found_by(outcome, certificate, time.perf_counter() - clock, detail)
+    return make_method_result(outcome, certificate, time.perf_counter() - clock, detail)
 
 
-def _orbits_row(
+def _make_orbit_method(
     row: str, name: str, reason: str, few: bool | None = None, automatic: bool = True, **settings: float
 ) -> Method[SymmetricDesign, None, SymmetricCertificate]:
     """Make a method from the id of its row: its reason, whether for few orbits or many, and its settings."""
 
-    def applies(program: SymmetricDesign, _: None) -> bool:
-        return few is None or few == (program.space.orbits.count <= SIMPLEX_ORBITS)
+    def is_applicable(program: SymmetricDesign, _: None) -> bool:
+        return few is None or few == (program.space.orbits.count <= MAX_SIMPLEX_ORBITS)
 
-    return Method(name, reason, partial(_by_orbits, name, settings), applies, automatic, "", row, True)
+    return Method(
+        name, reason, partial(_solve_by_orbits, name, settings), is_applicable, automatic, "", row, True
+    )
 
 
-_SIMPLEX = "highs", "LP in orbits of pairs: HiGHS dual simplex ends at a vertex"
-_INTERIOR = "highs-ipm", "LP in many orbits of pairs: HiGHS interior point without crossover"
+_ORBIT_SIMPLEX = "highs", "LP in orbits of pairs: HiGHS dual simplex ends at a vertex"
+_ORBIT_INTERIOR_POINT = "highs-ipm", "LP in many orbits of pairs: HiGHS interior point without crossover"
 
-IN_ORBITS = Question(
+ORBIT_METHODS = MethodRegistry(
     SymmetricDesign,
     (
-        _orbits_row("highs-few-orbits", *_SIMPLEX, few=True),
-        _orbits_row("highs-ipm-many-orbits", *_INTERIOR, few=False),
-        _orbits_row(
+        _make_orbit_method("highs-few-orbits", *_ORBIT_SIMPLEX, few=True),
+        _make_orbit_method("highs-ipm-many-orbits", *_ORBIT_INTERIOR_POINT, few=False),
+        _make_orbit_method(
             "clarabel",
             "clarabel",
             "LP in orbits of pairs, not solved by HiGHS: Clarabel's interior point, to 1e-12",
-            **SHARP,
+            **TIGHT_TOLERANCES,
         ),
-        _orbits_row("highs-ipm-few-orbits", *_INTERIOR, few=True),
-        _orbits_row("highs-many-orbits", *_SIMPLEX, few=False),
+        _make_orbit_method("highs-ipm-few-orbits", *_ORBIT_INTERIOR_POINT, few=True),
+        _make_orbit_method("highs-many-orbits", *_ORBIT_SIMPLEX, few=False),
     ),
     lambda *_: None,
-    uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
-    gap_is_an_answer=lambda program: False,
-    by_cvxpy=lambda name: _orbits_row(name, name, "asked for by name, through cvxpy", automatic=False),
-    first=feasible.find_first_by_orbits,
+    refuse_to_certify("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
+    accepts_gap=lambda program: False,
+    make_cvxpy_method=lambda name: _make_orbit_method(
+        name, name, "asked for by name, through cvxpy", automatic=False
+    ),
+    find_first_result=feasible.find_first_by_orbits,
     compares_first=True,
 )
 """The same on a symmetric prior."""

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, bound_sum_rounding
 from pmlopt.core.descriptions import describe_value
-from pmlopt.core.loaded_later import cp, sparse
+from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import LDP, LIP, PML, Requirement
-from pmlopt.model.privacy.ratios import Ratios
+from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.utility import LinearUtility
-from pmlopt.model.utility.linear import row_offsets
+from pmlopt.model.utility.linear import compute_row_offsets
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.design_program import Design, Outputs
 from pmlopt.programs.linear.certificate import (
@@ -30,23 +30,23 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     StatedConstraint,
     SymmetricCertificate,
-    row_sizes,
+    compute_row_sizes,
 )
 from pmlopt.programs.linear.columns import (
-    Columns,
-    Listed,
-    PairClasses,
-    ReducedColumns,
-    invariant_columns,
-    pair_classes,
+    ColumnSystem,
+    DenseColumns,
+    EquitablePartition,
+    OrbitColumns,
+    build_invariant_columns,
+    refine_colors,
     round_outward,
 )
-from pmlopt.programs.program import Declaration, Program, check_shape, problem_of
-from pmlopt.solvers.structured.block_program import Block, Border, Task, attainable
-from pmlopt.solvers.structured.points import Point
+from pmlopt.programs.program import CvxpyModel, Program, build_problem, check_shape
+from pmlopt.solvers.structured.block_program import BlockLP, ColumnBlock, SideConstraints, find_attainable
+from pmlopt.solvers.structured.iterates import Iterate
 
 
-class Expectation(Program[C_co]):
+class ExpectationProgram(Program[C_co]):
     """The base of designs with an expected gain or loss, on listed letters and on orbits.
 
     Solvers, bounds and gaps work on gains without the least value of each letter: digits that all outputs
@@ -61,7 +61,7 @@ class Expectation(Program[C_co]):
     if TYPE_CHECKING:  # each kind has its own shapes of these
         utility: LinearUtility
         table: FloatArray
-        columns: Columns
+        columns: ColumnSystem
 
     @property
     def maximised(self) -> bool:
@@ -69,45 +69,47 @@ class Expectation(Program[C_co]):
         return self.utility.maximised
 
     @cached_property
-    def offsets(self) -> FloatArray:
+    def row_offsets(self) -> FloatArray:
         """Return (N,) the least value of each letter, or orbit of letters, which no mechanism can change."""
-        return self.columns.least(self.table)
+        return self.columns.min_by_letter(self.table)
 
     @cached_property
-    def centred(self) -> FloatArray:
+    def centered_gains(self) -> FloatArray:
         """Return the gains less the offsets, on pairs."""
-        centred = self.columns.centred(self.table, self.maximised)
+        centred = self.columns.center_table(self.table, self.maximised)
         centred.setflags(write=False)
         return centred
 
     @property
     def scale(self) -> float:
         """Return the most that the choice of outputs can change the expected gain."""
-        return float(self.columns.masses @ (self.columns.largest(self.table) - self.offsets))
+        return float(self.columns.masses @ (self.columns.max_by_letter(self.table) - self.row_offsets))
 
     @cached_property
     def exact_constant(self) -> Fraction:
         """Return the expectation of the offsets: the utility is this plus (or less) the expected gain."""
-        return self.columns.mean_of_letters(self.offsets)
+        return self.columns.exact_letter_mean(self.row_offsets)
 
     @property
-    def rounding(self) -> float:
+    def rounding_gap(self) -> float:
         """Return the gap that rounding only may leave, where that is more than the tolerance; else 0.
 
         Where only a rare letter can gain, the scale is far below the gains, and the rounding of a bound is
         not: it sums gains, and prices of letters that are at most as large, to three times the largest gain.
         """
-        found = rounding_of(self.columns.terms, 3 * float(np.abs(self.centred).max(initial=0.0)))
+        found = bound_sum_rounding(
+            self.columns.terms, 3 * float(np.abs(self.centered_gains).max(initial=0.0))
+        )
         return found if found > self.tolerance * self.scale else 0.0
 
     @property
-    def constant(self) -> float:
+    def float_constant(self) -> float:
         """Return the expectation of the offsets as a float."""
         return float(self.exact_constant)
 
-    def of_gain(self, gain: float) -> float:
+    def to_utility(self, gain: float) -> float:
         """Convert an expectation of `centered_gains` to the utility, in the user's units."""
-        return self.constant + gain if self.maximised else self.constant - gain
+        return self.float_constant + gain if self.maximised else self.float_constant - gain
 
     def compute_value(self, lifts: FloatArray) -> float:
         """Compute the utility of a mechanism, in the user's units."""
@@ -119,7 +121,7 @@ class Expectation(Program[C_co]):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
+class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertificate]):
     """A design with expected gain or loss: a linear program in the mechanism.
 
     `variables["mechanism"]` is the (N, M) matrix, `variables["output_law"]` the (1, M) law of the
@@ -137,26 +139,26 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
     outputs: tuple[Label, ...]
     table: FloatArray
     """(N, M) the gain or loss on the labels, in the person's units."""
-    stated: Mapping[str, Constraint] = field(default_factory=dict)
+    stated_constraints: Mapping[str, Constraint] = field(default_factory=dict)
     """Of the added constraints those that say what they ask."""
 
     @cached_property
-    def columns(self) -> Listed:  # type: ignore[override]
+    def columns(self) -> DenseColumns:  # type: ignore[override]
         """Return the columns of the letters under the requirement."""
-        return Listed(self.prior, self.privacy)
+        return DenseColumns(self.prior, self.privacy)
 
     @property
-    def gains(self) -> FloatArray:
+    def signed_table(self) -> FloatArray:
         """Return (N, M) the table with the sign that makes more better."""
         return self.table if self.utility.maximised else -self.table
 
     @cached_property
-    def block(self) -> Block | None:
+    def column_block(self) -> ColumnBlock | None:
         """Return the block of a column under the requirement; None where there is no such form."""
-        return self.privacy.block(self.prior)
+        return self.privacy.cone_block(self.prior)
 
     @cached_property
-    def classes(self) -> PairClasses | None:
+    def equitable_partition(self) -> EquitablePartition | None:
         """Return classes of letters and outputs that look alike; None where they are many or of no use.
 
         They are looked for under PML, LDP and LIP, from 20,000 pairs of letters and outputs on, and are of
@@ -168,12 +170,12 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         if self.added or not alike or self.table.size <= 20_000:
             return None
         # with 16 pairs for each class the simplex in classes beats the interior point in pairs
-        return pair_classes(self.prior, self.table, self.table.size // 16)
+        return refine_colors(self.prior, self.table, self.table.size // 16)
 
     @cached_property
-    def bounds_on_pairs(self) -> Ratios | None:
+    def bounds_on_pairs(self) -> RatioBounds | None:
         """Return the ratio bounds, where all are on pairs of letters, and many; else None."""
-        if self.block is not None:
+        if self.column_block is not None:
             return None
         ratios = self.privacy.for_prior(self.prior).ratios(self.prior.pmf)
         # from 5,000 bounds on, adding violated ones is faster than the simplex
@@ -181,7 +183,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         return ratios if many else None
 
     @property
-    def pairs(self) -> Ratios | None:
+    def generated_bounds(self) -> RatioBounds | None:
         """Return the bounds on pairs where they are the only constraints, positive and not too many."""
         ratios, (n, m) = self.bounds_on_pairs, self.table.shape
         # every round checks N^2 M bounds
@@ -189,19 +191,19 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
             return None
         return ratios if ratios.exponents.min() > 0 else None
 
-    def task(self) -> Task | None:
+    def build_block_lp(self) -> BlockLP | None:
         """Build the program as numbers; None without a block, or with more than a few added rows."""
-        if self.block is None:
+        if self.column_block is None:
             return None
-        costs = -self.prior.pmf[:, None] * self.centred
+        costs = -self.prior.pmf[:, None] * self.centered_gains
         scale = float(np.abs(costs).max()) or 1.0
-        task = Task(self.prior, costs / scale, scale, self.block)
+        task = BlockLP(self.prior, costs / scale, scale, self.column_block)
         if not self.added:
             return task
-        rows = self.added_rows()
-        return None if rows is None else rows.beside(task)
+        rows = self.build_added_rows()
+        return None if rows is None else rows.add_to(task)
 
-    def affine(self, constraint: cp.Constraint) -> tuple[sparse.csr_array, FloatArray] | None:
+    def to_affine_rows(self, constraint: cp.Constraint) -> tuple[sparse.csr_array, FloatArray] | None:
         """Convert an added constraint to (R, N M) coefficients on the mechanism, and (R,) offsets.
 
         The variables must have their values. None where it is not affine in the mechanism alone.
@@ -212,7 +214,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         if any(one.id not in (self.mechanism.id, law.id) for one in constraint.variables()):
             return None
         rows = sparse.csr_array((constraint.expr.size, n * m))
-        for variable, gradient in (gradients_of(constraint) or {}).items():
+        for variable, gradient in (compute_gradients(constraint) or {}).items():
             part = sparse.csr_array(gradient.T)
             if variable.id == self.mechanism.id:
                 rows = rows + part[:, np.arange(n * m).reshape(n, m, order="F").ravel()]
@@ -222,14 +224,14 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         value = np.asarray(constraint.expr.value).flatten(order="F")
         return rows, value - rows @ np.asarray(self.mechanism.value).ravel()
 
-    def added_rows(self) -> AddedRows | None:
+    def build_added_rows(self) -> AddedConstraintRows | None:
         """Build the added constraints as at most N rows; None where they are more, or not affine."""
         added = tuple(self.added.values())
         sizes = [constraint.size for constraint in added]
         if sum(sizes) > self.prior.size:
             return None
-        with self.holding(np.full(self.table.shape, 1 / self.table.shape[1])):
-            found = [rows for one in added if (rows := self.affine(one)) is not None]
+        with self.temporarily_assigned(np.full(self.table.shape, 1 / self.table.shape[1])):
+            found = [rows for one in added if (rows := self.to_affine_rows(one)) is not None]
         if len(found) < len(added):
             return None
         coefficients = sparse.csr_array(sparse.vstack([rows for rows, _ in found]))
@@ -241,54 +243,54 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         equal = np.repeat([isinstance(each, cp.constraints.Equality) for each in added], sizes)
         positive = np.asarray(coefficients.sum(axis=1)).ravel() > 0
         zero = (counts == 1) & (np.abs(offset) < 1e-15) & (equal | positive)
-        if self.block is None or self.block.lower.any():
+        if self.column_block is None or self.column_block.lower.any():
             zero[:] = False
-        return AddedRows(added, coefficients, offset, equal, zero, self.table.shape)
+        return AddedConstraintRows(added, coefficients, offset, equal, zero, self.table.shape)
 
     @property
     def mechanism(self) -> cp.Variable:
         """Return the (N, M) variable of the mechanism matrix."""
         return self.variables["mechanism"]
 
-    def keeping(self, constraints: Iterable[Constraint]) -> LinearDesign:
+    def with_stated_constraints(self, constraints: Iterable[Constraint]) -> LinearDesign:
         """Return the same program with constraints such as `Invariant()`, each under its own name.
 
         Raises:
             ProgramError: one is no such constraint, is there twice, or is on other labels.
         """
         cells, added = cp.vec(self.mechanism, order="C"), {}
-        stated = dict(self.stated)
+        stated = dict(self.stated_constraints)
         for one in constraints:
             if not isinstance(one, Constraint):
                 raise ProgramError(f"{describe_value(one)} is no constraint such as constraints.Invariant()")
             if one.name in stated:
                 raise ProgramError(f"there are two constraints {one.name!r}: one of each kind can be kept")
-            rows, offset = one.rows(self.prior, self.outputs)
+            rows, offset = one.build_rows(self.prior, self.outputs)
             if len(offset):
                 stated[one.name] = one
-                scales = _scales(rows, offset)
+                scales = _compute_row_scales(rows, offset)
                 scaled, limit = sparse.csr_array(sparse.diags_array(1 / scales) @ rows), offset / scales
                 added[one.name] = scaled @ cells == limit if one.equal else scaled @ cells <= limit
-        return replace(self.with_constraints(**added), stated=stated) if added else self
+        return replace(self.with_constraints(**added), stated_constraints=stated) if added else self
 
-    def told(self, constraint: AffineConstraint) -> AffineConstraint | StatedConstraint:
+    def to_saved_constraint(self, constraint: AffineConstraint) -> AffineConstraint | StatedConstraint:
         """Return an added constraint as a file has it: as a stated constraint if it is one, else by rows."""
-        one = self.stated.get(constraint.name)
+        one = self.stated_constraints.get(constraint.name)
         return constraint if one is None else StatedConstraint(one, constraint.multipliers)
 
     @cached_property
     def _stated_rows(self) -> Mapping[str, tuple[AffineConstraint, FloatArray]]:
         """Return the rows of the stated constraints, without multipliers, and their scales."""
         found = {}
-        for name, one in self.stated.items():
-            scales = _scales(*one.rows(self.prior, self.outputs))
+        for name, one in self.stated_constraints.items():
+            scales = _compute_row_scales(*one.build_rows(self.prior, self.outputs))
             found[name] = (
-                StatedConstraint(one, np.zeros_like(scales)).affine(self.prior, self.outputs),
+                StatedConstraint(one, np.zeros_like(scales)).to_affine(self.prior, self.outputs),
                 scales,
             )
         return found
 
-    def stated_constraint(self, name: str) -> AffineConstraint | None:
+    def get_stated_rows(self, name: str) -> AffineConstraint | None:
         """Return the rows of a stated constraint with its multipliers; None where it has none."""
         rows, scales = self._stated_rows[name]
         duals = self.added[name].dual_value
@@ -331,8 +333,8 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
             constraint.set_label(name)
         added = {**self.added, **constraints}
         problem = cp.Problem(self.problem.objective, [*self.constraints.values(), *added.values()])
-        declaration = Declaration(problem, self.variables, self.constraints)
-        return replace(self, declare=declaration.itself, added=added)
+        declaration = CvxpyModel(problem, self.variables, self.constraints)
+        return replace(self, build_model=declaration.get_self, added=added)
 
     def _check_variables(
         self, name: str, constraint: cp.Constraint, beside: Mapping[str, cp.Constraint]
@@ -352,36 +354,36 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
                 "change nothing"
             )
 
-    def assign(self, mechanism: MechanismLike) -> None:
+    def assign_variables(self, mechanism: MechanismLike) -> None:
         """Set every variable that the program declared to its value at a mechanism."""
         matrix = as_mechanism(mechanism).matrix
         check_shape(matrix, self.table)
         values = {
             "mechanism": matrix,
             "output_law": (self.prior.pmf @ matrix)[None, :],
-            **self.privacy.auxiliary(self.prior, matrix),
+            **self.privacy.auxiliary_values(self.prior, matrix),
         }
         for name, value in values.items():
             self.variables[name].value = value
 
     @contextmanager
-    def holding(self, mechanism: MechanismLike) -> Iterator[None]:
+    def temporarily_assigned(self, mechanism: MechanismLike) -> Iterator[None]:
         """Set the variables to a mechanism's values within the context, and restore them afterwards."""
         before = {name: variable.value for name, variable in self.variables.items()}
         try:
-            self.assign(mechanism)
+            self.assign_variables(mechanism)
             yield
         finally:
             for name, value in before.items():
                 self.variables[name].value = value
 
 
-def _scales(rows: sparse.csr_array, offset: FloatArray) -> FloatArray:
+def _compute_row_scales(rows: sparse.csr_array, offset: FloatArray) -> FloatArray:
     """Compute (R,) powers of two near the sizes of rows: nothing is rounded, and tolerances are absolute."""
     largest = np.asarray(abs(rows).max(axis=1).toarray()).ravel()
     high, low = (np.asarray(part.toarray()).ravel() for part in (rows.max(axis=1), rows.min(axis=1)))
     # solvers lose their digits beyond coefficients of 1e10
-    sizes = np.maximum(row_sizes(largest, offset, (low >= 0) | (high <= 0)), largest / 1e10)
+    sizes = np.maximum(compute_row_sizes(largest, offset, (low >= 0) | (high <= 0)), largest / 1e10)
     return np.asarray(2.0 ** np.floor(np.log2(sizes)))
 
 
@@ -390,7 +392,7 @@ def has_expression(constraint: cp.Constraint) -> bool:
     return isinstance(constraint, cp.constraints.Equality | cp.constraints.Inequality)
 
 
-def gradients_of(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
+def compute_gradients(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
     """Compute a constraint's gradients by variable, (variable's entries, rows); None where cvxpy has none."""
     try:
         gradients = constraint.expr.grad
@@ -405,7 +407,7 @@ def gradients_of(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_arra
 
 
 @dataclass(frozen=True, eq=False)
-class AddedRows:
+class AddedConstraintRows:
     """Added constraints as rows: entries that must be zero, and side constraints.
 
     Attributes:
@@ -425,28 +427,28 @@ class AddedRows:
     shape: tuple[int, int]
 
     @property
-    def units(self) -> FloatArray:
+    def row_scales(self) -> FloatArray:
         """Return (B,) numbers near the size of each row."""
-        return _scales(self.coefficients, self.offset)
+        return _compute_row_scales(self.coefficients, self.offset)
 
-    def beside(self, task: Task) -> Task:
+    def add_to(self, task: BlockLP) -> BlockLP:
         """Return the block program with these rows added."""
         rest, allowed = ~self.zero, task.allowed
         if self.zero.any():
             named = np.asarray((self.coefficients[self.zero] != 0).sum(axis=0)).reshape(self.shape)
-            allowed = attainable(task.block, named == 0)
+            allowed = find_attainable(task.block, named == 0)
         if not rest.any():
             return replace(task, allowed=allowed)
-        units = self.units[rest]
+        units = self.row_scales[rest]
         rows = sparse.csr_array(self.coefficients[rest] * (-1 / units)[:, None])
-        border = Border(rows, self.offset[rest] / units, self.equal[rest], self.shape)
+        border = SideConstraints(rows, self.offset[rest] / units, self.equal[rest], self.shape)
         return replace(task, allowed=allowed, border=border)
 
-    def multipliers(self, task: Task, point: Point) -> FloatArray:
+    def compute_multipliers(self, task: BlockLP, point: Iterate) -> FloatArray:
         """Compute (B,) the multipliers of the constraints, in units of the gains."""
         found = np.zeros(len(self.offset))
-        found[~self.zero] = task.split(point.rows)[2] / self.units[~self.zero]
-        worth = np.maximum(-task.reduced(point.rows, point.means), 0.0).ravel()
+        found[~self.zero] = task.split_coupling_rows(point.rows)[2] / self.row_scales[~self.zero]
+        worth = np.maximum(-task.reduced_costs(point.rows, point.means), 0.0).ravel()
         if task.allowed is not None:  # nothing tells what they are worth where a column can only be zero
             # multipliers of a column that can only be zero are undetermined: ten times the largest cost
             worth += np.tile(10.0 * ~task.allowed.any(axis=0), self.shape[0])
@@ -454,12 +456,12 @@ class AddedRows:
         found[self.zero] = (one != 0) @ worth / one.sum(axis=1)
         return task.scale * found
 
-    def bound_of(self, gains: FloatArray, prior: Prior, multipliers: FloatArray) -> tuple[FloatArray, float]:
+    def price_out(self, gains: FloatArray, prior: Prior, multipliers: FloatArray) -> tuple[FloatArray, float]:
         """Return the gains less the priced rows, and the constant that goes with them."""
         slopes = (self.coefficients.T @ multipliers).reshape(self.shape)
         return gains - slopes / prior.pmf[:, None], -float(multipliers @ self.offset)
 
-    def save(self, multipliers: FloatArray) -> None:
+    def save_dual_values(self, multipliers: FloatArray) -> None:
         """Give the constraints their multipliers, as a solver of cvxpy would."""
         first = 0
         for constraint in self.constraints:
@@ -477,12 +479,12 @@ def linear_design(
     constraints: Iterable[Constraint] = (),
 ) -> LinearDesign:
     """Declare `max (or min) E[f(X, Y)]` over the mechanisms that meet the requirement; see `design`."""
-    table = bounded(utility.table(prior.labels, outputs))
-    declare, block = partial(_declaration, prior, privacy, utility, table), privacy.block(prior)
-    lazy = privacy.has_ratios if block is None else block.banded
+    table = check_not_huge(utility.evaluate_table(prior.labels, outputs))
+    declare, block = partial(_build_model, prior, privacy, utility, table), privacy.cone_block(prior)
+    lazy = privacy.has_ratios if block is None else block.is_banded
     program = LinearDesign(
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
-        declare=declare if lazy else declare().itself,
+        build_model=declare if lazy else declare().get_self,
         prior=prior,
         privacy=privacy,
         utility=utility,
@@ -490,36 +492,34 @@ def linear_design(
         table=table,
     )
     constraints = tuple(constraints)
-    return program.keeping(constraints) if constraints else program
+    return program.with_stated_constraints(constraints) if constraints else program
 
 
-def bounded(table: FloatArray) -> FloatArray:
+def check_not_huge(table: FloatArray) -> FloatArray:
     """Return the values of a utility; raise a UtilityError where one is so large that sums overflow."""
     if np.abs(table).max() > 1e150:
         raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
     return table
 
 
-def _declaration(
-    prior: Prior, privacy: Requirement, utility: LinearUtility, table: FloatArray
-) -> Declaration:
+def _build_model(prior: Prior, privacy: Requirement, utility: LinearUtility, table: FloatArray) -> CvxpyModel:
     mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, table.shape[1]), nonneg=True, name="output_law")
-    declared = privacy.declare(prior, mechanism, law)
+    declared = privacy.to_cvxpy(prior, mechanism, law)
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,
         "output_law": prior.pmf[None, :] @ mechanism == law,
         **declared.constraints,
     }
     sense = cp.Maximize if utility.maximised else cp.Minimize
-    offsets = row_offsets(table)
-    expression = utility.expression(prior, table - offsets[:, None], mechanism) + float(prior.pmf @ offsets)
+    offsets = compute_row_offsets(table)
+    expression = utility.to_cvxpy(prior, table - offsets[:, None], mechanism) + float(prior.pmf @ offsets)
     variables = {"mechanism": mechanism, "output_law": law, **declared.variables}
-    return Declaration(problem_of(sense(expression), constraints), variables, constraints)
+    return CvxpyModel(build_problem(sense(expression), constraints), variables, constraints)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class SymmetricDesign(Expectation[SymmetricCertificate]):
+class SymmetricDesign(ExpectationProgram[SymmetricCertificate]):
     """A design with expected gain or loss on a symmetric prior: a linear program in orbits of pairs.
 
     `variables["orbits"]` has one entry for each orbit of pairs, the probability of an output of the orbit
@@ -531,7 +531,7 @@ class SymmetricDesign(Expectation[SymmetricCertificate]):
     Examples:
         >>> from pmlopt import CoordinateLoss, PML, IIDPrior, design
         >>> program = design(IIDPrior([0.7, 0.3], 2), PML(0.4), CoordinateLoss([[0, 1], [1, 0]]))
-        >>> program.variables["orbits"].shape, program.space.names[0]
+        >>> program.variables["orbits"].shape, program.space.pair_names[0]
         ((10,), ((0, 0), (0, 2)))
         >>> sorted(program.constraints)
         ['output_law', 'pml of (0, 2)', 'pml of (1, 1)', 'pml of (2, 0)', 'rows']
@@ -543,7 +543,7 @@ class SymmetricDesign(Expectation[SymmetricCertificate]):
     space: PairSpace
     table: FloatArray
     """(C,) the gain or loss on the orbits of pairs, in the person's units."""
-    columns: ReducedColumns
+    columns: OrbitColumns
 
     def __repr__(self) -> str:
         return f"<SymmetricDesign on {self.prior!r} under {self.privacy}>"
@@ -567,11 +567,11 @@ def symmetric_design(
             f"the outputs of {prior!r} are those on which its group acts: leave them out (Invariant takes "
             "its own)"
         )
-    space = prior.pairs(utility.shape)
-    values = bounded(utility.on_orbits(space))
-    columns = invariant_columns(space, privacy)
+    space = prior.make_pairs(utility.shape)
+    values = check_not_huge(utility.evaluate_on_orbits(space))
+    columns = build_invariant_columns(space, privacy)
     return SymmetricDesign(
-        declare=partial(columns.declaration, space.output_names, utility.maximised, values),
+        build_model=partial(columns.build_model, space.output_names, utility.maximised, values),
         prior=prior,
         privacy=privacy,
         utility=utility,

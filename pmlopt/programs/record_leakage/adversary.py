@@ -8,22 +8,22 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, real, rounding_of
-from pmlopt.core.loaded_later import cp, sparse
+from pmlopt.core.arrays import FloatArray, bound_sum_rounding, check_real
+from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.leakage import log_sum
+from pmlopt.measures.leakage import log_sum_exp
 from pmlopt.model.queries import Query, RecordChannel
 from pmlopt.model.queries.record_leakage_measures import (
-    dataset_entropy,
-    negative_entropies,
-    record_information,
-    uniform_alone,
+    allows_only_uniform,
+    compute_dataset_entropy,
+    compute_negative_entropies,
+    compute_record_information,
 )
-from pmlopt.programs.program import Declaration, problem_of
+from pmlopt.programs.program import CvxpyModel, build_problem
 
 
 @dataclass(frozen=True, eq=False)
-class Adversary:
+class BoundedAdversary:
     """An adversary of bounded knowledge: `max I(A; Y)` over the laws J of (A, T) of enough entropy.
 
     `H(J) + <J, log c> >= b`; Y given T = t has the row t of W.
@@ -43,34 +43,34 @@ class Adversary:
     log_size: float
 
     @classmethod
-    def of(cls, channel: RecordChannel, record: int, entropy: float) -> Adversary:
+    def from_channel(cls, channel: RecordChannel, record: int, entropy: float) -> BoundedAdversary:
         """Build the problem of one record of a channel."""
         return cls(channel.rows, channel.log_counts(record), entropy, channel.query.log_size)
 
     @cached_property
-    def uniform(self) -> FloatArray:
+    def uniform_law(self) -> FloatArray:
         """Return (A, T) the law under a uniform dataset, whose entropy is the largest."""
-        law = np.exp(self.log_counts - log_sum(self.log_counts))
+        law = np.exp(self.log_counts - log_sum_exp(self.log_counts))
         return np.asarray(law / law.sum())
 
     @cached_property
-    def shifted(self) -> tuple[FloatArray, float]:
+    def shifted_counts(self) -> tuple[FloatArray, float]:
         """Return log c and b, less the largest log c, which for many records is full of rounding."""
         largest = float(self.log_counts.max())
         return self.log_counts - largest, self.entropy - largest
 
     @property
-    def rounding(self) -> float:
+    def entropy_rounding(self) -> float:
         """Return what rounding may hide of an entropy of the dataset."""
-        return rounding_of(1, max(1.0, self.log_size))
+        return bound_sum_rounding(1, max(1.0, self.log_size))
 
     @property
-    def tight(self) -> bool:
+    def only_uniform(self) -> bool:
         """Return whether the entropy is log |X| up to rounding: the dataset is next to uniform."""
-        return uniform_alone(self.entropy, self.log_size)
+        return allows_only_uniform(self.entropy, self.log_size)
 
     @cached_property
-    def dimensions(self) -> int:
+    def output_dimensions(self) -> int:
         """Return the dimensions of the laws of Y given each letter together; an upper bound for large W."""
         used, outputs = np.isfinite(self.log_counts), self.rows.shape[1]
         # a singular value decomposition of 200 rows takes 10 ms
@@ -80,48 +80,50 @@ class Adversary:
         ranks = (np.linalg.matrix_rank(self.rows[classes], rtol=1e-12) for classes in used)
         return sum(int(rank) - 1 for rank in ranks)
 
-    def allowed(self, joint: FloatArray) -> FloatArray:
+    def make_allowed(self, joint: FloatArray) -> FloatArray:
         """Mix the law J with the uniform dataset until its entropy is b, and rounding, or more."""
-        if self.tight:
-            return self.uniform
+        if self.only_uniform:
+            return self.uniform_law
         joint = joint / joint.sum()
-        wanted = self.entropy + self.rounding
-        have = dataset_entropy(joint, self.log_counts)
+        wanted = self.entropy + self.entropy_rounding
+        have = compute_dataset_entropy(joint, self.log_counts)
         if have >= wanted:
             return joint
         share = min(1.0, (wanted - have) / max(self.log_size - have, 1e-300) * (1 + 1e-9))
-        return np.asarray((1 - share) * joint + share * self.uniform)
+        return np.asarray((1 - share) * joint + share * self.uniform_law)
 
     @property
-    def silent(self) -> bool:
+    def cannot_leak(self) -> bool:
         """Return whether nothing can leak: all rows are one, or the record has one letter."""
         return len(self.rows) == 1 or len(self.log_counts) == 1
 
-    def leaked(self, joint: FloatArray) -> float:
+    def compute_leakage(self, joint: FloatArray) -> float:
         """Compute I(A; Y), less what rounding may have added to it."""
-        if self.silent:
+        if self.cannot_leak:
             return 0.0
-        value = record_information(joint, self.rows)
-        one = rounding_of(sum(self.rows.shape), 1.0)  # of each log-ratio; their mean is at most I + sqrt(2 I)
+        value = compute_record_information(joint, self.rows)
+        one = bound_sum_rounding(
+            sum(self.rows.shape), 1.0
+        )  # of each log-ratio; their mean is at most I + sqrt(2 I)
         return max(0.0, value - one * (value + math.sqrt(2 * max(0.0, value)) + one))
 
-    def starting(self, law: object) -> FloatArray | None:
+    def check_start(self, law: object) -> FloatArray | None:
         """Return a given law of (A, T) that fits and has no mass where there is no dataset; else None."""
         found, empty = np.asarray(law, dtype=np.float64), np.isneginf(self.log_counts)
         fits = found.shape == empty.shape and bool((np.isfinite(found) & (found >= 0)).all())
         return found if fits and found.any() and not found[empty].any() else None
 
 
-def checked_entropy(query: Query, entropy: float) -> float:
+def check_entropy(query: Query, entropy: float) -> float:
     """Return the bound b on the entropy as a float, at most the float of `log |X|`.
 
     Raises:
         PrivacyError: it is no number, negative, or above `log |X|` by more than rounding.
     """
-    least = real(entropy, "the entropy b", PrivacyError)
+    least = check_real(entropy, "the entropy b", PrivacyError)
     if least < 0:
         raise PrivacyError(f"the entropy b is {least:g} nats: an entropy is at least 0")
-    if least > query.log_size + rounding_of(1, max(1.0, query.log_size)):
+    if least > query.log_size + bound_sum_rounding(1, max(1.0, query.log_size)):
         raise PrivacyError(
             f"the entropy b is {least!r} nats, above log |X| = {query.log_size!r} of "
             f"{query.records} record(s): no prior has it"
@@ -129,7 +131,7 @@ def checked_entropy(query: Query, entropy: float) -> float:
     return min(least, query.log_size)
 
 
-def class_relaxation(adversary: Adversary) -> Declaration:
+def build_class_relaxation(adversary: BoundedAdversary) -> CvxpyModel:
     """Build a convex relaxation of the most that a record leaks, in its law J with the class T.
 
         maximise    leaked
@@ -143,14 +145,14 @@ def class_relaxation(adversary: Adversary) -> Declaration:
 
     Examples:
         >>> rows = np.array([[0.9, 0.1], [0.1, 0.9]])
-        >>> program = class_relaxation(Adversary(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, np.log(16)))
+        >>> program = build_class_relaxation(BoundedAdversary(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, np.log(16)))
         >>> value = program.problem.solve(solver="CLARABEL")  # log 2 - h(0.1), the capacity of the channel
         >>> round(float(value), 6)
         0.368064
     """
     used = np.isfinite(adversary.log_counts)
     letters, classes = np.nonzero(used)
-    places, (counts, entropy) = np.arange(len(letters)), adversary.shifted
+    places, (counts, entropy) = np.arange(len(letters)), adversary.shifted_counts
     of_letters = sparse.csr_array((np.ones(len(places)), (letters, places)), shape=(len(used), len(places)))
     joint = cp.Variable(len(places), nonneg=True, name="joint")
     law = cp.Variable(adversary.rows.shape[1], name="law")
@@ -161,8 +163,9 @@ def class_relaxation(adversary: Adversary) -> Declaration:
         "law": law == adversary.rows[classes].T @ joint,
         "total": cp.sum(joint) == 1,
         "marginal": marginal == of_letters @ joint,
-        "outputs": leaked <= cp.sum(cp.entr(law)) + negative_entropies(adversary.rows)[classes] @ joint,
+        "outputs": leaked
+        <= cp.sum(cp.entr(law)) + compute_negative_entropies(adversary.rows)[classes] @ joint,
         "letters": leaked <= cp.sum(cp.entr(marginal)),
     }
     variables = {"joint": joint, "law": law, "marginal": marginal, "leaked": leaked}
-    return Declaration(problem_of(cp.Maximize(leaked), constraints), variables, constraints)
+    return CvxpyModel(build_problem(cp.Maximize(leaked), constraints), variables, constraints)

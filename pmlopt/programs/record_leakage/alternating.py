@@ -12,27 +12,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, whole
-from pmlopt.core.loaded_later import optimize, special
-from pmlopt.core.roots import halved
-from pmlopt.data.sampling.categorical import generator
+from pmlopt.core.arrays import FloatArray, IntArray, check_integer
+from pmlopt.core.lazy_imports import optimize, special
+from pmlopt.core.roots import bisect
+from pmlopt.data.sampling.categorical import make_generator
 from pmlopt.errors import PrivacyError, SolverUnavailableError
 from pmlopt.model.queries import Query
-from pmlopt.model.queries.record_leakage_measures import divergences
-from pmlopt.programs.program import Found
-from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.model.queries.record_leakage_measures import compute_divergences
+from pmlopt.programs.program import MethodResult
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.exact_leakage import restart_name
+from pmlopt.programs.record_leakage.exact_leakage import get_array_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
-from pmlopt.solvers.outcome import FOREVER, Clock, Options
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 
-def entropies(rows: FloatArray) -> FloatArray:
+def compute_entropies(rows: FloatArray) -> FloatArray:
     """Compute the entropy of each row, in nats."""
     return np.asarray(-special.xlogy(rows, rows).sum(axis=-1))
 
 
-def outputs(others: FloatArray, channel: FloatArray) -> FloatArray:
+def compute_output_laws(others: FloatArray, channel: FloatArray) -> FloatArray:
     """Compute (A, M) p(y|x_i), [wu2026entropy, eq. (12)].
 
     (12)].
@@ -40,12 +40,12 @@ def outputs(others: FloatArray, channel: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ar,arm->am", others, channel))
 
 
-def information(letters: FloatArray, laws: FloatArray) -> float:
+def compute_information(letters: FloatArray, laws: FloatArray) -> float:
     """Compute the mutual information I(X_i; Y) under the joint law, in nats."""
-    return float(letters @ divergences(laws, letters)[0])
+    return float(letters @ compute_divergences(laws, letters)[0])
 
 
-def conditional_gradient(letters: FloatArray, laws: FloatArray, channel: FloatArray) -> FloatArray:
+def compute_conditional_gradient(letters: FloatArray, laws: FloatArray, channel: FloatArray) -> FloatArray:
     """Compute (A, R) the derivative of I(X_i; Y) in p(x_-i|x_i).
 
     The printed gradient, [wu2026entropy, eq. (37)], has two terms more: they are those of one letter alone,
@@ -53,8 +53,8 @@ def conditional_gradient(letters: FloatArray, laws: FloatArray, channel: FloatAr
 
     Examples:
         >>> channel = np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
-        >>> laws = outputs(np.array([[1.0, 0.0], [1.0, 0.0]]), channel)
-        >>> conditional_gradient(np.array([0.5, 0.5]), laws, channel).round(6).tolist()
+        >>> laws = compute_output_laws(np.array([[1.0, 0.0], [1.0, 0.0]]), channel)
+        >>> compute_conditional_gradient(np.array([0.5, 0.5]), laws, channel).round(6).tolist()
         [[0.184032, -0.694858], [0.184032, -0.694858]]
     """
     mean = letters @ laws
@@ -63,7 +63,7 @@ def conditional_gradient(letters: FloatArray, laws: FloatArray, channel: FloatAr
     return np.asarray(letters[:, None] * np.einsum("arm,am->ar", channel, logs))
 
 
-def marginal_step(
+def optimize_marginal(
     letters: FloatArray,
     laws: FloatArray,
     inner: FloatArray,
@@ -83,31 +83,34 @@ def marginal_step(
 
     Examples:
         >>> laws = np.array([[0.9, 0.1], [0.1, 0.9]])
-        >>> marginal_step(np.array([0.3, 0.7]), laws, np.zeros(2), 0.0).round(4).tolist()
+        >>> optimize_marginal(np.array([0.3, 0.7]), laws, np.zeros(2), 0.0).round(4).tolist()
         [0.5, 0.5]
     """
     price, law, value = 0.0, np.maximum(letters, 1e-300), -math.inf
     for _ in range(iterations):
-        worth = (divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
+        worth = (compute_divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
         law = law * np.exp(worth - worth.max())
         law = np.maximum(law / law.sum(), 1e-300)
-        before, price = price, max(0.0, price - rate * (float(entropies(law) + law @ inner) - entropy))
-        last, value = value, information(law, laws)
+        before, price = (
+            price,
+            max(0.0, price - rate * (float(compute_entropies(law) + law @ inner) - entropy)),
+        )
+        last, value = value, compute_information(law, laws)
         if abs(value - last) < tolerance and abs(price - before) < tolerance:
             break
-    return drawn(law, letters, inner, entropy)
+    return mix_until_allowed(law, letters, inner, entropy)
 
 
-def drawn(law: FloatArray, towards: FloatArray, inner: FloatArray, entropy: float) -> FloatArray:
+def mix_until_allowed(law: FloatArray, towards: FloatArray, inner: FloatArray, entropy: float) -> FloatArray:
     """Mix the law with one within the bound, as far as `H(law) + <law, inner> >= b` needs."""
 
-    def mixed(share: float) -> FloatArray:
+    def mix_with_share(share: float) -> FloatArray:
         return share * towards + (1 - share) * law
 
-    def enough(share: float) -> bool:
-        return float(entropies(mixed(share)) + mixed(share) @ inner) >= entropy
+    def has_enough_entropy(share: float) -> bool:
+        return float(compute_entropies(mix_with_share(share)) + mix_with_share(share) @ inner) >= entropy
 
-    return mixed(0.0 if enough(0.0) else halved(enough, 0.0, 1.0, 1e-15))
+    return mix_with_share(0.0 if has_enough_entropy(0.0) else bisect(has_enough_entropy, 0.0, 1.0, 1e-15))
 
 
 def project_to_simplex(vector: FloatArray) -> FloatArray:
@@ -134,37 +137,37 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
 
     Examples:
         >>> law = project_to_entropy(np.array([3.0, 1.0, 1.0]), 0.9)
-        >>> law.round(6).tolist(), round(float(entropies(law)), 9)
+        >>> law.round(6).tolist(), round(float(compute_entropies(law)), 9)
         ([0.642317, 0.178841, 0.178841], 0.9)
     """
     is_law = vector.min() >= 0 and abs(vector.sum() - 1) < 1e-9
-    if is_law and abs(float(entropies(vector)) - entropy) < tolerance:
+    if is_law and abs(float(compute_entropies(vector)) - entropy) < tolerance:
         return vector
     away = vector - vector.max()
     spread = float(-away.min())
     if spread <= 0 or entropy >= math.log(len(vector)):
         return np.full(len(vector), 1 / len(vector))
 
-    def law(log_inverse: float) -> FloatArray:
+    def compute_softmax(log_inverse: float) -> FloatArray:
         weights = np.exp(math.exp(log_inverse) / spread * away)
         return np.asarray(weights / weights.sum())
 
-    def surplus(log_inverse: float) -> float:
-        return float(entropies(law(log_inverse))) - entropy
+    def compute_surplus(log_inverse: float) -> float:
+        return float(compute_entropies(compute_softmax(log_inverse))) - entropy
 
     # the largest inverse temperature, over the spread of the vector
     low, high = -20.0, math.log(1e12)
-    if surplus(high) >= 0:
-        return law(high)
-    if surplus(low) <= 0:
-        return law(low)
-    root = float(optimize.brentq(surplus, low, high, xtol=1e-11))
-    while surplus(root) < 0:  # on the side that is allowed
+    if compute_surplus(high) >= 0:
+        return compute_softmax(high)
+    if compute_surplus(low) <= 0:
+        return compute_softmax(low)
+    root = float(optimize.brentq(compute_surplus, low, high, xtol=1e-11))
+    while compute_surplus(root) < 0:  # on the side that is allowed
         root -= 1e-11
-    return law(root)
+    return compute_softmax(root)
 
 
-def conditional_step(
+def optimize_conditionals(
     letters: FloatArray,
     others: FloatArray,
     channel: FloatArray,
@@ -189,29 +192,29 @@ def conditional_step(
     Source: [wu2026entropy, Section 3.1.2, Algorithm 3], with the gradient corrected.
     """
     others = others.copy()
-    laws = outputs(others, channel)
-    needs = entropy - float(entropies(letters))
-    value = information(letters, laws)
+    laws = compute_output_laws(others, channel)
+    needs = entropy - float(compute_entropies(letters))
+    value = compute_information(letters, laws)
     for _ in range(iterations):
         before = value
         for k, mass in enumerate(letters):
-            held = entropies(others)
+            held = compute_entropies(others)
             wanted = -math.inf
             if mass > 0:
                 wanted = (needs - float(letters @ held - mass * held[k])) / float(mass)
             if wanted <= 0:
-                best = _best_unit(letters, laws, channel, k)
+                best = _find_best_unit(letters, laws, channel, k)
                 others[k], laws[k] = np.eye(len(others[k]))[best], channel[k, best]
-                value = information(letters, laws)
+                value = compute_information(letters, laws)
                 continue
-            gradient = conditional_gradient(letters, laws, channel)[k]
+            gradient = compute_conditional_gradient(letters, laws, channel)[k]
             size = step
             for _ in range(inner):
                 near = project_to_simplex(others[k] + size * gradient)
                 moved = project_to_entropy(near, min(wanted, math.log(len(gradient))))
                 tried = laws.copy()
                 tried[k] = moved @ channel[k]
-                found = information(letters, tried)
+                found = compute_information(letters, tried)
                 if found >= value:
                     others[k], laws, value = moved, tried, found
                     break
@@ -221,7 +224,7 @@ def conditional_step(
     return others
 
 
-def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
+def find_best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
     """Find (A, R) the unit vectors that leak most together, by trying all of them on rows that differ.
 
     Where there are more than 200,000 combinations, one row after the other from the best of the first.
@@ -231,21 +234,21 @@ def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
         places = np.indices([len(distinct) for distinct, _ in rows]).reshape(len(rows), -1)
         laws = np.stack([distinct[at] for (distinct, _), at in zip(rows, places, strict=True)], axis=1)
         mean = np.einsum("a,cam->cm", letters, laws)
-        best = places[:, int((entropies(mean) - entropies(laws) @ letters).argmax())]
+        best = places[:, int((compute_entropies(mean) - compute_entropies(laws) @ letters).argmax())]
         chosen = [int(first[at]) for (_, first), at in zip(rows, best, strict=True)]
     else:
         chosen = [int(first[0]) for _, first in rows]
         laws = np.stack([part[at] for part, at in zip(channel, chosen, strict=True)])
         for k in [*range(len(letters))] * 2:
-            chosen[k] = _best_unit(letters, laws, channel, k)
+            chosen[k] = _find_best_unit(letters, laws, channel, k)
             laws[k] = channel[k, chosen[k]]
     return np.eye(channel.shape[1])[chosen]
 
 
-def _best_unit(letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int) -> int:
+def _find_best_unit(letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int) -> int:
     """Find the dataset of letter k that leaks most, the laws of the other letters fixed."""
     mean = letters @ laws - letters[k] * laws[k] + letters[k] * channel[k]
-    return int((entropies(mean) - letters[k] * entropies(channel[k])).argmax())
+    return int((compute_entropies(mean) - letters[k] * compute_entropies(channel[k])).argmax())
 
 
 @dataclass(frozen=True)
@@ -258,7 +261,7 @@ class LocalOptimum:
 
 
 @dataclass(frozen=True)
-class Climb:
+class AlternatingRun:
     """A run of Algorithm 1 on one mechanism.
 
     Attributes:
@@ -266,7 +269,7 @@ class Climb:
         rows: (k_1, ..., k_n, M) its row.
         entropy: b, in nats.
         tolerance: the rise of the leakage in a round, in nats, at which to stop.
-        clock: what is left of the time, after which the step under way is the last.
+        deadline: what is left of the time, after which the step under way is the last.
         first: (k_1, ..., k_n) a prior within the entropy bound to start from; left out, a random one.
     """
 
@@ -274,26 +277,26 @@ class Climb:
     rows: FloatArray
     entropy: float
     tolerance: float
-    clock: Clock = FOREVER
+    deadline: Deadline = NO_DEADLINE
     first: FloatArray | None = None
 
     def run(self, random: np.random.Generator) -> LocalOptimum:
         """Run the steps from one prior to where no record's step gains."""
-        best = LocalOptimum(-math.inf, self._start(random) if self.first is None else self.first, -1)
+        best = LocalOptimum(-math.inf, self._draw_start(random) if self.first is None else self.first, -1)
         # rounds end when one gains less than the tolerance, and at the latest after 60
         for _ in range(60):
             last = best.value
             for record in range(self.table.ndim):
-                tried = self._steps(best.prior, record)
+                tried = self._optimize_record(best.prior, record)
                 if tried.value > best.value:
                     best = tried
-                if self.clock.late:
+                if self.deadline.expired:
                     return best
             if best.value - last < self.tolerance:
                 break
         return best
 
-    def _steps(self, prior: FloatArray, record: int) -> LocalOptimum:
+    def _optimize_record(self, prior: FloatArray, record: int) -> LocalOptimum:
         """Take the marginal, then the conditional step for one record."""
         size = self.table.shape[record]
         joint = np.moveaxis(prior, record, 0).reshape(size, -1)
@@ -302,36 +305,36 @@ class Climb:
         known = letters[:, None] > 0
         others = np.where(known, joint / np.where(known, letters[:, None], 1.0), 1 / joint.shape[1])
         accuracy = self.tolerance / 10
-        laws, inner = outputs(others, channel), entropies(others)
-        letters = marginal_step(letters, laws, inner, self.entropy, tolerance=accuracy)
-        if self.entropy > float(entropies(letters)):
-            others = conditional_step(letters, others, channel, self.entropy, tolerance=accuracy)
+        laws, inner = compute_output_laws(others, channel), compute_entropies(others)
+        letters = optimize_marginal(letters, laws, inner, self.entropy, tolerance=accuracy)
+        if self.entropy > float(compute_entropies(letters)):
+            others = optimize_conditionals(letters, others, channel, self.entropy, tolerance=accuracy)
         else:
-            others = best_units(letters, channel)
-        value = information(letters, outputs(others, channel))
+            others = find_best_units(letters, channel)
+        value = compute_information(letters, compute_output_laws(others, channel))
         shape = (size, *(k for place, k in enumerate(self.table.shape) if place != record))
         moved = np.moveaxis((letters[:, None] * others).reshape(shape), 0, record)
         return LocalOptimum(value, moved, record)
 
-    def _start(self, random: np.random.Generator) -> FloatArray:
+    def _draw_start(self, random: np.random.Generator) -> FloatArray:
         """Draw a random prior, mixed with the uniform one until its entropy is b."""
         size = self.table.size
         prior = random.dirichlet(np.full(size, 10.0 ** random.uniform(-1.5, 0)))
-        prior = drawn(prior, np.full(size, 1 / size), np.zeros(size), self.entropy)
+        prior = mix_until_allowed(prior, np.full(size, 1 / size), np.zeros(size), self.entropy)
         return prior.reshape(self.table.shape)
 
 
-def runs(climbs: Iterable[Climb], random: np.random.Generator) -> list[LocalOptimum]:
+def run_all(climbs: Iterable[AlternatingRun], random: np.random.Generator) -> list[LocalOptimum]:
     """Run each climb, and return where it ends; those after the deadline are left out, the first never."""
     found: list[LocalOptimum] = []
     for climb in climbs:
         found.append(climb.run(random))
-        if climb.clock.late:
+        if climb.deadline.expired:
             break
     return found
 
 
-def joint_of(prior: FloatArray, record: int, table: IntArray) -> FloatArray:
+def compute_joint_law(prior: FloatArray, record: int, table: IntArray) -> FloatArray:
     """Compute (A, T) the law of (X_i, T) under a prior of the dataset, T the class in a table."""
     letters = np.indices(table.shape, dtype=int)[record]
     joint = np.zeros((table.shape[record], int(table.max()) + 1))
@@ -339,7 +342,7 @@ def joint_of(prior: FloatArray, record: int, table: IntArray) -> FloatArray:
     return np.asarray(joint / joint.sum())
 
 
-def check_listed(query: Query) -> None:
+def check_dataset_count(query: Query) -> None:
     """Raise a SolverUnavailableError where there are too many datasets to go through."""
     # Datasets that the alternating method takes at most: it goes through all of them.
     largest_listed = 2**14
@@ -365,12 +368,12 @@ class Alternating:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        whole(self.restarts, "the number of restarts", PrivacyError)
-        generator(self.seed)
+        check_integer(self.restarts, "the number of restarts", PrivacyError)
+        make_generator(self.seed)
 
     def __call__(
-        self, program: RecordLeakage, options: Options, start: Mapping[int, FloatArray]
-    ) -> Found[RecordCertificate]:
+        self, program: RecordLeakage, options: MethodOptions, start: Mapping[int, FloatArray]
+    ) -> MethodResult[RecordCertificate]:
         """Return the best of the runs; other starts are not used.
 
         Nothing is proved: the bound is infinite.
@@ -380,17 +383,17 @@ class Alternating:
         """
         begin = time.perf_counter()
         channel, entropy = program.channel, program.entropy
-        check_listed(channel.query)
-        clock = options.clock
-        table = channel.table()
-        climb = Climb(table, channel.rows[table], entropy, options.tolerance, clock)
-        found = runs([climb] * self.restarts, np.random.default_rng(self.seed))
+        check_dataset_count(channel.query)
+        clock = options.deadline
+        table = channel.class_table()
+        climb = AlternatingRun(table, channel.rows[table], entropy, options.tolerance, clock)
+        found = run_all([climb] * self.restarts, np.random.default_rng(self.seed))
         best = max(found, key=lambda one: one.value)
-        adversary = Adversary.of(channel, best.record, entropy)
-        joint = adversary.allowed(joint_of(best.prior, best.record, table))
+        adversary = BoundedAdversary.from_channel(channel, best.record, entropy)
+        joint = adversary.make_allowed(compute_joint_law(best.prior, best.record, table))
         certificate = RecordCertificate(
             mechanism=channel.mechanism,
-            value=adversary.leaked(joint),
+            value=adversary.compute_leakage(joint),
             bound=math.inf,
             channel=channel,
             entropy=entropy,
@@ -398,11 +401,11 @@ class Alternating:
             joint=joint,
             proofs=(),
         )
-        return Found(
+        return MethodResult(
             certificate=certificate,
-            finished=len(found) == self.restarts and not clock.late,
+            finished=len(found) == self.restarts and not clock.expired,
             message=f"the best of {len(found)} starts",
             iterations=len(found),
             solve_seconds=time.perf_counter() - begin,
-            arrays={restart_name(best.record): joint},
+            arrays={get_array_name(best.record): joint},
         )

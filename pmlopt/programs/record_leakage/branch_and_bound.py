@@ -12,32 +12,32 @@ from itertools import combinations
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.cell_relaxation import CellBounds, Relaxation
-from pmlopt.programs.record_leakage.local_ascent import climb
-from pmlopt.programs.record_leakage.proof import WHOLE, CellTree, KindProof, Part
-from pmlopt.solvers.outcome import Clock
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
+from pmlopt.programs.record_leakage.cell_relaxation import CellBounds, LeakageRelaxation
+from pmlopt.programs.record_leakage.local_ascent import maximize_locally
+from pmlopt.programs.record_leakage.proof import UNSPLIT, CellPart, CellTree, RecordKindProof
+from pmlopt.solvers.solver_result import Deadline
 
-OUTPUTS_BY_DIMENSION = 1.5
+MAX_OUTPUTS_BY_DIMENSION = 1.5
 """For binary records simplices of posteriors, one dimension for each output, close gaps sooner than those of
 class laws while there are no more outputs than this times the dimensions that the laws of Y have together:
 benchmarks/record_dimensions.py."""
 MAX_NODES, MAX_ENTRIES = 200_000, 20_000_000
 """Cells that a search bounds at most for each kind of records, and entries of their corners: 160 MB."""
-BATCH, BATCH_ENTRIES = 64, 4_000_000
+MAX_BATCH_CELLS, MAX_BATCH_ENTRIES = 64, 4_000_000
 """Cells that are bounded at once, at most, and entries of the table of their derivatives."""
-LEAST_PRICE, LEAST_MULTIPLIER = {True: 0.1, False: 1e-2}, 1e-3
+MIN_START_PRICE, MIN_START_MULTIPLIER = {True: 0.1, False: 1e-2}, 1e-3
 """A part of a cell starts from the multipliers of the whole, but from no smaller ones, far from the border;
 the price with the law of Y among the variables, and without."""
-EDGE_MARGIN, EDGE_SHARES = 0.1, 1024
+MIN_EDGE_FRACTION, EDGE_DENOMINATOR = 0.1, 1024
 """A split of an edge keeps this share of it on either side; shares are multiples of 1/1024, so that the
 corners that a proof follows stay short rationals."""
-NARROWEST = 1e-12
+MIN_SIMPLEX_WIDTH = 1e-12
 """A simplex no wider than this is not split further."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Cell:
+class _LeafCell:
     """A cell that is not split: its corners, the proof of its bound, and the start of its parts."""
 
     corners: FloatArray
@@ -60,42 +60,42 @@ class CellSearch:
         solve_seconds: what that took.
     """
 
-    adversary: Adversary
+    adversary: BoundedAdversary
     best: FloatArray = field(init=False)
     value: float = field(init=False)
     nodes: int = 0
     solve_seconds: float = 0.0
-    _open: dict[int, _Cell] = field(default_factory=dict)
+    _open: dict[int, _LeafCell] = field(default_factory=dict)
     _splits: dict[int, tuple[int, int, int, float, int]] = field(default_factory=dict)
     _heap: list[tuple[float, int]] = field(default_factory=list)
-    _stuck: float = -math.inf
+    _stuck_bound: float = -math.inf
 
     def __post_init__(self) -> None:
-        self.best = self.adversary.uniform
-        self.value = self.adversary.leaked(self.best)
+        self.best = self.adversary.uniform_law
+        self.value = self.adversary.compute_leakage(self.best)
 
     @cached_property
-    def relaxation(self) -> Relaxation:
+    def relaxation(self) -> LeakageRelaxation:
         """Return the bound on a cell, for the parts of J whose simplices have fewest dimensions."""
         letters, (classes, outputs) = len(self.adversary.log_counts), self.adversary.rows.shape
-        part: Part = "laws" if outputs == 2 < classes else "classes"
-        if letters == 2 and outputs <= OUTPUTS_BY_DIMENSION * self.adversary.dimensions:
+        part: CellPart = "laws" if outputs == 2 < classes else "classes"
+        if letters == 2 and outputs <= MAX_OUTPUTS_BY_DIMENSION * self.adversary.output_dimensions:
             part = "posteriors"
-        return Relaxation(self.adversary, part)
+        return LeakageRelaxation(self.adversary, part)
 
     @property
-    def bound(self) -> float:
+    def upper_bound(self) -> float:
         """Return the bound on the leakage of all laws."""
-        if not self._count:
+        if not self._cell_count:
             return math.inf
-        return max(self.value, self._stuck, *(-bound for bound, _ in self._heap[:1]))
+        return max(self.value, self._stuck_bound, *(-bound for bound, _ in self._heap[:1]))
 
     @property
-    def _count(self) -> int:
+    def _cell_count(self) -> int:
         """Return how many cells the tree has."""
         return len(self._open) + len(self._splits)
 
-    def run(self, target: float, tolerance: float, nodes: int | None, clock: Clock) -> str:
+    def run(self, target: float, tolerance: float, nodes: int | None, clock: Deadline) -> str:
         """Split the cells of the largest bounds, many at once, until those are near the value.
 
         Returns:
@@ -103,16 +103,20 @@ class CellSearch:
         """
         relaxation, (count, size) = self.relaxation, self.relaxation.shape
         begin = time.perf_counter()
-        if not self._count:
+        if not self._cell_count:
             enough = max(self.value, target) + tolerance
-            corners, start = relaxation.first()
-            self._keep(corners, self._bounded(corners, start, enough, clock), 0)
+            corners, start = relaxation.build_root()
+            self._keep_cell(corners, self._bound_cells(corners, start, enough, clock), 0)
         # a proof by splitting is out of reach in more than 24 dimensions
-        splits = not relaxation.free or count * (size - 1) <= 24
+        splits = not relaxation.free_count or count * (size - 1) <= 24
         most = min(MAX_NODES, MAX_ENTRIES // (count * size**2)) if splits else 1
         nodes = most if nodes is None else min(nodes, most)
-        batch = int(np.clip(BATCH_ENTRIES // (2 * count * size * self.adversary.log_counts.size), 2, BATCH))
-        while self.nodes < nodes and not clock.late:
+        batch = int(
+            np.clip(
+                MAX_BATCH_ENTRIES // (2 * count * size * self.adversary.log_counts.size), 2, MAX_BATCH_CELLS
+            )
+        )
+        while self.nodes < nodes and not clock.expired:
             enough = max(self.value, target) + tolerance
             room = max(1, min(batch, nodes - self.nodes) // 2)
             chosen: list[tuple[float, int]] = []
@@ -120,40 +124,42 @@ class CellSearch:
                 chosen.append(heapq.heappop(self._heap))
             if not chosen:
                 break
-            self._split(chosen, enough, clock)
+            self._split_cells(chosen, enough, clock)
         self.solve_seconds += time.perf_counter() - begin
         if not splits:
             return f"{count * (size - 1)} dimensions are too many to split: the first relaxation"
         return f"chords on simplices of {relaxation.part}, bounded by an interior-point method"
 
-    def proof(self, record: int) -> KindProof:
+    def build_proof(self, record: int) -> RecordKindProof:
         """Build the proof from the tree of cells so far."""
-        count, free = self._count, self.relaxation.free
-        lines = np.full((count, 5), [WHOLE, 0, 0, 0.0, 0])
+        count, free = self._cell_count, self.relaxation.free_count
+        lines = np.full((count, 5), [UNSPLIT, 0, 0, 0.0, 0])
         price, majorant = np.zeros(count), np.zeros((count, *self.relaxation.shape))
         log_law = np.zeros((count, free))
         for place, split in self._splits.items():
             lines[place] = split
         for place, cell in self._open.items():
             price[place], majorant[place], log_law[place] = cell.price, cell.majorant, cell.log_law
-        return KindProof(record, self.bound, _tree(self.relaxation, lines, price, majorant, log_law))
+        return RecordKindProof(
+            record, self.upper_bound, _build_tree(self.relaxation, lines, price, majorant, log_law)
+        )
 
-    def improve(self, joints: FloatArray, iterations: int, clock: Clock) -> None:
+    def improve_by_ascent(self, joints: FloatArray, iterations: int, clock: Deadline) -> None:
         """Improve some laws by local ascent and keep the best."""
-        climbed, values = climb(self.adversary, joints, iterations, clock=clock)
-        self.offer(self.adversary.allowed(climbed[int(values.argmax())]))
+        climbed, values = maximize_locally(self.adversary, joints, iterations, clock=clock)
+        self.offer_law(self.adversary.make_allowed(climbed[int(values.argmax())]))
 
-    def offer(self, joint: FloatArray) -> None:
+    def offer_law(self, joint: FloatArray) -> None:
         """Keep a law within the entropy bound where it leaks more than the best so far."""
-        value = self.adversary.leaked(joint)
+        value = self.adversary.compute_leakage(joint)
         if value > self.value:
             self.best, self.value = joint, value
 
-    def _split(self, chosen: list[tuple[float, int]], enough: float, clock: Clock) -> None:
+    def _split_cells(self, chosen: list[tuple[float, int]], enough: float, clock: Deadline) -> None:
         """Split cells and bound their parts; when time is over, cells with no lower bounds stay whole."""
         whole = [self._open[place] for _, place in chosen]
         corners = np.repeat(np.array([cell.corners for cell in whole]), 2, axis=0)
-        simplex, ends, share = self._split_points(corners[::2], np.array([cell.joint for cell in whole]))
+        simplex, ends, share = self._choose_splits(corners[::2], np.array([cell.joint for cell in whole]))
         first = 2 * np.arange(len(whole))
         edges = corners[first[:, None], simplex[:, None], ends]
         points = share[:, None] * edges[:, 0] + (1 - share)[:, None] * edges[:, 1]
@@ -161,38 +167,42 @@ class CellSearch:
             corners[first + end, simplex, ends[:, end]] = points
         start = np.repeat(np.array([cell.multipliers for cell in whole]), 2, axis=0)
         facets = slice(1, 1 + math.prod(self.relaxation.shape))
-        start[:, 0] = np.maximum(start[:, 0], LEAST_PRICE[self.relaxation.free > 0])
-        start[:, facets] = np.maximum(start[:, facets], LEAST_MULTIPLIER)
-        bounds = self._bounded(corners, start, enough, clock)
-        late, splits = clock.late, [*zip(simplex.tolist(), *ends.T.tolist(), share.tolist(), strict=True)]
+        start[:, 0] = np.maximum(start[:, 0], MIN_START_PRICE[self.relaxation.free_count > 0])
+        start[:, facets] = np.maximum(start[:, facets], MIN_START_MULTIPLIER)
+        bounds = self._bound_cells(corners, start, enough, clock)
+        late, splits = clock.expired, [*zip(simplex.tolist(), *ends.T.tolist(), share.tolist(), strict=True)]
         for at, (bound, place) in enumerate(chosen):
             parts = slice(2 * at, 2 * at + 2)
-            if (late and bounds.bound[parts].max() > -bound) or np.ptp(edges[at], axis=0).max() <= NARROWEST:
-                self._stuck = max(self._stuck, -bound)
+            if (late and bounds.bound[parts].max() > -bound) or np.ptp(
+                edges[at], axis=0
+            ).max() <= MIN_SIMPLEX_WIDTH:
+                self._stuck_bound = max(self._stuck_bound, -bound)
                 continue
-            self._splits[place] = (*splits[at], self._count)
+            self._splits[place] = (*splits[at], self._cell_count)
             del self._open[place]
             for part in (2 * at, 2 * at + 1):
-                self._keep(corners, bounds, part, whole[at], -bound)
+                self._keep_cell(corners, bounds, part, whole[at], -bound)
 
-    def _bounded(self, corners: FloatArray, start: FloatArray, enough: float, clock: Clock) -> CellBounds:
+    def _bound_cells(
+        self, corners: FloatArray, start: FloatArray, enough: float, clock: Deadline
+    ) -> CellBounds:
         """Bound cells, and use the law at the largest bound as a candidate, too."""
-        found = self.relaxation.minimised(corners, start, enough, clock)
+        found = self.relaxation.minimize_bounds(corners, start, enough, clock)
         self.nodes += len(corners)
         joint = found.joint[int(found.bound.argmax())]
         if joint.sum() > 0:
-            near = self.adversary.allowed(joint)
-            if self.adversary.leaked(near) > self.value:
+            near = self.adversary.make_allowed(joint)
+            if self.adversary.compute_leakage(near) > self.value:
                 # the local method takes 60 steps from the law of a bound
-                self.improve(near[None], 60, clock)
+                self.improve_by_ascent(near[None], 60, clock)
         return found
 
-    def _keep(
+    def _keep_cell(
         self,
         corners: FloatArray,
         found: CellBounds,
         at: int,
-        whole: _Cell | None = None,
+        whole: _LeafCell | None = None,
         most: float = math.inf,
     ) -> None:
         """Keep a cell with its own proof, or with that of the whole cell where its bound is lower."""
@@ -200,24 +210,24 @@ class CellSearch:
         proof = multipliers[0], found.majorant[at], multipliers[1 + found.majorant[at].size :]
         if whole is not None and not bound < most:
             proof, bound = (whole.price, whole.majorant, whole.log_law), most
-        place = self._count
-        self._open[place] = _Cell(corners[at], *proof, multipliers, found.joint[at])
+        place = self._cell_count
+        self._open[place] = _LeafCell(corners[at], *proof, multipliers, found.joint[at])
         heapq.heappush(self._heap, (-bound, place))
 
-    def _split_points(self, corners: FloatArray, joint: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    def _choose_splits(self, corners: FloatArray, joint: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Choose (K,) the simplices to split, (K, 2) the ends of an edge of each, and (K,) the shares.
 
         The simplex is the one whose chord lies farthest above phi at the law; the edge the one along which
         phi bends most, the point half way from its middle to where the law is.
         """
         relaxation, cells = self.relaxation, np.arange(len(corners))
-        heights = relaxation.heights(corners)
-        inside = relaxation.parts(joint)[:, :, None, :] @ np.linalg.inv(corners)
+        heights = relaxation.evaluate_phi(corners)
+        inside = relaxation.compute_parts(joint)[:, :, None, :] @ np.linalg.inv(corners)
         weights = np.maximum(inside[:, :, 0], 0.0)
         whole = weights.sum(axis=2)
         middle = (weights[:, :, None, :] @ corners)[:, :, 0] / np.where(whole > 0, whole, 1.0)[:, :, None]
-        away = (weights * heights).sum(axis=2) - whole * relaxation.heights(middle)
-        wide = np.ptp(corners, axis=2).max(axis=2) > NARROWEST
+        away = (weights * heights).sum(axis=2) - whole * relaxation.evaluate_phi(middle)
+        wide = np.ptp(corners, axis=2).max(axis=2) > MIN_SIMPLEX_WIDTH
         simplex = np.where(wide, away, -math.inf).argmax(axis=1)
         corners, weights, heights = corners[cells, simplex], weights[cells, simplex], heights[cells, simplex]
         pairs = np.array(list(combinations(range(corners.shape[1]), 2)))
@@ -225,27 +235,33 @@ class CellSearch:
         both = either.sum(axis=2)
         share = np.where(both > 0, either[..., 0] / np.where(both > 0, both, 1.0), 0.5)
         points = share[..., None] * ends[:, :, 0] + (1 - share)[..., None] * ends[:, :, 1]
-        bends = (either * heights[:, pairs]).sum(axis=2) - both * relaxation.heights(points)
-        wide = np.abs(ends[:, :, 0] - ends[:, :, 1]).max(axis=2) > NARROWEST
+        bends = (either * heights[:, pairs]).sum(axis=2) - both * relaxation.evaluate_phi(points)
+        wide = np.abs(ends[:, :, 0] - ends[:, :, 1]).max(axis=2) > MIN_SIMPLEX_WIDTH
         edge = np.where(wide, bends, -math.inf).argmax(axis=1)
-        place = np.clip((share[cells, edge] + 0.5) / 2, EDGE_MARGIN, 1 - EDGE_MARGIN)
-        return simplex, pairs[edge], np.rint(place * EDGE_SHARES) / EDGE_SHARES
+        place = np.clip((share[cells, edge] + 0.5) / 2, MIN_EDGE_FRACTION, 1 - MIN_EDGE_FRACTION)
+        return simplex, pairs[edge], np.rint(place * EDGE_DENOMINATOR) / EDGE_DENOMINATOR
 
 
-def by_itself(adversary: Adversary, record: int, enough: float, clock: Clock) -> KindProof:
+def bound_by_record_entropy(
+    adversary: BoundedAdversary, record: int, enough: float, clock: Deadline
+) -> RecordKindProof:
     """Bound the leakage by the largest H(X_i): a record reveals no more than that.
 
     One cell of posteriors has it.
     """
-    relaxation = Relaxation(adversary, "posteriors")
-    found = relaxation.minimised(*relaxation.first(), enough, clock)
-    line, price = np.array([[WHOLE, 0, 0, 0.0, 0]]), found.multipliers[:, 0]
-    tree = _tree(relaxation, line, price, np.zeros((1, *relaxation.shape)), np.zeros((1, 0)))
-    return KindProof(record, float(found.bound[0]), tree)
+    relaxation = LeakageRelaxation(adversary, "posteriors")
+    found = relaxation.minimize_bounds(*relaxation.build_root(), enough, clock)
+    line, price = np.array([[UNSPLIT, 0, 0, 0.0, 0]]), found.multipliers[:, 0]
+    tree = _build_tree(relaxation, line, price, np.zeros((1, *relaxation.shape)), np.zeros((1, 0)))
+    return RecordKindProof(record, float(found.bound[0]), tree)
 
 
-def _tree(
-    relaxation: Relaxation, lines: FloatArray, price: FloatArray, majorant: FloatArray, log_law: FloatArray
+def _build_tree(
+    relaxation: LeakageRelaxation,
+    lines: FloatArray,
+    price: FloatArray,
+    majorant: FloatArray,
+    log_law: FloatArray,
 ) -> CellTree:
     """Build the tree of cells of a proof, with simplex, ends, share and first part of each split."""
     simplex, first, second, part = lines[:, [0, 1, 2, 4]].T.astype(np.int64)

@@ -8,16 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
-from pmlopt.measures.leakage import log_sum
-from pmlopt.model.queries.record_leakage_measures import negative_entropies
-from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.proof import LEAST_HULL, Part, shape_of
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
+from pmlopt.measures.leakage import log_sum_exp
+from pmlopt.model.queries.record_leakage_measures import compute_negative_entropies
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
+from pmlopt.programs.record_leakage.proof import MIN_HULL_WIDTH, CellPart, get_cell_shape
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 FIRST_PRICE, FIRST_MULTIPLIER = 0.3, 0.05
 """Where the multipliers of the first cell start: of the size that they often have."""
-CENTRING, RECENTRING = 0.1, 0.5
+CENTERING_FACTOR, RECENTERING_FACTOR = 0.1, 0.5
 """By what the barrier falls after a step of at least half the Newton step, and after a shorter one."""
 ENOUGH_SHARE = 0.2
 """A bound is left once it is this near to the optimum, as a share of how far it is above the target."""
@@ -43,7 +43,7 @@ class CellBounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Relaxation:
+class LeakageRelaxation:
     """The most that a record can leak while parts of the law J of (X_i, T) stay in a cell, relaxed.
 
     With `phi(v) = sum_k v_k log(v_k / sum v)`, convex and homogeneous, and W the rows of the mechanism,
@@ -69,73 +69,75 @@ class Relaxation:
         part: of what the simplices are.
     """
 
-    adversary: Adversary
-    part: Part
+    adversary: BoundedAdversary
+    part: CellPart
 
     @property
     def shape(self) -> tuple[int, int]:
         """Return P and D: how many simplices a cell has, and how many corners each."""
-        return shape_of(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[:2]
+        return get_cell_shape(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[:2]
 
     @property
-    def free(self) -> int:
+    def free_count(self) -> int:
         """Return R: how many entries rho has."""
-        return shape_of(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[2]
+        return get_cell_shape(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[2]
 
     @cached_property
-    def used(self) -> BoolArray:
+    def used_mask(self) -> BoolArray:
         """Return (A, T) where there are datasets."""
         return np.isfinite(self.adversary.log_counts)
 
-    def heights(self, corners: FloatArray) -> FloatArray:
+    def evaluate_phi(self, corners: FloatArray) -> FloatArray:
         """Compute the values of phi at some points (..., D) of the simplices."""
-        return negative_entropies(corners @ self.adversary.rows if self.part == "classes" else corners)
+        return compute_negative_entropies(
+            corners @ self.adversary.rows if self.part == "classes" else corners
+        )
 
-    def parts(self, joint: FloatArray) -> FloatArray:
+    def compute_parts(self, joint: FloatArray) -> FloatArray:
         """Compute (K, P, D) the parts v_p of laws J, (K, A, T)."""
         if self.part == "classes":
             return joint
         laws = joint @ self.adversary.rows
         return np.swapaxes(laws, 1, 2) if self.part == "posteriors" else laws
 
-    def gains(self, majorant: FloatArray) -> FloatArray:
+    def compute_gains(self, majorant: FloatArray) -> FloatArray:
         """Convert linear functions (K, P, D) of the parts to (K, A, T) functions of J."""
         if self.part == "posteriors":
             return np.swapaxes(majorant, 1, 2) @ self.adversary.rows.T
         return majorant if self.part == "classes" else majorant @ self.adversary.rows.T
 
-    def gains_of_one(self, part: IntArray, slope: FloatArray) -> FloatArray:
+    def compute_part_gains(self, part: IntArray, slope: FloatArray) -> FloatArray:
         """Convert linear functions (K, F, D) of single parts to (K, F, A, T) functions of J."""
         rows = self.adversary.rows
         if self.part == "posteriors":
             return np.asarray(slope[..., :, None] * rows.T[part][..., None, :])
         inner = slope if self.part == "classes" else slope @ rows.T
-        return np.asarray(np.eye(len(self.used))[part][..., :, None] * inner[..., None, :])
+        return np.asarray(np.eye(len(self.used_mask))[part][..., :, None] * inner[..., None, :])
 
-    def first(self) -> tuple[FloatArray, FloatArray]:
+    def build_root(self) -> tuple[FloatArray, FloatArray]:
         """Build (1, P, D, D) the corners of the cell of all laws, and (1, 1 + P D + R) first multipliers."""
         count, size = self.shape
-        start = np.full((1, 1 + count * size + self.free), FIRST_MULTIPLIER)
+        start = np.full((1, 1 + count * size + self.free_count), FIRST_MULTIPLIER)
         start[:, 0] = FIRST_PRICE
-        start[:, 1 + count * size :] = -math.log(max(1, self.free))
+        start[:, 1 + count * size :] = -math.log(max(1, self.free_count))
         corners = np.tile(np.eye(size), (1, count, 1, 1))
         if self.part == "laws" and size == 2:
-            for letter, used in enumerate(self.used):
+            for letter, used in enumerate(self.used_mask):
                 met = self.adversary.rows[used]
-                if np.ptp(met[:, 0]) > LEAST_HULL:
+                if np.ptp(met[:, 0]) > MIN_HULL_WIDTH:
                     corners[0, letter] = met[[met[:, 0].argmax(), met[:, 0].argmin()]]
         return corners, start
 
-    def minimised(
-        self, corners: FloatArray, start: FloatArray, target: float, clock: Clock = FOREVER
+    def minimize_bounds(
+        self, corners: FloatArray, start: FloatArray, target: float, clock: Deadline = NO_DEADLINE
     ) -> CellBounds:
         """Minimize the bounds on cells."""
         # a cell whose bound takes more than 30 Newton steps is split as it is
         max_iterations = 30
         count = len(corners)
-        state = _Cells(self, corners, start)
+        state = _CellIterates(self, corners, start)
         found, bound = np.zeros(start.shape), np.full(count, np.inf)
-        majorant, joint = np.zeros(corners.shape[:3]), np.zeros((count, *self.used.shape))
+        majorant, joint = np.zeros(corners.shape[:3]), np.zeros((count, *self.used_mask.shape))
         left, steps = np.arange(count), 0
         for step in range(max_iterations):
             near = state.advance()
@@ -143,18 +145,18 @@ class Relaxation:
             above = state.best - target
             # bounds within 1e-9 nats of the optimum are final
             done = (above <= 0) | (near < 1e-9) | ((near < ENOUGH_SHARE * above) & (step > 0))
-            if step == max_iterations - 1 or clock.late:
+            if step == max_iterations - 1 or clock.expired:
                 done[:] = True
             places = left[done]
-            found[places], majorant[places], bound[places], joint[places] = state.scattered(done)
+            found[places], majorant[places], bound[places], joint[places] = state.expand_results(done)
             if done.all():
                 break
             left = left[~done]
-            state.keep(~done)
+            state.keep_cells(~done)
         return CellBounds(bound, found, majorant, joint, steps)
 
 
-class _Cells:
+class _CellIterates:
     """The state of the interior-point method on some cells.
 
     Attributes:
@@ -169,53 +171,53 @@ class _Cells:
         best, best_point, best_law: the least bound so far, with its point and its law.
     """
 
-    def __init__(self, of: Relaxation, corners: FloatArray, start: FloatArray) -> None:
+    def __init__(self, of: LeakageRelaxation, corners: FloatArray, start: FloatArray) -> None:
         self.of = of
         count, size = len(corners), corners.shape[-1]
         self.corners = corners
         inverse = np.linalg.inv(corners)
-        self.majorant = (inverse @ of.heights(corners)[..., None])[..., 0]
-        self.chord = of.gains(self.majorant)
+        self.majorant = (inverse @ of.evaluate_phi(corners)[..., None])[..., 0]
+        self.chord = of.compute_gains(self.majorant)
         normals = np.swapaxes(inverse / np.ptp(inverse, axis=2, keepdims=True), 2, 3)
         self.normals = normals.reshape(count, -1, size)
-        self.places = _in_use(self.normals, of.free)
-        self.signed = self.places.shape[1] - of.free
+        self.places = _select_multipliers(self.normals, of.free_count)
+        self.signed = self.places.shape[1] - of.free_count
         chosen = self.places[:, 1 : self.signed] - 1
         each = np.take_along_axis(self.normals, chosen[..., None], axis=1)
         self.features = np.zeros((*self.chord.shape, self.places.shape[1]))
-        self.features[..., 1 : self.signed] = np.moveaxis(of.gains_of_one(chosen // size, each), 1, -1)
-        if of.free:
+        self.features[..., 1 : self.signed] = np.moveaxis(of.compute_part_gains(chosen // size, each), 1, -1)
+        if of.free_count:
             self.features[..., self.signed :] = -of.adversary.rows
         self.point = np.take_along_axis(start, self.places, axis=1)
         # the slack of a multiplier is its share of the barrier
         # slacks start at 10 at most
         self.slack = np.minimum(1e-3 / self.point[:, : self.signed], 10.0)
-        self.centring = np.full(count, 2 * CENTRING)
+        self.centring = np.full(count, 2 * CENTERING_FACTOR)
         self.evaluate()
         self.best, self.best_point, self.best_law = self.value, self.point, self.law
 
-    def values(self, point: FloatArray) -> tuple[FloatArray, ...]:
+    def evaluate_bounds(self, point: FloatArray) -> tuple[FloatArray, ...]:
         """Compute the bounds at a point, the exponents of c exp(g / s), their log-sums over t, and over a."""
         gains = self.features.reshape(len(point), -1, point.shape[1]) @ point[:, :, None]
         price = point[:, 0]
-        log_counts, entropy = self.of.adversary.shifted
+        log_counts, entropy = self.of.adversary.shifted_counts
         scores = log_counts + (self.chord + gains.reshape(self.chord.shape)) / price[:, None, None]
-        sums = log_sum(scores, axis=2)[:, :, 0]
-        outer = price + (not self.of.free)
+        sums = log_sum_exp(scores, axis=2)[:, :, 0]
+        outer = price + (not self.of.free_count)
         letters = (price / outer)[:, None] * sums
-        whole = log_sum(letters, axis=1)[:, 0]
-        free = (np.exp(point[:, self.signed :]).sum(axis=1) - 1) if self.of.free else 0.0
+        whole = log_sum_exp(letters, axis=1)[:, 0]
+        free = (np.exp(point[:, self.signed :]).sum(axis=1) - 1) if self.of.free_count else 0.0
         return outer * whole - price * entropy + free, scores, sums, letters, whole
 
     def evaluate(self) -> None:
         """Compute the bound, the law and its parts at the current point."""
-        self.value, scores, sums, letters, whole = self.values(self.point)
+        self.value, scores, sums, letters, whole = self.evaluate_bounds(self.point)
         self.log_given = scores - sums[:, :, None]
         self.log_letters = letters - whole[:, None]
         self.given, self.letters = np.exp(self.log_given), np.exp(self.log_letters)
         self.law = self.letters[:, :, None] * self.given
 
-    def derivatives(self) -> tuple[FloatArray, FloatArray]:
+    def compute_derivatives(self) -> tuple[FloatArray, FloatArray]:
         """Compute (K, N) the gradient of the bound, and (K, N, N) its Hessian matrix.
 
         The bound is a maximum over J of a function linear in the point: the gradient is the mean of the
@@ -223,8 +225,8 @@ class _Cells:
         """
         of, count, size = self.of, *self.point.shape
         features = self.features.copy()
-        log_counts, entropy = of.adversary.shifted
-        surprise = np.where(of.used, log_counts - np.where(of.used, self.log_given, 0.0), 0.0)
+        log_counts, entropy = of.adversary.shifted_counts
+        surprise = np.where(of.used_mask, log_counts - np.where(of.used_mask, self.log_given, 0.0), 0.0)
         features[..., 0] = surprise - self.log_letters[:, :, None]
         means = (self.given[:, :, None, :] @ features)[:, :, 0]
         gradient = (self.letters[:, None, :] @ means)[:, 0]
@@ -234,9 +236,9 @@ class _Cells:
         weights = self.law.reshape(count, -1) / price[:, None]
         hessian = np.swapaxes(centred * weights[:, :, None], 1, 2) @ centred
         apart = means - (self.letters[:, None, :] @ means)
-        share = self.letters / (price + (not of.free))[:, None]
+        share = self.letters / (price + (not of.free_count))[:, None]
         hessian += np.swapaxes(apart * share[:, :, None], 1, 2) @ apart
-        if of.free:
+        if of.free_count:
             law = np.exp(self.point[:, self.signed :])
             gradient[:, self.signed :] += law
             diagonal = np.arange(self.signed, size)
@@ -245,7 +247,7 @@ class _Cells:
 
     def advance(self) -> FloatArray:
         """Take one step, and return (K,) how far the bounds may be above their optima."""
-        gradient, hessian = self.derivatives()
+        gradient, hessian = self.compute_derivatives()
         point = self.point[:, : self.signed]
         barrier = self.centring * (self.slack * point).mean(axis=1)
         ratios = self.slack / point
@@ -254,30 +256,30 @@ class _Cells:
         hessian[:, everywhere, everywhere] *= 1 + 1e-10
         hessian[:, signed, signed] += ratios
         pull = barrier[:, None] / point
-        wanted = np.maximum(-gradient[:, 1 : self.signed], 0.0).sum(axis=1) if self.of.free else 0.0
+        wanted = np.maximum(-gradient[:, 1 : self.signed], 0.0).sum(axis=1) if self.of.free_count else 0.0
         gradient[:, : self.signed] -= pull
         move = np.asarray(np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0], dtype=np.float64)
         slack_move = pull - self.slack - ratios * move[:, : self.signed]
         slope = (gradient * move).sum(axis=1)
-        step = self._step(move, slope, barrier)
+        step = self._search_step_lengths(move, slope, barrier)
         self.point = self.point + step[:, None] * move
-        dual = _to_boundary(self.slack, slack_move)
+        dual = _max_step_lengths(self.slack, slack_move)
         # slacks stay above 1e-14
         self.slack = np.maximum(self.slack + dual[:, None] * slack_move, 1e-14)
-        self.centring = np.where(step > 0.5, CENTRING, RECENTRING)
+        self.centring = np.where(step > 0.5, CENTERING_FACTOR, RECENTERING_FACTOR)
         self.evaluate()
         last = self.best, self.best_point, self.best_law
         self.best, self.best_point, self.best_law = self.value, self.point, self.law
-        if self.of.free and (worse := ~(self.value < last[0])).any():  # steps of rho may overshoot
+        if self.of.free_count and (worse := ~(self.value < last[0])).any():  # steps of rho may overshoot
             self.best = np.where(worse, last[0], self.value)
             self.best_point = np.where(worse[:, None], last[1], self.point)
             self.best_law = np.where(worse[:, None, None], last[2], self.law)
         return np.asarray((self.slack * self.point[:, : self.signed]).sum(axis=1) + np.abs(slope) + wanted)
 
-    def _step(self, move: FloatArray, slope: FloatArray, barrier: FloatArray) -> FloatArray:
+    def _search_step_lengths(self, move: FloatArray, slope: FloatArray, barrier: FloatArray) -> FloatArray:
         """Find (K,) step lengths at which the bound and its barrier decrease enough; 0 without one."""
-        step = _to_boundary(self.point[:, : self.signed], move[:, : self.signed])
-        if self.of.free:
+        step = _max_step_lengths(self.point[:, : self.signed], move[:, : self.signed])
+        if self.of.free_count:
             # at small prices the bound is next to a maximum: a step leaves at least 30 % of the price
             most = (1 - 0.3) * self.point[:, 0]
             step = np.minimum(step, most / np.maximum(-move[:, 0], most))
@@ -287,7 +289,7 @@ class _Cells:
         # at most twelve backtracking steps
         for _ in range(12):
             point = self.point + step[:, None] * move
-            there = self.values(point)[0] - barrier * np.log(point[:, : self.signed]).sum(axis=1)
+            there = self.evaluate_bounds(point)[0] - barrier * np.log(point[:, : self.signed]).sum(axis=1)
             # Armijo's rule with a factor of 1e-4
             falls = there <= here + 1e-4 * step * slope + 1e-13
             if falls.all():
@@ -296,36 +298,36 @@ class _Cells:
             step = np.where(falls, step, 0.4 * step)
         return np.where(falls, step, 0.0)
 
-    def scattered(self, chosen: BoolArray) -> tuple[FloatArray, ...]:
+    def expand_results(self, chosen: BoolArray) -> tuple[FloatArray, ...]:
         """Return all multipliers, majorants above phi at every corner, bounds, and laws of some cells."""
         corners, shape = self.corners[chosen], self.majorant[chosen].shape
-        found = np.zeros((shape[0], 1 + shape[1] * shape[2] + self.of.free))
+        found = np.zeros((shape[0], 1 + shape[1] * shape[2] + self.of.free_count))
         np.put_along_axis(found, self.places[chosen], self.best_point[chosen], axis=1)
         facets = found[:, 1 : 1 + shape[1] * shape[2], None] * self.normals[chosen]
         majorant = self.majorant[chosen] + facets.reshape(*shape, shape[2]).sum(axis=2)
         reached = (corners @ majorant[..., None])[..., 0]
-        lift = np.maximum((self.of.heights(corners) - reached).max(axis=2), 0.0)
-        bound = self.best[chosen] + self._rounding()[chosen] + lift.sum(axis=1)
+        lift = np.maximum((self.of.evaluate_phi(corners) - reached).max(axis=2), 0.0)
+        bound = self.best[chosen] + self._bound_rounding()[chosen] + lift.sum(axis=1)
         return found, majorant, bound, self.best_law[chosen]
 
-    def _rounding(self) -> FloatArray:
+    def _bound_rounding(self) -> FloatArray:
         """Compute (K,) what rounding may hide of a bound: of g, of exponents of log c, and of b."""
         of = self.of
         sizes = np.abs(self.features[..., 1:]).max(axis=(1, 2)) * np.abs(self.point[:, 1:])
         gains = np.abs(self.chord).max(axis=(1, 2)) + sizes.sum(axis=1)
-        log_counts, entropy = of.adversary.shifted
-        counts = np.abs(log_counts[of.used]).max() + abs(entropy) + 1
-        share = rounding_of(sum(of.adversary.rows.shape), 1.0)
+        log_counts, entropy = of.adversary.shifted_counts
+        counts = np.abs(log_counts[of.used_mask]).max() + abs(entropy) + 1
+        share = bound_sum_rounding(sum(of.adversary.rows.shape), 1.0)
         return np.asarray(share * (1 + gains + self.point[:, 0] * counts))
 
-    def keep(self, chosen: BoolArray) -> None:
+    def keep_cells(self, chosen: BoolArray) -> None:
         """Keep only some of the cells."""
         for name, array in vars(self).items():
             if isinstance(array, np.ndarray):
                 setattr(self, name, array[chosen])
 
 
-def _in_use(normals: FloatArray, free: int) -> IntArray:
+def _select_multipliers(normals: FloatArray, free: int) -> IntArray:
     """Return (K, N) the indices of the price, of the multipliers that can matter, padded, and of rho."""
     # a facet whose normal has no negative entry is implied by J >= 0
     idle = normals.min(axis=2) >= -1e-13
@@ -335,7 +337,7 @@ def _in_use(normals: FloatArray, free: int) -> IntArray:
     return 1 + np.concatenate([np.full((len(idle), 1), -1), order, np.tile(last, (len(idle), 1))], axis=1)
 
 
-def _to_boundary(point: FloatArray, move: FloatArray) -> FloatArray:
+def _max_step_lengths(point: FloatArray, move: FloatArray) -> FloatArray:
     """Compute (K,) how far a step may go without an entry at zero, at most 1."""
     ratios = np.where(move < 0, -point / np.where(move < 0, move, -1.0), np.inf)
     # a step goes at most 95 % of the way to the boundary

@@ -11,8 +11,8 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Shape
 from pmlopt.model.queries import RecordChannel
-from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, gap_claim
-from pmlopt.programs.record_leakage.proof import KindProof, belongs, leaks_at_least, none_leaks_more
+from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, check_gap
+from pmlopt.programs.record_leakage.proof import RecordKindProof, is_channel_of, leaks_at_least, proves_bound
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,7 +37,7 @@ class RecordCertificate(Certificate):
     entropy: float
     record: int
     joint: Annotated[FloatArray, Shape("A", "T")]
-    proofs: tuple[KindProof, ...]
+    proofs: tuple[RecordKindProof, ...]
 
     @property
     def level(self) -> float:
@@ -55,7 +55,7 @@ class RecordCertificate(Certificate):
         Raises:
             QueryError: there are more than 2^20 datasets.
         """
-        table = self.channel.table()
+        table = self.channel.class_table()
         letters = np.indices(table.shape)[self.record]
         with np.errstate(invalid="ignore"):
             each = np.where(self.joint > 0, self.joint / np.exp(self.channel.log_counts(self.record)), 0.0)
@@ -72,7 +72,7 @@ class RecordCertificate(Certificate):
         one float can say of it, and leaks `value`; that the cells hold every law; and that no bound on a cell
         exceeds `bound`. The matrix, the logarithms of the counts and the multipliers are taken as they stand.
         """
-        own = math.isfinite(self.entropy) and belongs(self.channel, self.mechanism)
+        own = math.isfinite(self.entropy) and is_channel_of(self.channel, self.mechanism)
         if not own:
             return (Claim("channel", False, DECIMAL, "it is not that of the query and the mechanism"),)
         leaks = leaks_at_least(self.channel, self.entropy, self.record, self.joint, self.value)
@@ -82,7 +82,7 @@ class RecordCertificate(Certificate):
             text = "no bound is claimed, so that nothing is promised of the leakage"
             return (value, Claim("bound", None, DECIMAL, text, self.bound))
         holds = self.bound >= self.value
-        holds = holds and none_leaks_more(self.channel, self.entropy, self.proofs, self.bound)
+        holds = holds and proves_bound(self.channel, self.entropy, self.proofs, self.bound)
         text = self.statement if holds else f"this is not proved: {self.statement}"
         bound = Claim("bound", holds, DECIMAL, text, self.bound)
-        return (value, bound, gap_claim(self, self.bound_rounding, self.is_maximised))
+        return (value, bound, check_gap(self, self.bound_rounding, self.is_maximised))

@@ -14,9 +14,17 @@ from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model import closed_forms
 from pmlopt.model.queries import ModularSum, Query, RecordChannel
-from pmlopt.model.queries.record_leakage_measures import dataset_entropy, largest_capacity
-from pmlopt.programs.exact.arithmetic import DIGITS, Rows, dot, log_sum, mixed, stochastic, total
-from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_max_capacity
+from pmlopt.programs.exact.arithmetic import (
+    DECIMAL_DIGITS,
+    DecimalRows,
+    dot_decimals,
+    log_sum_exp_decimals,
+    mix_decimal_rows,
+    normalize_decimal_rows,
+    sum_decimals,
+)
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 
 
 def is_parity(query: Query) -> bool:
@@ -24,7 +32,7 @@ def is_parity(query: Query) -> bool:
     return isinstance(query, ModularSum) and query.modulus == 2 and set(query.alphabets) == {2}
 
 
-def parity_error(query: Query, mechanism: Mechanism) -> float | None:
+def get_parity_error(query: Query, mechanism: Mechanism) -> float | None:
     """Return the error probability of a parity of binary records through a symmetric channel; else None."""
     if not is_parity(query):
         return None
@@ -34,21 +42,21 @@ def parity_error(query: Query, mechanism: Mechanism) -> float | None:
     return float(matrix[0, 1])
 
 
-def known_parity(channel: RecordChannel, entropy: float) -> float | None:
+def find_parity_leakage(channel: RecordChannel, entropy: float) -> float | None:
     """Return the closed form in nats, where there is one and the two parities have rows of their own."""
-    error = parity_error(channel.query, channel.mechanism)
+    error = get_parity_error(channel.query, channel.mechanism)
     if error is None or len(channel.rows) != 2:
         return None
     return closed_forms.parity_leakage(channel.query.records, error, entropy)
 
 
-MOST_CHOICES = 20_000
+MAX_CLASS_CHOICES = 20_000
 MOST_ENTRIES = 500_000
 """Choices of one class for each letter, and entries of their rows: a second. Past either none is tried."""
 
 
 @dataclass(frozen=True, eq=False)
-class OneClassEach:
+class OneClassCapacity:
     """The largest capacity of a channel whose input is the letter and whose rows are one class for each.
 
     It is the leakage L(0), and L(b) for every b up to the entropy of a dataset of these classes alone:
@@ -58,64 +66,64 @@ class OneClassEach:
     Attributes:
         joint: (A, T) the law J that attains it; where there are several, the one of the largest entropy.
         entropy: of the dataset under it.
-        upper: in nats; no law leaks more, whatever b is.
-        laws: (R, M) that prove it; see `KindProof`.
+        upper_bound: in nats; no law leaks more, whatever b is.
+        laws: (R, M) that prove it; see `RecordKindProof`.
     """
 
     joint: FloatArray
     entropy: float
-    upper: float
+    upper_bound: float
     laws: FloatArray
 
 
-def one_class_each(adversary: Adversary) -> OneClassEach | None:
+def compute_one_class_capacity(adversary: BoundedAdversary) -> OneClassCapacity | None:
     """Compute the largest capacity over one class for each letter; None for too many choices.
 
     Examples:
         >>> rows = np.array([[0.9, 0.1], [0.1, 0.9]])  # parity of four records through a symmetric channel
-        >>> found = one_class_each(Adversary(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, np.log(16)))
-        >>> round(found.upper, 6), round(float(np.exp(found.entropy)), 6)  # log 2 - h(0.1), of 3 log 2
+        >>> found = compute_one_class_capacity(BoundedAdversary(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, np.log(16)))
+        >>> round(found.upper_bound, 6), round(float(np.exp(found.entropy)), 6)  # log 2 - h(0.1), of 3 log 2
         (0.368064, 8.0)
     """
     used = np.isfinite(adversary.log_counts)
     count = float(np.prod(used.sum(axis=1, dtype=float)))
-    if count > MOST_CHOICES or count * len(used) * adversary.rows.shape[1] > MOST_ENTRIES:
+    if count > MAX_CLASS_CHOICES or count * len(used) * adversary.rows.shape[1] > MOST_ENTRIES:
         return None
-    choices = class_choices(adversary.log_counts)
-    found = largest_capacity(adversary.rows, choices)
+    choices = list_class_choices(adversary.log_counts)
+    found = compute_max_capacity(adversary.rows, choices)
     joints = np.zeros((len(found.best), *used.shape))
     for joint, place, prior in zip(joints, found.best, found.priors, strict=True):
         joint[np.arange(len(used)), choices[place]] = prior
-    entropies = [dataset_entropy(joint, adversary.log_counts) for joint in joints]
+    entropies = [compute_dataset_entropy(joint, adversary.log_counts) for joint in joints]
     best = int(np.argmax(entropies))
-    return OneClassEach(joints[best], entropies[best], found.upper, found.laws)
+    return OneClassCapacity(joints[best], entropies[best], found.upper, found.laws)
 
 
-def class_choices(log_counts: FloatArray) -> IntArray:
+def list_class_choices(log_counts: FloatArray) -> IntArray:
     """List (K, A) every choice of one class for each letter, of those that it has datasets in.
 
     Examples:
-        >>> class_choices(np.array([[0.0, 0.0], [-np.inf, 0.0]])).tolist()
+        >>> list_class_choices(np.array([[0.0, 0.0], [-np.inf, 0.0]])).tolist()
         [[0, 1], [1, 1]]
     """
     return np.array(list(product(*map(np.flatnonzero, np.isfinite(log_counts)))), dtype=np.int64)
 
 
-def entropy_room(alphabets: Sequence[int], entropy: float) -> Decimal:
+def compute_entropy_slack(alphabets: Sequence[int], entropy: float) -> Decimal:
     """Compute how far below log |X| the entropy of a dataset may fall, in nats: `log |X| - b`, at least 0.
 
     Examples:
         >>> import math
-        >>> 0 < entropy_room((2, 2, 2), math.log(8)) < Decimal("1e-15")
+        >>> 0 < compute_entropy_slack((2, 2, 2), math.log(8)) < Decimal("1e-15")
         True
     """
     with localcontext() as context:
-        context.prec = DIGITS
-        largest = total(times * Decimal(letters).ln() for letters, times in Counter(alphabets).items())
+        context.prec = DECIMAL_DIGITS
+        largest = sum_decimals(times * Decimal(letters).ln() for letters, times in Counter(alphabets).items())
         return max(Decimal(0), largest - Decimal(entropy))
 
 
-def near_uniform_bound(rows: FloatArray, log_counts: FloatArray, room: Decimal) -> Decimal:
+def bound_near_uniform(rows: FloatArray, log_counts: FloatArray, room: Decimal) -> Decimal:
     """Bound the leakage of a record for every prior within an entropy slack of the largest, in nats.
 
     Let P be the prior, U the uniform one, `D(P||U) = log |X| - H(P) <= room`, and
@@ -133,36 +141,36 @@ def near_uniform_bound(rows: FloatArray, log_counts: FloatArray, room: Decimal) 
 
     Examples:
         >>> counts = np.log([[4.0, 4.0], [4.0, 4.0]])  # parity: a uniform dataset tells nothing by it
-        >>> near_uniform_bound(np.array([[0.75, 0.25], [0.25, 0.75]]), counts, Decimal("1e-10"))
+        >>> bound_near_uniform(np.array([[0.75, 0.25], [0.25, 0.75]]), counts, Decimal("1e-10"))
         Decimal('1E-10')
     """
     with localcontext() as context:
-        context.prec = DIGITS
-        exact = stochastic(rows)
+        context.prec = DECIMAL_DIGITS
+        exact = normalize_decimal_rows(rows)
         law = [[Decimal(count).exp() for count in part] for part in log_counts.tolist()]
-        whole = total(total(part) for part in law)
+        whole = sum_decimals(sum_decimals(part) for part in law)
         law = [[count / whole for count in part] for part in law]
         pairs = [
-            (mass, dot(row, ratios))
-            for part, ratios in zip(law, _log_ratios(law, exact), strict=True)
+            (mass, dot_decimals(row, ratios))
+            for part, ratios in zip(law, _compute_log_ratios(law, exact), strict=True)
             for mass, row in zip(part, exact, strict=True)
             if mass
         ]
-        mean = total(mass * gain for mass, gain in pairs)
+        mean = sum_decimals(mass * gain for mass, gain in pairs)
         if not room:
             return mean
         most = max(gain for _, gain in pairs)
-        variance = total(mass * (gain - mean) ** 2 for mass, gain in pairs)
+        variance = sum_decimals(mass * (gain - mean) ** 2 for mass, gain in pairs)
         price = (variance / (2 * room)).sqrt()
         if not price:
             return most + room
         logs = [mass.ln() + (gain - mean) / price for mass, gain in pairs]
-        return room + min(most, mean + price * (log_sum(logs) + room))
+        return room + min(most, mean + price * (log_sum_exp_decimals(logs) + room))
 
 
-def _log_ratios(law: Rows, rows: Rows) -> Rows:
+def _compute_log_ratios(law: DecimalRows, rows: DecimalRows) -> DecimalRows:
     """Compute (A, M) log(u(y|a) / u(y)); 0 where the letter never leads to the output."""
-    given = [mixed([mass / total(part) for mass in part], rows) for part in law]
-    alone = mixed([total(column) for column in zip(*law, strict=True)], rows)
+    given = [mix_decimal_rows([mass / sum_decimals(part) for mass in part], rows) for part in law]
+    alone = mix_decimal_rows([sum_decimals(column) for column in zip(*law, strict=True)], rows)
     pairs = (zip(part, alone, strict=True) for part in given)
     return [[(one / other).ln() if one else Decimal(0) for one, other in part] for part in pairs]

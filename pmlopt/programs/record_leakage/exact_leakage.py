@@ -10,25 +10,25 @@ from decimal import Decimal
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, whole
-from pmlopt.data.sampling.categorical import generator
+from pmlopt.core.arrays import FloatArray, check_integer
+from pmlopt.data.sampling.categorical import make_generator
 from pmlopt.errors import PrivacyError
 from pmlopt.model.queries import RecordChannel
 from pmlopt.programs.certificate import ClosedForm
-from pmlopt.programs.program import Found
-from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.branch_and_bound import CellSearch, by_itself
+from pmlopt.programs.program import MethodResult
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
+from pmlopt.programs.record_leakage.branch_and_bound import CellSearch, bound_by_record_entropy
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.closed_bounds import (
-    entropy_room,
-    known_parity,
-    near_uniform_bound,
-    one_class_each,
+    bound_near_uniform,
+    compute_entropy_slack,
+    compute_one_class_capacity,
+    find_parity_leakage,
 )
-from pmlopt.programs.record_leakage.local_ascent import climb, starts
+from pmlopt.programs.record_leakage.local_ascent import draw_starts, maximize_locally
 from pmlopt.programs.record_leakage.program import RecordLeakage
-from pmlopt.programs.record_leakage.proof import KindProof
-from pmlopt.solvers.outcome import Clock, Options
+from pmlopt.programs.record_leakage.proof import RecordKindProof
+from pmlopt.solvers.solver_result import Deadline, MethodOptions
 
 RecordStart = Mapping[int, FloatArray]
 """Laws (A, T) of (X_i, T) to start from, by record."""
@@ -53,18 +53,23 @@ class BranchAndBound:
 
     def __post_init__(self) -> None:
         if self.nodes is not None:
-            whole(self.nodes, "the number of nodes", PrivacyError)
-        generator(self.seed)
+            check_integer(self.nodes, "the number of nodes", PrivacyError)
+        make_generator(self.seed)
 
     def __call__(
-        self, program: RecordLeakage, options: Options, start: RecordStart
-    ) -> Found[RecordCertificate]:
+        self, program: RecordLeakage, options: MethodOptions, start: RecordStart
+    ) -> MethodResult[RecordCertificate]:
         """Search every kind of records, from laws by record."""
-        return self.search(program.channel, program.entropy, options, start)
+        return self.search_kinds(program.channel, program.entropy, options, start)
 
-    def search(
-        self, channel: RecordChannel, entropy: float, options: Options, start: RecordStart, enough: float = 0
-    ) -> Found[RecordCertificate]:
+    def search_kinds(
+        self,
+        channel: RecordChannel,
+        entropy: float,
+        options: MethodOptions,
+        start: RecordStart,
+        enough: float = 0,
+    ) -> MethodResult[RecordCertificate]:
         """Search every kind of records, the best of all as the value to beat.
 
         Args:
@@ -74,16 +79,16 @@ class BranchAndBound:
             start: laws by record.
             enough: a leakage in nats below which a bound need not fall.
         """
-        clock, tolerance = options.clock, options.tolerance / 2
+        clock, tolerance = options.deadline, options.tolerance / 2
         about = entropy, tolerance, start, clock
-        kinds = {record: self._kind(channel, record, *about) for record in channel.query.kinds}
+        kinds = {record: self._start_kind(channel, record, *about) for record in channel.query.kinds}
         reasons: list[str] = []
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
             target = max(enough - tolerance, *(kind.search.value for kind in kinds.values()))
-            reasons = [kind.prove(target, tolerance, nodes, clock) for kind in kinds.values()]
-        late, certifying = clock.late, time.perf_counter()
+            reasons = [kind.prove_bound(target, tolerance, nodes, clock) for kind in kinds.values()]
+        late, certifying = clock.expired, time.perf_counter()
         best = max(kinds, key=lambda record: kinds[record].search.value)
-        value, proofs = kinds[best].search.value, tuple(kind.proof for kind in kinds.values())
+        value, proofs = kinds[best].search.value, tuple(kind.best_proof for kind in kinds.values())
         certificate = RecordCertificate(
             mechanism=channel.mechanism,
             value=value,
@@ -94,8 +99,8 @@ class BranchAndBound:
             joint=kinds[best].search.best,
             proofs=proofs,
         )
-        known = known_parity(channel, entropy)
-        return Found(
+        known = find_parity_leakage(channel, entropy)
+        return MethodResult(
             certificate=certificate,
             finished=not late,
             message="; ".join(dict.fromkeys(reasons)),
@@ -104,85 +109,85 @@ class BranchAndBound:
             solve_seconds=sum(kind.search.solve_seconds for kind in kinds.values()),
             certify_seconds=time.perf_counter() - certifying,
             closed_form=None if known is None else ClosedForm("parity_leakage", known, value - known),
-            arrays={restart_name(record): kind.search.best for record, kind in kinds.items()},
+            arrays={get_array_name(record): kind.search.best for record, kind in kinds.items()},
         )
 
-    def _kind(
+    def _start_kind(
         self,
         channel: RecordChannel,
         record: int,
         entropy: float,
         tolerance: float,
         start: RecordStart,
-        clock: Clock,
-    ) -> _Kind:
+        clock: Deadline,
+    ) -> _RecordKind:
         """Bound one kind without branching where possible, and find the best law of many starts."""
-        adversary = Adversary.of(channel, record, entropy)
-        kind = _Kind(record, CellSearch(adversary))
+        adversary = BoundedAdversary.from_channel(channel, record, entropy)
+        kind = _RecordKind(record, CellSearch(adversary))
         search = kind.search
-        if adversary.silent:
-            kind.known, kind.reason = KindProof(record, 0.0), "nothing can leak"
-        elif adversary.tight:
-            room = entropy_room(channel.query.alphabets, entropy)
-            bound = float_above(near_uniform_bound(adversary.rows, adversary.log_counts, room))
-            kind.known = KindProof(record, bound)
+        if adversary.cannot_leak:
+            kind.known_proof, kind.reason = RecordKindProof(record, 0.0), "nothing can leak"
+        elif adversary.only_uniform:
+            room = compute_entropy_slack(channel.query.alphabets, entropy)
+            bound = round_decimal_up(bound_near_uniform(adversary.rows, adversary.log_counts, room))
+            kind.known_proof = RecordKindProof(record, bound)
             kind.reason = "the entropy leaves next to nothing but the uniform dataset"
-        if kind.known is not None:
+        if kind.known_proof is not None:
             return kind
         # half a second past the deadline the closed form is no longer tried
-        each = None if clock.late_by(0.5) else one_class_each(adversary)
+        each = None if clock.expired_for(0.5) else compute_one_class_capacity(adversary)
         if each is not None:
-            kind.known = KindProof(record, each.upper, laws=each.laws)
+            kind.known_proof = RecordKindProof(record, each.upper_bound, laws=each.laws)
             kind.reason = "the largest capacity of one class of datasets for each letter"
-            search.offer(adversary.allowed(each.joint))
-            if each.upper <= search.value + tolerance:
+            search.offer_law(adversary.make_allowed(each.joint))
+            if each.upper_bound <= search.value + tolerance:
                 return kind
-        seeds = [adversary.allowed(start[record])] if record in start else []
+        seeds = [adversary.make_allowed(start[record])] if record in start else []
         count = int(np.clip(100_000 // adversary.log_counts.size, 2, 16))
-        joints = np.stack([*starts(adversary, count, self.seed), *seeds, search.best])
-        rough, values = climb(adversary, joints, 30, 1e-9, clock)
-        search.improve(rough[np.argsort(-values)[:3]], 2_000, clock)
+        joints = np.stack([*draw_starts(adversary, count, self.seed), *seeds, search.best])
+        rough, values = maximize_locally(adversary, joints, 30, 1e-9, clock)
+        search.improve_by_ascent(rough[np.argsort(-values)[:3]], 2_000, clock)
         return kind
 
 
 @dataclass
-class _Kind:
+class _RecordKind:
     """The records of one kind: the search over cells, and the proof without one, with the reason."""
 
     record: int
     search: CellSearch
-    known: KindProof | None = None
+    known_proof: RecordKindProof | None = None
     reason: str = ""
 
-    def prove(self, target: float, tolerance: float, nodes: int | None, clock: Clock) -> str:
+    def prove_bound(self, target: float, tolerance: float, nodes: int | None, clock: Deadline) -> str:
         """Bound the leakage, by cells where the known bound is no proof, and return how."""
         search, adversary = self.search, self.search.adversary
-        if adversary.silent or adversary.tight:
+        if adversary.cannot_leak or adversary.only_uniform:
             return self.reason
         enough = max(search.value, target) + tolerance
-        if search.relaxation.free and not search.nodes and not self._known_below(enough):
-            itself = by_itself(adversary, self.record, enough, clock)
-            if not self._known_below(itself.bound):
-                self.known, self.reason = itself, "a record tells no more than itself"
-        return self.reason if self._known_below(enough) else search.run(target, tolerance, nodes, clock)
+        if search.relaxation.free_count and not search.nodes and not self._is_known_below(enough):
+            itself = bound_by_record_entropy(adversary, self.record, enough, clock)
+            if not self._is_known_below(itself.bound):
+                self.known_proof, self.reason = itself, "a record tells no more than itself"
+        return self.reason if self._is_known_below(enough) else search.run(target, tolerance, nodes, clock)
 
-    def _known_below(self, number: float) -> bool:
+    def _is_known_below(self, number: float) -> bool:
         """Return whether the leakage is known to be at most a number without branching."""
-        return self.known is not None and self.known.bound <= number
+        return self.known_proof is not None and self.known_proof.bound <= number
 
     @property
-    def proof(self) -> KindProof:
+    def best_proof(self) -> RecordKindProof:
         """Return the proof of the search, or the one without a search where its bound is lower."""
-        known = self.known if self._known_below(self.search.bound) else None
-        return known or self.search.proof(self.record)
+        known = self.known_proof if self._is_known_below(self.search.upper_bound) else None
+        return known or self.search.build_proof(self.record)
 
 
-def restart_name(record: int) -> str:
+def get_array_name(record: int) -> str:
     """Return the name of a record's law of (X_i, T) among the arrays of a warm start."""
     return f"joint{record}"
 
 
-def float_above(number: Decimal) -> float:
+def round_decimal_up(number: Decimal) -> float:
     """Return the least float found that is not below a number."""
     near = float(number)
     return near if Decimal(near) >= number else float(np.nextafter(near, math.inf))

@@ -5,27 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.loaded_later import special
-from pmlopt.measures.leakage import log_sum
-from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.core.lazy_imports import special
+from pmlopt.measures.leakage import log_sum_exp
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-LOWEST_LOG_PRICE, HIGHEST_LOG_PRICE = np.log(1e-9), np.log(1e9)
+MIN_LOG_PRICE, MAX_LOG_PRICE = np.log(1e-9), np.log(1e9)
 """Between these the price of the entropy is sought."""
-LEAST_REACH, MOST_REACH = 1e-7, 0.1
+MIN_PRICE_REACH, MAX_PRICE_REACH = 1e-7, 0.1
 """How far from the last price the next one is sought at first, as a logarithm: `REACH` times as far as the
 last one moved, between these."""
 REACH = 4.0
-SMALLEST_MASS = 1e-300
+MIN_MASS = 1e-300
 """In place of zero where a logarithm or a quotient is taken."""
 
 
-def climb(
-    adversary: Adversary,
+def maximize_locally(
+    adversary: BoundedAdversary,
     joints: FloatArray,
     iterations: int = 2_000,
     tolerance: float = 1e-14,
-    clock: Clock = FOREVER,
+    clock: Deadline = NO_DEADLINE,
 ) -> tuple[FloatArray, FloatArray]:
     """Improve laws by alternating maximisation: those returned leak no less than the given ones.
 
@@ -37,18 +37,18 @@ def climb(
     Returns:
         (S, A, T) the laws, not yet pushed inside the entropy bound by its rounding, and (S,) their leakages.
     """
-    log_counts, entropy = adversary.shifted
-    values = informations(joints, adversary.rows)
+    log_counts, entropy = adversary.shifted_counts
+    values = compute_informations(joints, adversary.rows)
     guess, reach = np.zeros(len(joints)), np.full(len(joints), np.inf)
     for _ in range(iterations):
-        if clock.late:
+        if clock.expired:
             break
-        logs = np.log(np.maximum(_posterior(adversary, joints), SMALLEST_MASS))
+        logs = np.log(np.maximum(_compute_posteriors(adversary, joints), MIN_MASS))
         exponents = np.einsum("ty,sya->sat", adversary.rows, logs)
         last = guess
-        guess, moved = _best(log_counts, exponents, entropy, last, reach)
-        reach = np.clip(REACH * np.abs(guess - last), LEAST_REACH, MOST_REACH)
-        gained = informations(moved, adversary.rows)
+        guess, moved = _solve_entropy_prices(log_counts, exponents, entropy, last, reach)
+        reach = np.clip(REACH * np.abs(guess - last), MIN_PRICE_REACH, MAX_PRICE_REACH)
+        gained = compute_informations(moved, adversary.rows)
         better = gained > values
         joints = np.where(better[:, None, None], moved, joints)
         rise = float(np.max(gained - values, initial=0.0))
@@ -58,27 +58,27 @@ def climb(
     return joints, values
 
 
-def starts(adversary: Adversary, count: int, seed: int) -> FloatArray:
+def draw_starts(adversary: BoundedAdversary, count: int, seed: int) -> FloatArray:
     """Draw (S, A, T) laws to start from: each letter on classes of its own, mixed until allowed."""
     random = np.random.default_rng(seed)
     used = np.isfinite(adversary.log_counts)
     shape = (count, *used.shape)
     concentration = 10.0 ** random.uniform(-2, 0, size=(count, 1, 1))
-    classes = np.where(used, random.gamma(np.broadcast_to(concentration, shape)) + SMALLEST_MASS, 0.0)
+    classes = np.where(used, random.gamma(np.broadcast_to(concentration, shape)) + MIN_MASS, 0.0)
     classes /= classes.sum(axis=2, keepdims=True)
     joints = random.dirichlet(np.full(len(used), 2.0), size=count)[:, :, None] * classes
-    return np.stack([adversary.allowed(joint) for joint in joints])
+    return np.stack([adversary.make_allowed(joint) for joint in joints])
 
 
-def _posterior(adversary: Adversary, joints: FloatArray) -> FloatArray:
+def _compute_posteriors(adversary: BoundedAdversary, joints: FloatArray) -> FloatArray:
     """Compute (S, M, A) the law of A given y."""
     outputs = joints @ adversary.rows
     totals = outputs.sum(axis=1, keepdims=True)
-    shares = np.where(totals > 0, outputs / np.maximum(totals, SMALLEST_MASS), 1 / joints.shape[1])
+    shares = np.where(totals > 0, outputs / np.maximum(totals, MIN_MASS), 1 / joints.shape[1])
     return np.asarray(shares.transpose(0, 2, 1))
 
 
-def informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
+def compute_informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
     """Compute (S,) the mutual information I(A; Y) of S laws (S, A, T), in nats, up to rounding of sums."""
     outputs = joints @ rows
     letters = outputs.sum(axis=2)
@@ -87,7 +87,7 @@ def informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
     return np.asarray(inner - special.xlogy(law, law).sum(axis=1))
 
 
-def _best(
+def _solve_entropy_prices(
     log_counts: FloatArray, exponents: FloatArray, entropy: float, guess: FloatArray, reach: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Find the prices, as logarithms, at which the best laws meet the entropy, and those laws.
@@ -101,29 +101,29 @@ def _best(
     peaks = np.where(used, exponents, -np.inf).max(axis=2, keepdims=True)
     away = exponents - peaks
 
-    def laws(log_price: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def build_laws(log_price: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Build the best laws at given prices, and compute by how much their entropies exceed the bound."""
         price = np.exp(log_price)[:, None, None]
         scores = log_counts + away / price
-        sums = log_sum(scores, axis=2)
+        sums = log_sum_exp(scores, axis=2)
         letters = (peaks + price * sums) / (1 + price)
-        log_joint = letters - log_sum(letters, axis=1) + scores - sums
+        log_joint = letters - log_sum_exp(letters, axis=1) + scores - sums
         joint = np.exp(log_joint)
         surprise = finite - np.where(joint > 0, log_joint, 0.0)
         return joint, np.asarray((joint * surprise).sum(axis=(1, 2))) - entropy
 
-    def surplus(log_price: FloatArray) -> FloatArray:
-        return laws(log_price)[1]
+    def compute_surplus(log_price: FloatArray) -> FloatArray:
+        return build_laws(log_price)[1]
 
-    low = np.maximum(guess - reach, LOWEST_LOG_PRICE)
-    high = np.minimum(guess + reach, HIGHEST_LOG_PRICE)
-    below, above = surplus(low), surplus(high)
+    low = np.maximum(guess - reach, MIN_LOG_PRICE)
+    high = np.minimum(guess + reach, MAX_LOG_PRICE)
+    below, above = compute_surplus(low), compute_surplus(high)
     if (missed := below >= 0).any():
-        low = np.where(missed, LOWEST_LOG_PRICE, low)
-        below = surplus(low)
+        low = np.where(missed, MIN_LOG_PRICE, low)
+        below = compute_surplus(low)
     if (missed := above < 0).any():
-        high = np.where(missed, HIGHEST_LOG_PRICE, high)
-        above = surplus(high)
+        high = np.where(missed, MAX_LOG_PRICE, high)
+        above = compute_surplus(high)
     high, above = np.where(below >= 0, low, high), np.where(below >= 0, below, above)
     side = np.zeros(len(low))
     # at most 60 steps to find a price
@@ -131,13 +131,13 @@ def _best(
         open_ = (below < 0) & (above > surplus_tolerance) & (high - low > surplus_tolerance)
         if not open_.any():
             break
-        share = np.clip(above / np.maximum(above - below, SMALLEST_MASS), 1e-3, 1 - 1e-3)
+        share = np.clip(above / np.maximum(above - below, MIN_MASS), 1e-3, 1 - 1e-3)
         middle = high - share * (high - low)
-        found = surplus(middle)
+        found = compute_surplus(middle)
         up, down = open_ & (found >= 0), open_ & (found < 0)
         below = np.where(up & (side > 0), below / 2, below)
         above = np.where(down & (side < 0), above / 2, above)
         high, above = np.where(up, middle, high), np.where(up, found, above)
         low, below = np.where(down, middle, low), np.where(down, found, below)
         side = np.where(up, 1.0, np.where(down, -1.0, side))
-    return high, laws(high)[0]
+    return high, build_laws(high)[0]

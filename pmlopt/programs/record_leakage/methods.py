@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pmlopt.errors import ProgramError
-from pmlopt.programs.certificate import WarmStart, restart_of
-from pmlopt.programs.program import Method, Question, uncertified
-from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.programs.certificate import WarmStartLike, get_warm_start
+from pmlopt.programs.program import Method, MethodRegistry, refuse_to_certify
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.alternating import Alternating
-from pmlopt.programs.record_leakage.exact_leakage import BranchAndBound, RecordStart, restart_name
+from pmlopt.programs.record_leakage.exact_leakage import BranchAndBound, RecordStart, get_array_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
-from pmlopt.solvers.outcome import Clock
+from pmlopt.solvers.solver_result import Deadline
 
 
-def _start(program: RecordLeakage, warm_start: WarmStart, _: Clock) -> RecordStart:
+def _make_start(program: RecordLeakage, warm_start: WarmStartLike, _: Deadline) -> RecordStart:
     """Return the laws by record that an earlier solve left, those that fit."""
     if warm_start is None or warm_start is False:
         return {}
-    restart = restart_of(warm_start)
+    restart = get_warm_start(warm_start)
     if restart is None:
         raise ProgramError(
             "a leakage per record starts from priors, not from a mechanism: give the result of "
@@ -24,14 +24,18 @@ def _start(program: RecordLeakage, warm_start: WarmStart, _: Clock) -> RecordSta
         )
     channel, laws = program.channel, {}
     for record in channel.query.kinds:
-        found = restart.arrays.get(restart_name(record))
-        law = None if found is None else Adversary.of(channel, record, program.entropy).starting(found)
+        found = restart.arrays.get(get_array_name(record))
+        law = (
+            None
+            if found is None
+            else BoundedAdversary.from_channel(channel, record, program.entropy).check_start(found)
+        )
         if law is not None:
             laws[record] = law
     return laws
 
 
-QUESTION = Question(
+METHODS = MethodRegistry(
     RecordLeakage,
     (
         Method("branch-and-bound", "a global bound, by chords", BranchAndBound()),
@@ -42,8 +46,8 @@ QUESTION = Question(
             automatic=False,
         ),
     ),
-    _start,
-    uncertified(
+    _make_start,
+    refuse_to_certify(
         "the leakage per record of a mechanism is proved by a search: use solve(record_leakage(...))"
     ),
 )

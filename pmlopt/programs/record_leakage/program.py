@@ -8,7 +8,7 @@ from functools import partial
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.model.queries import Query, RecordChannel, record_channel
 from pmlopt.programs.program import Program
-from pmlopt.programs.record_leakage.adversary import Adversary, checked_entropy, class_relaxation
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary, build_class_relaxation, check_entropy
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 
@@ -16,7 +16,7 @@ from pmlopt.programs.record_leakage.certificate import RecordCertificate
 class RecordLeakage(Program[RecordCertificate]):
     """The program of the most that a mechanism reveals of a record, over the priors of enough entropy.
 
-    `problem` is a relaxation for the first kind of records (see `class_relaxation`): its optimum is at least
+    `problem` is a relaxation for the first kind of records (see `build_class_relaxation`): its optimum is at least
     what a record of that kind leaks. `solve` splits simplices of posteriors, or of class laws, until the
     largest bound of the parts meets what a prior leaks, for every kind.
 
@@ -82,6 +82,8 @@ def record_leakage(query: Query, mechanism: MechanismLike, entropy: float) -> Re
         [0.038701, 0.079542, 0.079542]
     """
     channel = record_channel(query, mechanism)
-    bound = checked_entropy(query, entropy)
-    adversary = Adversary.of(channel, channel.query.kinds[0], bound)
-    return RecordLeakage(declare=partial(class_relaxation, adversary), channel=channel, entropy=bound)
+    bound = check_entropy(query, entropy)
+    adversary = BoundedAdversary.from_channel(channel, channel.query.kinds[0], bound)
+    return RecordLeakage(
+        build_model=partial(build_class_relaxation, adversary), channel=channel, entropy=bound
+    )

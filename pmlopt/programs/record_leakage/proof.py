@@ -17,33 +17,37 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError
 from pmlopt.model.queries import RecordChannel, record_channel
 from pmlopt.programs.exact.arithmetic import (
-    DIGITS,
-    LAST_DIGITS,
-    Rows,
-    dot,
+    DECIMAL_ATOL,
+    DECIMAL_DIGITS,
+    DecimalRows,
+    dot_decimals,
     has_entropy,
-    log_sum,
-    mixed,
-    normalised,
-    phi,
-    stochastic,
-    table_of,
-    total,
+    log_sum_exp_decimals,
+    mix_decimal_rows,
+    negative_entropy,
+    normalize_decimal_rows,
+    normalize_log_law,
+    sum_decimals,
+    to_decimal_rows,
 )
-from pmlopt.programs.record_leakage.closed_bounds import class_choices, entropy_room, near_uniform_bound
+from pmlopt.programs.record_leakage.closed_bounds import (
+    bound_near_uniform,
+    compute_entropy_slack,
+    list_class_choices,
+)
 
-WHOLE = -1
+UNSPLIT = -1
 """In place of the simplex at which a cell is split, for one that is not."""
 
-LEAST_HULL = 1e-6
+MIN_HULL_WIDTH = 1e-6
 """Rows of two outputs that differ by less get the hull of all laws: no number is divided by little."""
 
-Part = Literal["posteriors", "laws", "classes"]
+CellPart = Literal["posteriors", "laws", "classes"]
 """Of which the simplices of a cell are: the laws of X_i given each output, of Y given each letter, or of the
 class T given each letter."""
 
 
-def shape_of(part: Part, letters: int, rows: Sequence[int]) -> tuple[int, int, int]:
+def get_cell_shape(part: CellPart, letters: int, rows: Sequence[int]) -> tuple[int, int, int]:
     """Return P, D and R of a cell: its simplices, corners of each, and entries of rho; rows is (T, M)."""
     classes, outputs = rows
     if part == "posteriors":
@@ -62,7 +66,7 @@ class CellTree:
 
     Attributes:
         of: what the simplices are of.
-        simplex: (N,) the one that is split; `WHOLE` for none.
+        simplex: (N,) the one that is split; `UNSPLIT` for none.
         first, second: (N,) the ends of the edge.
         share: (N,) of the first end in the point.
         part: (N,) the place of the first part, the second follows it; both after the cell itself.
@@ -71,7 +75,7 @@ class CellTree:
         log_law: (N, R) rho: logarithms of a law of Y up to a constant; none for posteriors.
     """
 
-    of: Part
+    of: CellPart
     simplex: Annotated[IntArray, Shape("cells")]
     first: Annotated[IntArray, Shape("cells")]
     second: Annotated[IntArray, Shape("cells")]
@@ -86,7 +90,7 @@ class CellTree:
 
 
 @dataclass(frozen=True, eq=False)
-class KindProof:
+class RecordKindProof:
     """The proof for the records of one kind.
 
     Attributes:
@@ -104,7 +108,7 @@ class KindProof:
     laws: Annotated[FloatArray, Shape("R", "M")] | None = None
 
 
-def belongs(channel: RecordChannel, mechanism: Mechanism) -> bool:
+def is_channel_of(channel: RecordChannel, mechanism: Mechanism) -> bool:
     """Return whether a channel is that of its query and of this mechanism."""
     try:
         again = record_channel(channel.query, mechanism)
@@ -123,34 +127,40 @@ def leaks_at_least(
     if joint.shape != log_counts.shape:
         return False
     with localcontext() as context:
-        context.prec = DIGITS
+        context.prec = DECIMAL_DIGITS
         if not has_entropy(joint, log_counts, entropy, channel.query.log_size):
             return False
-        leaked = _leaked(stochastic(joint.reshape(1, -1))[0], stochastic(channel.rows))
-        return leaked >= Decimal(value) - LAST_DIGITS
+        leaked = _compute_leakage(
+            normalize_decimal_rows(joint.reshape(1, -1))[0], normalize_decimal_rows(channel.rows)
+        )
+        return leaked >= Decimal(value) - DECIMAL_ATOL
 
 
-def none_leaks_more(
-    channel: RecordChannel, entropy: float, proofs: Sequence[KindProof], bound: float
+def proves_bound(
+    channel: RecordChannel, entropy: float, proofs: Sequence[RecordKindProof], bound: float
 ) -> bool:
     """Return whether the proofs of each kind of records show that no prior of the entropy leaks more."""
     if not {proof.record for proof in proofs} >= set(channel.query.kinds):
         return False
     with localcontext() as context:
-        context.prec = DIGITS
-        rows = stochastic(channel.rows)
-        return all(_kind_holds(channel, entropy, kind, bound, rows) for kind in proofs)
+        context.prec = DECIMAL_DIGITS
+        rows = normalize_decimal_rows(channel.rows)
+        return all(_is_kind_proved(channel, entropy, kind, bound, rows) for kind in proofs)
 
 
-def _leaked(joint: Sequence[Decimal], rows: Rows) -> Decimal:
-    """Compute I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a phi(J_a W) - phi(J W)`."""
+def _compute_leakage(joint: Sequence[Decimal], rows: DecimalRows) -> Decimal:
+    """Compute I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a negative_entropy(J_a W) - negative_entropy(J W)`."""
     width = len(rows)
     parts = [joint[at : at + width] for at in range(0, len(joint), width)]
-    whole = [*map(total, zip(*parts, strict=True))]
-    return total(phi(mixed(part, rows)) for part in parts) - phi(mixed(whole, rows))
+    whole = [*map(sum_decimals, zip(*parts, strict=True))]
+    return sum_decimals(negative_entropy(mix_decimal_rows(part, rows)) for part in parts) - negative_entropy(
+        mix_decimal_rows(whole, rows)
+    )
 
 
-def _kind_holds(channel: RecordChannel, entropy: float, kind: KindProof, bound: float, rows: Rows) -> bool:
+def _is_kind_proved(
+    channel: RecordChannel, entropy: float, kind: RecordKindProof, bound: float, rows: DecimalRows
+) -> bool:
     """Return whether nothing can leak, or the bound near the uniform dataset or on each cell is no larger."""
     if not 0 <= kind.record < channel.query.records:
         return False
@@ -158,14 +168,14 @@ def _kind_holds(channel: RecordChannel, entropy: float, kind: KindProof, bound: 
     if len(rows) == 1 or len(log_counts) == 1:
         return bound >= 0
     if kind.cells is not None:
-        return cells_hold(kind.cells, log_counts, entropy, bound, rows)
+        return is_tree_valid(kind.cells, log_counts, entropy, bound, rows)
     if kind.laws is not None:
-        return laws_hold(kind.laws, log_counts, bound, rows)
-    room = entropy_room(channel.query.alphabets, entropy)
-    return near_uniform_bound(channel.rows, log_counts, room) <= Decimal(bound) + LAST_DIGITS
+        return are_laws_valid(kind.laws, log_counts, bound, rows)
+    room = compute_entropy_slack(channel.query.alphabets, entropy)
+    return bound_near_uniform(channel.rows, log_counts, room) <= Decimal(bound) + DECIMAL_ATOL
 
 
-def laws_hold(laws: FloatArray, log_counts: FloatArray, bound: float, rows: Rows) -> bool:
+def are_laws_valid(laws: FloatArray, log_counts: FloatArray, bound: float, rows: DecimalRows) -> bool:
     """Return whether each choice of a class for each letter has a law of Y near all its rows.
 
     By joint convexity a record leaks at most the largest capacity of the channels that the choices make, and
@@ -175,23 +185,23 @@ def laws_hold(laws: FloatArray, log_counts: FloatArray, bound: float, rows: Rows
         return False
     if not (np.isfinite(laws).all() and (laws >= 0).all() and laws.any(axis=1).all()):
         return False
-    choices = class_choices(log_counts)
-    missing, largest = np.ones(len(choices), dtype=bool), Decimal(bound) - LAST_DIGITS
-    for law in stochastic(laws):
+    choices = list_class_choices(log_counts)
+    missing, largest = np.ones(len(choices), dtype=bool), Decimal(bound) - DECIMAL_ATOL
+    for law in normalize_decimal_rows(laws):
         logs = [mass.ln() if mass else None for mass in law]
-        missing &= ~np.array([_divergence(row, logs) <= largest for row in rows])[choices].all(axis=1)
+        missing &= ~np.array([_compute_divergence(row, logs) <= largest for row in rows])[choices].all(axis=1)
     return not missing.any()
 
 
-def _divergence(row: list[Decimal], logs: list[Decimal | None]) -> Decimal:
+def _compute_divergence(row: list[Decimal], logs: list[Decimal | None]) -> Decimal:
     """Compute `D(W || r)` from the logarithms of r, None for those of 0."""
     if any(x and log is None for x, log in zip(row, logs, strict=True)):
         return Decimal("Infinity")
-    return total(x * (x.ln() - (log or 0)) for x, log in zip(row, logs, strict=True) if x)
+    return sum_decimals(x * (x.ln() - (log or 0)) for x, log in zip(row, logs, strict=True) if x)
 
 
 @dataclass(frozen=True)
-class _Corner:
+class _SimplexCorner:
     """A corner of a simplex, exactly and in decimals, with the value of phi there."""
 
     exact: tuple[Fraction, ...]
@@ -200,21 +210,21 @@ class _Corner:
 
 
 @dataclass(frozen=True)
-class _Cells:
+class _CellTreeCheck:
     """A tree of cells with the numbers of its bounds: log c (None for none), b, and the rows of sum one."""
 
     tree: CellTree
     counts: list[list[Decimal | None]]
     entropy: Decimal
-    rows: Rows
+    rows: DecimalRows
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Return P, D and R: how many simplices, corners, and entries of rho there must be."""
-        return shape_of(self.tree.of, len(self.counts), (len(self.rows), len(self.rows[0])))
+        return get_cell_shape(self.tree.of, len(self.counts), (len(self.rows), len(self.rows[0])))
 
     @property
-    def well_formed(self) -> bool:
+    def is_well_formed(self) -> bool:
         """Return whether the arrays are of one length, finite, of the right shapes, with prices above 0."""
         tree, count = self.tree, len(self.tree)
         lines = tree.simplex, tree.first, tree.second, tree.share, tree.part, tree.price
@@ -225,39 +235,43 @@ class _Cells:
             and tree.majorant.shape == (count, *self.shape[:2])
             and tree.log_law.shape == (count, self.shape[2])
             and all(np.isfinite(array).all() for array in (*lines, tree.majorant, tree.log_law))
-            and bool((tree.price[tree.simplex == WHOLE] > 0).all())
+            and bool((tree.price[tree.simplex == UNSPLIT] > 0).all())
         )
 
-    def corner(self, exact: tuple[Fraction, ...]) -> _Corner:
+    def make_corner(self, exact: tuple[Fraction, ...]) -> _SimplexCorner:
         """Make a corner from its coordinates."""
         law = [Decimal(x.numerator) / x.denominator for x in exact]
-        return _Corner(exact, law, phi(mixed(law, self.rows) if self.tree.of == "classes" else law))
+        return _SimplexCorner(
+            exact,
+            law,
+            negative_entropy(mix_decimal_rows(law, self.rows) if self.tree.of == "classes" else law),
+        )
 
-    def first(self) -> tuple[tuple[_Corner, ...], ...]:
+    def build_root(self) -> tuple[tuple[_SimplexCorner, ...], ...]:
         """Build the cell of all laws: unit vectors, or for two outputs the extreme rows of each letter."""
         count, size, _ = self.shape
-        units = tuple(self.corner(tuple(map(Fraction, row))) for row in np.eye(size, dtype=int).tolist())
+        units = tuple(self.make_corner(tuple(map(Fraction, row))) for row in np.eye(size, dtype=int).tolist())
         if self.tree.of != "laws" or size != 2:
             return (units,) * count
         cell = []
         for counts in self.counts:
             met = [Fraction(row[0]) for row, n in zip(self.rows, counts, strict=True) if n is not None]
             ends = max(met), min(met)
-            hull = tuple(self.corner((end, 1 - end)) for end in ends)
-            cell.append(hull if ends[0] - ends[1] > LEAST_HULL else units)
+            hull = tuple(self.make_corner((end, 1 - end)) for end in ends)
+            cell.append(hull if ends[0] - ends[1] > MIN_HULL_WIDTH else units)
         return tuple(cell)
 
-    def hold(self, largest: Decimal) -> bool:
+    def is_proof_of(self, largest: Decimal) -> bool:
         """Return whether the cells that are not split cover every law, each with a bound no larger."""
         tree, (count, size, _) = self.tree, self.shape
-        waiting = [(0, self.first())]
+        waiting = [(0, self.build_root())]
         for _ in range(len(tree)):
             if not waiting:
                 return False
             place, cell = waiting.pop()
             simplex, part = int(tree.simplex[place]), int(tree.part[place])
-            if simplex == WHOLE:
-                if self.bound(place, cell) > largest:
+            if simplex == UNSPLIT:
+                if self.compute_bound(place, cell) > largest:
                     return False
                 continue
             ends = int(tree.first[place]), int(tree.second[place])
@@ -267,40 +281,42 @@ class _Cells:
                 return False
             corners = cell[simplex]
             between = zip(*(corners[end].exact for end in ends), strict=True)
-            point = self.corner(tuple(share * x + (1 - share) * y for x, y in between))
+            point = self.make_corner(tuple(share * x + (1 - share) * y for x, y in between))
             for end in ends:
                 moved = (*corners[:end], point, *corners[end + 1 :])
                 waiting.append((part + ends.index(end), (*cell[:simplex], moved, *cell[simplex + 1 :])))
         return not waiting
 
-    def bound(self, place: int, cell: tuple[tuple[_Corner, ...], ...]) -> Decimal:
+    def compute_bound(self, place: int, cell: tuple[tuple[_SimplexCorner, ...], ...]) -> Decimal:
         """Compute the bound of the relaxation on a cell, with mu shifted to touch phi at a corner."""
         tree, price = self.tree, Decimal(float(self.tree.price[place]))
         slopes = []
-        for slope, corners in zip(table_of(tree.majorant[place]), cell, strict=True):
-            lift = max(corner.height - dot(slope, corner.law) for corner in corners)
+        for slope, corners in zip(to_decimal_rows(tree.majorant[place]), cell, strict=True):
+            lift = max(corner.height - dot_decimals(slope, corner.law) for corner in corners)
             slopes.append([mu + lift for mu in slope])
         if tree.of == "posteriors":
             slopes = [list(worth) for worth in zip(*slopes, strict=True)]  # for each letter, over the outputs
         surprises = [Decimal(0)] * len(self.rows)
         if self.shape[2]:
-            law = normalised(tree.log_law[place])
-            surprises = [dot(row, law) for row in self.rows]
+            law = normalize_log_law(tree.log_law[place])
+            surprises = [dot_decimals(row, law) for row in self.rows]
         outer, sums = price + (not self.shape[2]), []
         for slope, counts in zip(slopes, self.counts, strict=True):
-            worths = slope if tree.of == "classes" else [dot(row, slope) for row in self.rows]
+            worths = slope if tree.of == "classes" else [dot_decimals(row, slope) for row in self.rows]
             pairs = [(worth - surprise) / price for worth, surprise in zip(worths, surprises, strict=True)]
             terms = [count + gain for count, gain in zip(counts, pairs, strict=True) if count is not None]
-            sums.append(price / outer * log_sum(terms))
-        return outer * log_sum(sums) - price * self.entropy
+            sums.append(price / outer * log_sum_exp_decimals(terms))
+        return outer * log_sum_exp_decimals(sums) - price * self.entropy
 
 
-def cells_hold(tree: CellTree, log_counts: FloatArray, entropy: float, bound: float, rows: Rows) -> bool:
+def is_tree_valid(
+    tree: CellTree, log_counts: FloatArray, entropy: float, bound: float, rows: DecimalRows
+) -> bool:
     """Return whether a tree of cells covers every law of (X_i, T), and the bound on each cell is no larger.
 
     The corners are followed as fractions: that the cells hold every law is exact. The bounds are computed in
     the decimals of the context.
     """
     counts = [[Decimal(x) if np.isfinite(x) else None for x in part] for part in log_counts.tolist()]
-    cells = _Cells(tree, counts, Decimal(entropy), rows)
-    return cells.well_formed and cells.hold(Decimal(bound) - LAST_DIGITS)
+    cells = _CellTreeCheck(tree, counts, Decimal(entropy), rows)
+    return cells.is_well_formed and cells.is_proof_of(Decimal(bound) - DECIMAL_ATOL)

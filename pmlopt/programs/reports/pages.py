@@ -11,18 +11,23 @@ from pathlib import Path
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import shown
-from pmlopt.core.display import matrix_html
+from pmlopt.core.arrays import escape_control_characters
+from pmlopt.core.display import format_matrix_html
 from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
 from pmlopt.measures.estimable import rank_warnings
-from pmlopt.measures.outcomes import MOST_TOLD, OutcomeTells, outcome_warnings, what_outcomes_tell
-from pmlopt.model.privacy.requirement import Conjunction, Requirement
+from pmlopt.measures.outcomes import (
+    MAX_SUMMARY_OUTCOMES,
+    OutcomeSummary,
+    list_outcome_warnings,
+    summarize_outcomes,
+)
+from pmlopt.model.privacy.requirement import Requirement, RequirementConjunction
 from pmlopt.programs.certificate import Certificate, Verdict
 from pmlopt.programs.design_program import DesignCertificate, ListedCertificate
-from pmlopt.programs.reports.baselines import baselines
+from pmlopt.programs.reports.baselines import compute_baselines
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 SOURCES = {
@@ -34,7 +39,7 @@ SOURCES = {
 }
 """Where the requirements come from."""
 
-NOT_PROMISED = (
+EXCLUDED_PROMISES = (
     "Several releases about one person: together they may leak more than the sum of their levels. Keep a "
     "ledger (pmlopt ledger).",
     "Other columns that are released in clear beside the output, or that an adversary knows to depend on it.",
@@ -53,32 +58,32 @@ EXACT_COUNTS = (
 
 def warn_of_sample(certificate: Certificate) -> tuple[str, ...]:
     """Return a warning where a certificate is about a prior with the exact counts of a sample."""
-    return () if getattr(certificate.about, "samples", None) is None else (EXACT_COUNTS,)
+    return () if getattr(certificate.listed_prior, "samples", None) is None else (EXACT_COUNTS,)
 
 
-def warnings_of(prior: Prior, privacy: Requirement, outcomes: Sequence[OutcomeTells]) -> tuple[str, ...]:
+def list_warnings(prior: Prior, privacy: Requirement, outcomes: Sequence[OutcomeSummary]) -> tuple[str, ...]:
     """List what is easily overlooked: a limit without effect, outcomes that identify or exclude letters.
 
     Examples:
         >>> from pmlopt import PML
-        >>> warnings_of(Prior([0.5, 0.5]), PML(3.0), [])[0][:43]
+        >>> list_warnings(Prior([0.5, 0.5]), PML(3.0), [])[0][:43]
         'The limit binds nothing: releasing the data'
     """
     found = []
     if privacy.holds(prior, Mechanism(np.eye(prior.size), prior.labels)):
         found.append("The limit binds nothing: releasing the data itself keeps it under this prior.")
-    return (*found, *outcome_warnings(outcomes))
+    return (*found, *list_outcome_warnings(outcomes))
 
 
-def _about(privacy: Requirement | None) -> str:
+def _describe_secret(privacy: Requirement | None) -> str:
     secret = getattr(privacy, "secret", None)
     if secret is not None:
         return f"{secret.name}, of which the data tells"
     return "what an adversary may learn of the data itself, and of whatever depends on it"
 
 
-def _scope(privacy: Requirement | None, prior: Prior | None) -> str:
-    parts = privacy.parts if isinstance(privacy, Conjunction) else (privacy,)
+def _describe_scope(privacy: Requirement | None, prior: Prior | None) -> str:
+    parts = privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,)
     words = "; ".join(part.scope for part in parts if part is not None and part.scope)
     if words:
         return words
@@ -88,13 +93,13 @@ def _scope(privacy: Requirement | None, prior: Prior | None) -> str:
     return f"under the prior of the file ({prior.size} letters{sample})"
 
 
-ROW, LEFT, WIDTH, RIGHT = 26, 150, 560, 84
+BAR_ROW_HEIGHT, NAME_WIDTH, PICTURE_WIDTH, NUMBER_WIDTH = 26, 150, 560, 84
 """Heights and widths in pixels: of a bar with its space, of the names, of the picture, of the numbers."""
 
-LONGEST_NAME = 20
+MAX_NAME_LENGTH = 20
 
 
-def bars_svg(
+def draw_bars_svg(
     title: str, rows: Sequence[tuple[str, float]], limit: float | None = None, mark: str = ""
 ) -> str:
     """Draw horizontal bars with their numbers as SVG, and a line at a limit.
@@ -106,55 +111,55 @@ def bars_svg(
         mark: the name of the row that stands out.
 
     Examples:
-        >>> picture = bars_svg("two", [("a", 1.0), ("b", 0.5)], 0.75)
+        >>> picture = draw_bars_svg("two", [("a", 1.0), ("b", 0.5)], 0.75)
         >>> picture.count("<rect"), picture.count("<line")
         (2, 1)
     """
     largest = max([0.0 if limit is None else limit, *(abs(value) for _, value in rows)])
-    scale = (WIDTH - LEFT - RIGHT) / (largest or 1.0)
-    height = ROW * len(rows) + (24 if limit is not None else 6)
+    scale = (PICTURE_WIDTH - NAME_WIDTH - NUMBER_WIDTH) / (largest or 1.0)
+    height = BAR_ROW_HEIGHT * len(rows) + (24 if limit is not None else 6)
     parts = []
     if limit is not None:
-        x, bottom = LEFT + limit * scale, ROW * len(rows) + 4
+        x, bottom = NAME_WIDTH + limit * scale, BAR_ROW_HEIGHT * len(rows) + 4
         parts.append(f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{bottom}"/>')
         parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">limit {limit:.4g}</text>')
     for place, (name, value) in enumerate(rows):
-        y = place * ROW + 4
+        y = place * BAR_ROW_HEIGHT + 4
         kind = "bar mark" if name == mark else "bar"
         length = max(1.0, abs(value) * scale)
-        text = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        text = name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"
         parts += [
-            f'<text x="{LEFT - 8}" y="{y + 14}" text-anchor="end">{html.escape(shown(text))}'
-            f"<title>{html.escape(shown(name))}</title></text>",
-            f'<rect class="{kind}" x="{LEFT}" y="{y}" width="{length:.1f}" height="18" rx="2"/>',
-            f'<text x="{LEFT + length + 6:.1f}" y="{y + 14}">{value:.4g}</text>',
+            f'<text x="{NAME_WIDTH - 8}" y="{y + 14}" text-anchor="end">{html.escape(escape_control_characters(text))}'
+            f"<title>{html.escape(escape_control_characters(name))}</title></text>",
+            f'<rect class="{kind}" x="{NAME_WIDTH}" y="{y}" width="{length:.1f}" height="18" rx="2"/>',
+            f'<text x="{NAME_WIDTH + length + 6:.1f}" y="{y + 14}">{value:.4g}</text>',
         ]
     label = html.escape(title)
     return (
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">'
+        f'<svg viewBox="0 0 {PICTURE_WIDTH} {height}" role="img" aria-label="{label}">'
         f"<title>{label}</title>{''.join(parts)}</svg>"
     )
 
 
-TOLD = ("outcome", "probability", "letter", "before", "after", "leakage")
-"""The columns of `OutcomeTells.row`."""
+OUTCOME_COLUMNS = ("outcome", "probability", "letter", "before", "after", "leakage")
+"""The columns of `OutcomeSummary.table_row`."""
 
-MOST_OUTCOMES = 20
+MAX_REPORTED_OUTCOMES = 20
 """Outcomes that are listed; the rest leak less, and are counted."""
 
-VERDICTS = {
+VERDICT_TEXTS = {
     True: "all of it, and it holds",
     None: "what can be checked from the file, and that holds; a part cannot",
 }
 
 
-def style() -> str:
+def read_style_sheet() -> str:
     """Read the style sheet of pages, only when a page is written."""
     return Path(__file__).with_name("page.css").read_text("utf-8")
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """A heading, sentences, and perhaps a picture or a table; texts are escaped when they are written.
 
     Attributes:
@@ -173,76 +178,78 @@ class Section:
     html: str = ""
 
 
-def page(title: str, found: Iterable[Section], ending: str) -> bytes:
+def render_page(title: str, found: Iterable[ReportSection], ending: str) -> bytes:
     """Render sections as a self-contained page: HTML for ".html", light and dark, or Markdown for ".md"."""
-    return (_html if ending == ".html" else _markdown)(title, found).encode()
+    return (_render_html if ending == ".html" else _render_markdown)(title, found).encode()
 
 
-def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[Section]:
+def build_sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[ReportSection]:
     """Build the report of a certificate and its checked claims, for a file of that name."""
     design = certificate.kept if isinstance(certificate, ThresholdCertificate) else certificate
     privacy = design.privacy if isinstance(design, ListedCertificate) else None
     limits = {} if privacy is None else privacy.limits
-    prior, mechanism = design.about, certificate.mechanism
+    prior, mechanism = design.listed_prior, certificate.mechanism
     known = prior if prior is not None and prior.size == len(mechanism.inputs) else None
-    outcomes = () if known is None else tuple(what_outcomes_tell(known, mechanism))
-    yield Section("", [f"{name}, a result of the kind {certificate.kind}."], kind="soft")
-    yield Section("", [certificate.statement], kind="promise")
-    yield Section("", () if privacy is None else privacy.meanings, kind="list")
-    yield from (Section("", [line], kind="warning") for line in warn_of_sample(certificate))
+    outcomes = () if known is None else tuple(summarize_outcomes(known, mechanism))
+    yield ReportSection("", [f"{name}, a result of the kind {certificate.kind}."], kind="soft")
+    yield ReportSection("", [certificate.statement], kind="promise")
+    yield ReportSection("", () if privacy is None else privacy.meanings, kind="list")
+    yield from (ReportSection("", [line], kind="warning") for line in warn_of_sample(certificate))
     if known is not None and privacy is not None:
-        yield from (Section("", [line], kind="warning") for line in warnings_of(known, privacy, outcomes))
+        yield from (
+            ReportSection("", [line], kind="warning") for line in list_warnings(known, privacy, outcomes)
+        )
     if isinstance(design, DesignCertificate):
-        yield from (Section("", [line], kind="warning") for line in rank_warnings(mechanism))
-    about = [("about", _about(privacy)), ("for whom", _scope(privacy, known))]
-    yield Section(rows=[*about, ("checked", VERDICTS[verdict.holds])])
-    yield Section("What is not promised", NOT_PROMISED, kind="list")
+        yield from (ReportSection("", [line], kind="warning") for line in rank_warnings(mechanism))
+    about = [("about", _describe_secret(privacy)), ("for whom", _describe_scope(privacy, known))]
+    yield ReportSection(rows=[*about, ("checked", VERDICT_TEXTS[verdict.holds])])
+    yield ReportSection("What is not promised", EXCLUDED_PROMISES, kind="list")
     if outcomes:
-        told = outcomes[:MOST_OUTCOMES]
+        told = outcomes[:MAX_REPORTED_OUTCOMES]
         limit = limits.get("pml", limits.get("lip_upper"))
         bars = [(str(one.output), one.leakage) for one in told]
-        picture = bars_svg("Leakage of each outcome in nats", bars, limit)
-        rows_told = [one.row for one in told[:MOST_TOLD]]
-        yield Section("What each outcome tells, in nats", (), TOLD, rows_told, html=picture)
+        picture = draw_bars_svg("Leakage of each outcome in nats", bars, limit)
+        rows_told = [one.table_row for one in told[:MAX_SUMMARY_OUTCOMES]]
+        yield ReportSection("What each outcome tells, in nats", (), OUTCOME_COLUMNS, rows_told, html=picture)
         left = len(outcomes) - len(told)
         more = [f"Left out are {left} more, which tell less."] if left else []
         note = "This is under the prior of the file; the promise may be for more priors."
-        yield Section("", [*more, note], kind="soft")
-    utility = baselines(design) if isinstance(design, DesignCertificate) else None
+        yield ReportSection("", [*more, note], kind="soft")
+    utility = compute_baselines(design) if isinstance(design, DesignCertificate) else None
     if utility is not None:
-        title = f"What it is worth: {utility.what}"
+        title = f"What it is worth: {utility.utility_name}"
         better = "More is better." if utility.more_is_better else "Less is better."
-        rows = [(one.replace(" at the same limits", ""), value) for one, value in utility.rows]
+        rows = [(one.replace(" at the same limits", ""), value) for one, value in utility.table_rows]
         note = f"{better} Randomized response keeps the same limits with as little noise as it can."
-        picture = bars_svg(title, rows, mark="this mechanism")
+        picture = draw_bars_svg(title, rows, mark="this mechanism")
         shown = [(one, f"{value:.6g}") for one, value in rows]
-        yield Section(title, [note], ("", utility.what), shown, html=picture)
+        yield ReportSection(title, [note], ("", utility.utility_name), shown, html=picture)
     parts = [(p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts]
-    yield Section("How it was checked", (), ("part", "verdict", "decided in", "found"), parts)
+    yield ReportSection("How it was checked", (), ("part", "verdict", "decided in", "found"), parts)
     commands = [f"pmlopt verify {name}", f"python -m pmlopt.verification.verifier {name}"]
-    yield Section("Check it yourself", commands, kind="code")
-    yield Section("", [
+    yield ReportSection("Check it yourself", commands, kind="code")
+    yield ReportSection("", [
         "The second is a script that needs Python alone, and runs where no pmlopt is installed once it is "
         "copied there. It takes every number as the rational that it is. Both say what they do not check."
     ], kind="soft")  # fmt: skip
     title = "Probability of each output (columns) for each input (rows)"
-    matrix = matrix_html(title, mechanism.matrix, mechanism.inputs, mechanism.outputs)
-    yield Section("The mechanism", ["A row for each input, a column for each output."], html=matrix)
+    matrix = format_matrix_html(title, mechanism.matrix, mechanism.inputs, mechanism.outputs)
+    yield ReportSection("The mechanism", ["A row for each input, a column for each output."], html=matrix)
     names = {name.partition("_about_")[0] for name in limits}
     if sources := [source for kind, source in SOURCES.items() if kind in names]:
-        yield Section("Sources", sources, kind="list")
+        yield ReportSection("Sources", sources, kind="list")
 
 
-PROMISES = "What this mechanism promises"
+REPORT_TITLE = "What this mechanism promises"
 
 
-def _html(title: str, found: Iterable[Section]) -> str:
-    body = [f"<h1>{_text(title)}</h1>"]
+def _render_html(title: str, found: Iterable[ReportSection]) -> str:
+    body = [f"<h1>{_escape_html(title)}</h1>"]
     tags = {"promise": "<p class='promise'>", "soft": "<p class='soft'>"}
     tags["warning"] = "<p class='warn'><b>Warning:</b> "
     for one in found:
-        body += [f"<h2>{_text(one.title)}</h2>"] if one.title else []
-        lines = [_text(line) for line in one.lines]
+        body += [f"<h2>{_escape_html(one.title)}</h2>"] if one.title else []
+        lines = [_escape_html(line) for line in one.lines]
         if one.kind == "list":
             body.append(f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>")
         elif one.kind == "code":
@@ -250,56 +257,62 @@ def _html(title: str, found: Iterable[Section]) -> str:
         else:
             body += [f"{tags.get(one.kind, '<p>')}{line}</p>" for line in lines]
         body += [f"<div class='wide'>{one.html}</div>"] if one.html else []
-        body += [f"<div class='wide'>{_table(one)}</div>"] if one.rows else []
+        body += [f"<div class='wide'>{_render_table(one)}</div>"] if one.rows else []
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{_text(title)}</title><style>{style()}</style></head>"
+        f"<title>{_escape_html(title)}</title><style>{read_style_sheet()}</style></head>"
         f"<body>{''.join(body)}</body></html>\n"
     )
 
 
-def _table(one: Section) -> str:
+def _render_table(one: ReportSection) -> str:
     """Render a table of facts and their names, or one with a head; verdicts have a colour."""
     colours = {"holds": " class='yes'", "FAILS": " class='no'", "not checked": " class='no'"}
-    rows = ["".join(f"<td{colours.get(cell, '')}>{_text(cell)}</td>" for cell in row) for row in one.rows]
+    rows = [
+        "".join(f"<td{colours.get(cell, '')}>{_escape_html(cell)}</td>" for cell in row) for row in one.rows
+    ]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     if not one.head:
         return f"<table class='facts'>{body}</table>"
-    return f"<table><tr>{''.join(f'<th>{_text(cell)}</th>' for cell in one.head)}</tr>{body}</table>"
+    return f"<table><tr>{''.join(f'<th>{_escape_html(cell)}</th>' for cell in one.head)}</tr>{body}</table>"
 
 
-def _markdown(title: str, found: Iterable[Section]) -> str:
+def _render_markdown(title: str, found: Iterable[ReportSection]) -> str:
     marks = {"promise": "> ", "warning": "**Warning:** ", "list": "- "}
-    lines = [f"# {_escaped(title)}", ""]
+    lines = [f"# {_escape_markdown(title)}", ""]
     for one in found:
-        lines += [f"## {_escaped(one.title)}", ""] if one.title else []
+        lines += [f"## {_escape_markdown(one.title)}", ""] if one.title else []
         if one.kind == "code":
-            lines += ["```text", *map(shown, one.lines), "```", ""]
+            lines += ["```text", *map(escape_control_characters, one.lines), "```", ""]
         else:
-            lines += [part for line in one.lines for part in (marks.get(one.kind, "") + _escaped(line), "")]
+            lines += [
+                part for line in one.lines for part in (marks.get(one.kind, "") + _escape_markdown(line), "")
+            ]
         if one.rows:
             head = one.head or [""] * len(one.rows[0])
-            cells = [[*map(_escaped, row)] for row in one.rows]
-            table = [[*map(_escaped, head)], ["---"] * len(head), *cells]
+            cells = [[*map(_escape_markdown, row)] for row in one.rows]
+            table = [[*map(_escape_markdown, head)], ["---"] * len(head), *cells]
             lines += [*("| " + " | ".join(row) + " |" for row in table), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _text(text: str) -> str:
+def _escape_html(text: str) -> str:
     """Escape untrusted text for HTML."""
-    return html.escape(shown(text))
+    return html.escape(escape_control_characters(text))
 
 
-def _escaped(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """Escape text for Markdown: labels and names are untrusted."""
-    return "".join(f"\\{one}" if one in "\\`*_{}[]<>#|!~$" else one for one in shown(text))
+    return "".join(
+        f"\\{one}" if one in "\\`*_{}[]<>#|!~$" else one for one in escape_control_characters(text)
+    )
 
 
-ENDINGS = (".html", ".md")
+REPORT_FORMATS = (".html", ".md")
 
 
-def write_page(
+def write_report_page(
     certificate: Certificate, verdict: Verdict, path: str | os.PathLike[str], source: str = "mechanism.json"
 ) -> None:
     """Write what a result promises, about what and for whom, what it does not promise, and how to check it.
@@ -316,11 +329,11 @@ def write_page(
         FileFormatError: a claim is false (there is no report of a promise that does not hold), or the path
             has another ending, is in the folder of a release, or cannot be written.
     """
-    ending = files.ending_of(path, ENDINGS)
+    ending = files.file_format(path, REPORT_FORMATS)
     check_not_sealed(path)
     if verdict.failures:
         raise FileFormatError(
             f"{source}: there is no report of a result that is false: "
             + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
         )
-    files.write_whole(path, page(PROMISES, sections(certificate, verdict, source), ending))
+    files.atomic_write(path, render_page(REPORT_TITLE, build_sections(certificate, verdict, source), ending))

@@ -9,48 +9,48 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.model.uncertainty.columns import Box, Family, Staircase
+from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.model.uncertainty.l1_ball import L1Ball
-from pmlopt.programs.subconvex.columns import Batch, Priced, Pricer
+from pmlopt.programs.subconvex.columns import ColumnBatch, ColumnPricer, PricingResult
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
-from pmlopt.programs.subconvex.tangents import KindPricer
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.programs.subconvex.tangents import TangentPricer
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-_FIRST_CELLS, _ROUNDS = 64, 60
+_FIRST_CELL_COUNT, _MAX_HALVINGS = 64, 60
 """Cells of the interval of c to start from, and how often those that matter are halved."""
 
-_SLACK = 1e-12
+CONDITION_RTOL = 1e-12
 """What the theorem's conditions must have to spare, for the rounding of e^-epsilon."""
 
 
-def most_information(keep: float, half: float) -> float:
+def bound_ball_information(keep: float, half: float) -> float:
     """Bound the information of a column of PML over an l1 ball of radius 2 half; inf where unproved.
 
     It is proved for `half <= keep` and `3 half + 2 keep <= 2`, keep being e^-epsilon; see Theorem 16 of the
     page of results.
 
     Examples:
-        >>> round(np.exp(-most_information(0.4, 0.1)).item(), 12)
+        >>> round(np.exp(-bound_ball_information(0.4, 0.1)).item(), 12)
         0.5
-        >>> most_information(0.5, 0.49)
+        >>> bound_ball_information(0.5, 0.49)
         inf
     """
-    if half > keep or 3 * half + 2 * keep > 2 - _SLACK:
+    if half > keep or 3 * half + 2 * keep > 2 - CONDITION_RTOL:
         return math.inf
     return -math.log(keep + half)
 
 
-def most_of_ball(families: Sequence[Family]) -> float:
+def bound_family_information(families: Sequence[Family]) -> float:
     """Bound the information of the families of columns over a ball but for plateaus; infinite for others."""
     for family in families:
-        if isinstance(family, Staircase) and family.slope < family.base < math.inf:
-            box = Box(0.0, family.base)
+        if isinstance(family, StaircaseFamily) and family.slope < family.base < math.inf:
+            box = BoxFamily(0.0, family.base)
             if box in families:
-                return most_information((1 - family.slope) / family.base, family.slope / family.base)
+                return bound_ball_information((1 - family.slope) / family.base, family.slope / family.base)
     return math.inf
 
 
-def plateau_bound(
+def bound_plateaus(
     p: FloatArray, keep: float, half: float, rho: FloatArray, others: float, enough: float
 ) -> float:
     """Bound the reduced value of every plateau in mutual information, from that of the other columns.
@@ -72,16 +72,16 @@ def plateau_bound(
         others: what no column without plateau is worth beyond its cost.
         enough: a bound of this much need not be lowered.
     """
-    total, light = keep + half, p <= half * (1 + _SLACK)
+    total, light = keep + half, p <= half * (1 + CONDITION_RTOL)
     if total >= 1 or not light.any():
         return others
-    mass = min(half, float(p[light].sum()) * (1 + _SLACK))
+    mass = min(half, float(p[light].sum()) * (1 + CONDITION_RTOL))
     most = -math.log(total) - float(rho.min())  # what B is worth at most
     rate = float(rho[light].min())
     # a taller plateau has a B that is worth less
     same = max(0.0, -math.expm1(min(others - most, 0.0))) / keep
 
-    def bounds(low: FloatArray, high: FloatArray) -> FloatArray:
+    def bound_cells(low: FloatArray, high: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
             less = np.log(np.maximum(1 - keep * low / (mass * (1 - low)), 0.0))
         other = np.minimum(others, most + less)
@@ -90,13 +90,13 @@ def plateau_bound(
         alone = np.maximum(low * (low + slope), high * (high + slope))
         return np.asarray(np.maximum((1 - low) * other, (1 - high) * other) + alone)
 
-    edges = np.linspace(0.0, mass / (mass + keep), _FIRST_CELLS + 1)
+    edges = np.linspace(0.0, mass / (mass + keep), _FIRST_CELL_COUNT + 1)
     low, high, reached = edges[:-1], edges[1:], max(others, enough)
     upper = reached
-    for _ in range(_ROUNDS):
-        found = bounds(low, high)
-        reached = max(reached, float(bounds(low, low).max()))
-        open_ = found > reached + _SLACK * (1 + abs(reached))
+    for _ in range(_MAX_HALVINGS):
+        found = bound_cells(low, high)
+        reached = max(reached, float(bound_cells(low, low).max()))
+        open_ = found > reached + CONDITION_RTOL * (1 + abs(reached))
         upper = max(upper, float(found[~open_].max(initial=-np.inf)))
         low, high = low[open_], high[open_]
         if not len(low):
@@ -106,12 +106,12 @@ def plateau_bound(
     return max(upper, float(found.max()))
 
 
-class BallPricer(Pricer):
+class BallPricer(ColumnPricer):
     """The pricing of columns over an l1 ball around the prior: those without plateau, and plateaus.
 
     Every extreme column is one of a box or of staircases, which have pricers of their own, or a plateau:
     those are gone through kind by kind where they can be, and else looked for among nested sets, and
-    bounded by `plateau_bound` or as relaxed columns.
+    bounded by `bound_plateaus` or as relaxed columns.
 
     Args:
         exact: prices the columns without plateau.
@@ -122,50 +122,56 @@ class BallPricer(Pricer):
 
     name: ClassVar[str] = "ball"
 
-    def __init__(self, exact: Pricer, split: SplitPricer, told: float, information: bool) -> None:
+    def __init__(self, exact: ColumnPricer, split: SplitPricer, told: float, information: bool) -> None:
         self.exact, self.split, self.nested, self.told = exact, split, split.nested, told
         assert isinstance(split.nested.cone.priors, L1Ball)
-        self.keep, self.half = split.nested.cone.keep, split.nested.cone.priors.half
+        self.keep, self.half = split.nested.cone.keep, split.nested.cone.priors.half_radius
         self.p, self.information = split.kernel.p, information
-        self.plateaus = KindPricer.plateaus(self.p, self.keep, self.half) if information else None
+        self.plateaus = TangentPricer.for_plateaus(self.p, self.keep, self.half) if information else None
 
-    def seeds(self, count: int) -> Sequence[Batch]:
+    def build_seeds(self, count: int) -> Sequence[ColumnBatch]:
         """Build columns to start from."""
-        return self.exact.seeds(count // 2) or self.split.seeds(count)
+        return self.exact.build_seeds(count // 2) or self.split.build_seeds(count)
 
-    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Batch]:
+    def price_columns(
+        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> PricingResult[ColumnBatch]:
         """Find the best columns of both kinds; see `ColumnPricer.price_columns`."""
-        priced = self.exact.price(rho, most, enough, clock)
+        priced = self.exact.price_columns(rho, most, enough, clock)
         if self.plateaus is not None:
-            least = max(enough, priced.upper)
-            plateaus = self.plateaus.narrowed(rho, priced.upper, priced.upper)
-            if priced.best > enough:  # plateaus are gone through once there is nothing else
-                upper = max(priced.upper, plateaus.relaxed(rho, least, 0.0).upper)
-                return Priced(priced.best, upper, priced.columns)
-            others = plateaus.price(rho, most, least, clock)
+            least = max(enough, priced.upper_bound)
+            plateaus = self.plateaus.keep_profitable(rho, priced.upper_bound, priced.upper_bound)
+            if priced.best_value > enough:  # plateaus are gone through once there is nothing else
+                upper = max(priced.upper_bound, plateaus.price_relaxed(rho, least, 0.0).upper_bound)
+                return PricingResult(priced.best_value, upper, priced.columns)
+            others = plateaus.price_columns(rho, most, least, clock)
             columns = [*priced.columns, *others.columns]
-            return Priced(max(priced.best, others.best), max(priced.upper, others.upper), columns)
-        best, found = self.nested.best(rho, most, clock)
-        best, upper = max(best, priced.best), math.inf
+            return PricingResult(
+                max(priced.best_value, others.best_value),
+                max(priced.upper_bound, others.upper_bound),
+                columns,
+            )
+        best, found = self.nested.find_best(rho, most, clock)
+        best, upper = max(best, priced.best_value), math.inf
         if best <= enough:
-            upper = max(best, self._with_plateaus(rho, priced.upper, enough, clock))
-        return Priced(best, upper, [*priced.columns, found])
+            upper = max(best, self._include_plateaus(rho, priced.upper_bound, enough, clock))
+        return PricingResult(best, upper, [*priced.columns, found])
 
-    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound_reduced_values(self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE) -> float:
         """Compute the larger of the bounds of both kinds of columns."""
         loose = self.told - float(rho.min())
         if loose <= enough:
             return loose
-        others = self.exact.bound(rho, enough, clock)
-        return min(loose, self._with_plateaus(rho, others, enough, clock))
+        others = self.exact.bound_reduced_values(rho, enough, clock)
+        return min(loose, self._include_plateaus(rho, others, enough, clock))
 
-    def _with_plateaus(self, rho: FloatArray, others: float, enough: float, clock: Clock) -> float:
+    def _include_plateaus(self, rho: FloatArray, others: float, enough: float, clock: Deadline) -> float:
         if self.plateaus is not None:
-            plateaus = self.plateaus.narrowed(rho, others, others)
-            return max(others, plateaus.bound(rho, max(enough, others), clock))
+            plateaus = self.plateaus.keep_profitable(rho, others, others)
+            return max(others, plateaus.bound_reduced_values(rho, max(enough, others), clock))
         upper = math.inf
         if self.information and self.half <= self.keep:
-            upper = plateau_bound(self.p, self.keep, self.half, rho, others, enough)
+            upper = bound_plateaus(self.p, self.keep, self.half, rho, others, enough)
         if upper > max(others, enough):
-            upper = min(upper, max(others, self.split.bound(rho, max(enough, others), clock)))
+            upper = min(upper, max(others, self.split.bound_reduced_values(rho, max(enough, others), clock)))
         return upper

@@ -7,18 +7,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import rounding_of
-from pmlopt.model.utility import informations
-from pmlopt.programs.certificate import FLOATS, SHARE, Claim, bound_claim, gap_claim, value_claim
+from pmlopt.core.arrays import bound_sum_rounding
+from pmlopt.model.utility import list_informations
+from pmlopt.programs.certificate import (
+    FLOATS,
+    VERIFY_ROUNDING_FRACTION,
+    Claim,
+    check_bound,
+    check_gap,
+    check_value,
+)
 from pmlopt.programs.design_program import DesignCertificate
-from pmlopt.programs.subconvex.column_spaces import column_space
+from pmlopt.programs.subconvex.column_spaces import build_column_space
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnCertificate(DesignCertificate):
     """The certificate of a sub-convex utility.
 
-    The bound is `column_bound(prior, privacy, utility, multipliers)`, or, where that took a search, what
+    The bound is `bound_column_utility(prior, privacy, utility, multipliers)`, or, where that took a search, what
     the search proved for these multipliers.
 
     Attributes:
@@ -30,7 +37,7 @@ class ColumnCertificate(DesignCertificate):
     """
 
     kind: ClassVar[str] = "sub-convex"
-    flat = False
+    has_constant_utility = False
 
     utility: str
     pricing: str
@@ -41,25 +48,28 @@ class ColumnCertificate(DesignCertificate):
 
     @property
     def bound_rounding(self) -> float:
-        if self.utility not in informations():
+        if self.utility not in list_informations():
             return 1e-14 * max(1.0, abs(self.value))
-        space = column_space(self.prior, self.privacy, informations()[self.utility]())
-        return rounding_of(sum(self.mechanism.matrix.shape), max(1.0, abs(space.everything)))
+        space = build_column_space(self.prior, self.privacy, list_informations()[self.utility]())
+        return bound_sum_rounding(sum(self.mechanism.matrix.shape), max(1.0, abs(space.full_release_utility)))
 
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims of level, value and bound, with the extreme columns priced again."""
-        if self.utility not in informations():
+        if self.utility not in list_informations():
             text = f"the utility {self.utility!r} is a function, which no file holds"
             claims = (Claim(name, None, FLOATS, text) for name in ("value", "bound"))
-            return (*self.level_checks, *claims, gap_claim(self, self.bound_rounding, self.is_maximised))
-        prior, utility, rho = self.prior, informations()[self.utility](), self.multipliers
-        space = column_space(prior, self.privacy, utility)
-        value = value_claim(self.value, utility.value(prior, self.mechanism), self.bound_rounding)
-        found = (*self.level_checks, value, gap_claim(self, self.bound_rounding, self.is_maximised))
+            return (*self.level_claims, *claims, check_gap(self, self.bound_rounding, self.is_maximised))
+        prior, utility, rho = self.prior, list_informations()[self.utility](), self.multipliers
+        space = build_column_space(prior, self.privacy, utility)
+        value = check_value(self.value, utility.value(prior, self.mechanism), self.bound_rounding)
+        found = (*self.level_claims, value, check_gap(self, self.bound_rounding, self.is_maximised))
         if rho is None or rho.shape != (prior.size,):
-            return (*found, bound_claim(self.bound, None, True))
-        if np.array_equal(rho, space.released):
-            proved = space.everything_bound
+            return (*found, check_bound(self.bound, None, True))
+        if np.array_equal(rho, space.release_multipliers):
+            proved = space.full_release_bound
         else:
-            proved = space.bound(rho, self.bound, None)[0]
-        return (*found, bound_claim(self.bound, proved - SHARE * space.blur, True))
+            proved = space.compute_bound(rho, self.bound, None)[0]
+        return (
+            *found,
+            check_bound(self.bound, proved - VERIFY_ROUNDING_FRACTION * space.typical_rounding, True),
+        )

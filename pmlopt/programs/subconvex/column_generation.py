@@ -9,25 +9,25 @@ from collections.abc import Iterable
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.core.loaded_later import optimize
+from pmlopt.core.lazy_imports import optimize
 from pmlopt.core.programming_errors import raise_if_strict
-from pmlopt.model.privacy.requirement import MARGIN
-from pmlopt.programs.subconvex.columns import Batch
+from pmlopt.model.privacy.requirement import FACTOR_MARGIN_RTOL
+from pmlopt.programs.subconvex.columns import ColumnBatch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
-from pmlopt.programs.subconvex.tangents import KindPricer
-from pmlopt.solvers.outcome import TIME, Options, Outcome, Point
-from pmlopt.solvers.parametric_program import Master
+from pmlopt.programs.subconvex.tangents import TangentPricer
+from pmlopt.solvers.parametric_program import MasterProblem
+from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, PrimalDualPoint, SolverResult
 
 MOST_CANDIDATES = 100
 """Columns of the optimal face that are looked at."""
 
-MAX_CORNERS, REWEIGHTINGS = 8, 3
+MAX_CORNERS, MAX_REWEIGHTINGS = 8, 3
 """Corners of the optimal face that are looked at, at random costs, and how often costs follow the weights."""
 
 
-def fewest_outputs(
+def reduce_outputs(
     lifts: FloatArray, worths: FloatArray, duals: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Find the columns and weights of an optimal mechanism with few outputs.
@@ -46,18 +46,18 @@ def fewest_outputs(
         ArithmeticError: all weights are zero.
     """
     peaks = lifts.max(axis=0)
-    chosen, kept = _fewest(lifts / peaks, worths / peaks, duals, weights * peaks, peaks)
+    chosen, kept = _reduce_scaled(lifts / peaks, worths / peaks, duals, weights * peaks, peaks)
     return lifts[:, chosen], kept / peaks[chosen]
 
 
-def _fewest(
+def _reduce_scaled(
     lifts: FloatArray, worths: FloatArray, duals: FloatArray, weights: FloatArray, peaks: FloatArray
 ) -> tuple[IntArray, FloatArray]:
     """Reduce the outputs for columns whose largest entries were scaled to 1; return indices and weights."""
     used = np.flatnonzero(weights > 1e-11)
     if len(used) > len(lifts):  # an interior point: take a vertex of what it uses
-        used = used[np.flatnonzero(Master(lifts[:, used], worths[used]).solve()[1] > 1e-11)]
-    chosen, polished = _polished(lifts, used)
+        used = used[np.flatnonzero(MasterProblem(lifts[:, used], worths[used]).solve()[1] > 1e-11)]
+    chosen, polished = _polish_weights(lifts, used)
     reduced = duals @ lifts - worths
     # columns whose reduced cost is below rounding are optimal
     face = np.flatnonzero(reduced <= 1e-12 * max(1.0, float(np.abs(worths).max())))
@@ -66,36 +66,36 @@ def _fewest(
     # on more than 30 letters a vertex of the master is used as it is
     if len(chosen) <= least or len(face) == len(chosen) or len(lifts) > 30:
         return chosen, polished
-    fewer = _search(lifts[:, face], len(chosen) - 1)
+    fewer = _search_fewer(lifts[:, face], len(chosen) - 1)
     if fewer is None:
         return chosen, polished
-    found, weights_found = _polished(lifts, face[fewer])
-    if len(found) < len(chosen) and _off(lifts[:, found], weights_found) <= 1e-12:
+    found, weights_found = _polish_weights(lifts, face[fewer])
+    if len(found) < len(chosen) and _max_row_error(lifts[:, found], weights_found) <= 1e-12:
         return found, weights_found
     return chosen, polished
 
 
-def _polished(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatArray]:
+def _polish_weights(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatArray]:
     """Compute weights that meet the rows to rounding, and the columns that keep one."""
     if not len(used):
         raise ArithmeticError("no column has a weight")
     weights = np.asarray(np.linalg.lstsq(lifts[:, used], np.ones(len(lifts)), rcond=None)[0], dtype=float)
-    if (weights < 0).any() or _off(lifts[:, used], weights) > 1e-12:
+    if (weights < 0).any() or _max_row_error(lifts[:, used], weights) > 1e-12:
         weights = optimize.nnls(lifts[:, used], np.ones(len(lifts)))[0]
     kept = np.flatnonzero(weights > 0)
     return used[kept], weights[kept]
 
 
-def _off(lifts: FloatArray, weights: FloatArray) -> float:
+def _max_row_error(lifts: FloatArray, weights: FloatArray) -> float:
     return float(np.abs(lifts @ weights - 1).max())
 
 
-def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
+def _search_fewer(lifts: FloatArray, at_most: int) -> IntArray | None:
     """Search for a feasible mechanism with at most so many outputs, and as few as possible; else None."""
-    master, rng, best = Master(lifts, np.zeros(lifts.shape[1])), np.random.default_rng(0), None
+    master, rng, best = MasterProblem(lifts, np.zeros(lifts.shape[1])), np.random.default_rng(0), None
     for _ in range(MAX_CORNERS):
         costs: FloatArray = np.asarray(rng.random(lifts.shape[1]))
-        for _ in range(REWEIGHTINGS):
+        for _ in range(MAX_REWEIGHTINGS):
             try:
                 weights = master.solve(costs=-costs)[1]
             except ArithmeticError as cause:
@@ -109,11 +109,11 @@ def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
     return best
 
 
-SMOOTHING = 0.7
+SMOOTHING_WEIGHT = 0.7
 """Weight of the best multipliers beside the master's [wentges1997weighted]."""
 
 
-KNOTS = (2, 6, 14, 32)
+STAGE_KNOT_COUNTS = (2, 6, 14, 32)
 """Knots of the multipliers over the prior in the first stages, where relaxed columns come first."""
 
 
@@ -121,7 +121,7 @@ RANDOM_STARTS_PER_LETTER = 4
 """Random columns to start from, for each letter, where pricing is a search."""
 
 
-def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
+def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) -> SolverResult:
     """Solve by column generation; the master starts from the columns that the program declares.
 
     Every round solves the master, whose value is that of a mechanism, and prices at its multipliers rho:
@@ -132,7 +132,7 @@ def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
     (1961).
     """
     begin = time.perf_counter()
-    work = _Generation(program, options, begin)
+    work = _ColumnGeneration(program, options, begin)
     compiled = time.perf_counter()
     try:
         ending = work.run()
@@ -140,56 +140,56 @@ def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
         ending = str(cause)
     master, lifts, weights = work.master, work.lifts, work.weights
     if work.duals is not None:
-        lifts, weights = fewest_outputs(lifts, work.worths, work.duals, weights)
-    return Outcome(
+        lifts, weights = reduce_outputs(lifts, work.worths, work.duals, weights)
+    return SolverResult(
         state="point",
-        finished=ending != TIME,
+        finished=ending != TIME_LIMIT,
         message=f"{ending}, {work.rounds} rounds, {len(master.worths)} columns, priced by {work.pricer.name}",
         iterations=master.iterations,
         warm_started=warm,
         compile_seconds=compiled - begin,
         solve_seconds=time.perf_counter() - compiled,
-        found=Point(lifts * weights, work.multipliers, work.bound),
+        point=PrimalDualPoint(lifts * weights, work.multipliers, work.bound),
     )
 
 
-class _Generation:
+class _ColumnGeneration:
     """The rounds of one column generation: the master, and the least bound so far with its multipliers."""
 
-    def __init__(self, program: ColumnDesign, options: Options, begin: float) -> None:
-        self.program, self.clock = program, options.clock
-        self.allowed = 0.9 * program.allowed_gap(options.tolerance)
-        self.pricer = program.space.pricer()
-        self.master = Master(program.lifts, program.worths, program.scale)
+    def __init__(self, program: ColumnDesign, options: MethodOptions, begin: float) -> None:
+        self.program, self.clock = program, options.deadline
+        self.allowed = 0.9 * program.compute_allowed_gap(options.tolerance)
+        self.pricer = program.space.choose_pricer()
+        self.master = MasterProblem(program.lifts, program.column_values, program.scale)
         self.rounds = 0
-        self._add(self.pricer.seeds(RANDOM_STARTS_PER_LETTER * program.prior.size))
+        self._add_columns(self.pricer.build_seeds(RANDOM_STARTS_PER_LETTER * program.prior.size))
         self.bound, self.multipliers = program.space.closed_bound
         self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
-        self.worths = np.full(1, program.space.constant)
-        self.value = program.space.constant
+        self.worths = np.full(1, program.space.constant_utility)
+        self.value = program.space.constant_utility
         self.duals: FloatArray | None = None
         self.relaxed: tuple[FloatArray, FloatArray] | None = None
 
     def run(self) -> str:
         """Run rounds until the gap is closed or a limit is reached; return how it ended."""
-        if isinstance(self.pricer, CountPricer) and self._mix(self.pricer):
+        if isinstance(self.pricer, CountPricer) and self._mix_by_counts(self.pricer):
             return "gap reached"
         smoothing = 0.0
-        if isinstance(self.pricer, KindPricer):
-            self._stages(self.pricer)
-            smoothing = SMOOTHING
+        if isinstance(self.pricer, TangentPricer):
+            self._run_stages(self.pricer)
+            smoothing = SMOOTHING_WEIGHT
         while True:
             self.rounds += 1
             self.value, self.weights, self.duals = self.master.solve(self.clock)
             self.lifts, self.worths = self.master.lifts, self.master.worths
             if self.bound - self.value <= self.allowed:
                 return "gap reached"
-            if self.clock.late:
-                return TIME
+            if self.clock.expired:
+                return TIME_LIMIT
             # after 500 rounds the current mechanism is returned with its gap
             if self.rounds > 500:
                 return "no proof within the rounds"
-            if self._price(smoothing) or self.bound - self.value <= self.allowed:
+            if self._price_once(smoothing) or self.bound - self.value <= self.allowed:
                 continue
             if smoothing:
                 # below 0.2 the master's multipliers are used without smoothing
@@ -197,7 +197,7 @@ class _Generation:
             elif not (isinstance(self.pricer, SplitPricer) and self._relax_once(self.pricer)):
                 return "gap reached" if self.bound - self.value <= self.allowed else "no column improves"
 
-    def _mix(self, pricer: CountPricer) -> bool:
+    def _mix_by_counts(self, pricer: CountPricer) -> bool:
         """Mix columns that lose least, and return whether their multipliers prove the mixture optimal.
 
         What they are worth beyond their cost is next to the same for all, so that their linear program asks
@@ -207,26 +207,28 @@ class _Generation:
         if self.bound - self.master.solve(self.clock)[0] <= self.allowed:
             return False
         try:
-            known = pricer.least_loss(RANDOM_STARTS_PER_LETTER * len(p))
+            known = pricer.mix_least_loss(RANDOM_STARTS_PER_LETTER * len(p))
             if known is None:
                 return False
             columns, multipliers = known
-            self._add([columns])
-            costs, lifts = p * multipliers, columns.distinct(p).lifts(p, MARGIN)
-            worths = space.worths(lifts)
+            self._add_columns([columns])
+            costs, lifts = p * multipliers, columns.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL)
+            worths = space.column_values(lifts)
             beyond = worths - costs @ lifts
-            _, weights, _ = Master(lifts, beyond - beyond.max(), self.program.scale).solve(self.clock)
+            _, weights, _ = MasterProblem(lifts, beyond - beyond.max(), self.program.scale).solve(self.clock)
         except ArithmeticError:  # there is no mechanism among them
             return False
         self.value, base = float(worths @ weights), float(costs.sum())
-        upper = base + pricer.bound(multipliers, self.value - base + 0.5 * self.allowed, self.clock)
+        upper = base + pricer.bound_reduced_values(
+            multipliers, self.value - base + 0.5 * self.allowed, self.clock
+        )
         if upper < self.bound:
             self.bound, self.multipliers = upper, multipliers
         used = weights > 0  # all of them tie: a search for fewer outputs would take longer than all else
         self.lifts, self.worths, self.weights, self.duals = lifts[:, used], worths[used], weights[used], costs
         return self.bound - self.value <= self.allowed
 
-    def _price(self, smoothing: float) -> bool:
+    def _price_once(self, smoothing: float) -> bool:
         """Price at the master's multipliers, or between them and the best; return whether columns came in."""
         p = self.program.prior.pmf
         assert self.duals is not None
@@ -234,23 +236,25 @@ class _Generation:
         base = float(p @ rho)
         least = self.value - base + 0.5 * self.allowed
         # at most 400 columns of a family in one round
-        priced = self.pricer.price(rho, 400, least, self.clock)
-        if base + priced.upper < self.bound:
-            self.bound, self.multipliers = base + priced.upper, rho
-        if self.bound - self.value <= self.allowed or priced.best <= least:
+        priced = self.pricer.price_columns(rho, 400, least, self.clock)
+        if base + priced.upper_bound < self.bound:
+            self.bound, self.multipliers = base + priced.upper_bound, rho
+        if self.bound - self.value <= self.allowed or priced.best_value <= least:
             return False
-        return self._add(priced.columns, self.duals if smoothing else None)
+        return self._add_columns(priced.columns, self.duals if smoothing else None)
 
-    def _stages(self, pricer: KindPricer) -> None:
+    def _run_stages(self, pricer: TangentPricer) -> None:
         """Generate relaxed columns, at multipliers piecewise linear in the prior, and columns near them."""
         p, scale = self.program.prior.pmf, self.program.scale
-        for knots in KNOTS:
+        for knots in STAGE_KNOT_COUNTS:
             # a stage has at most 200 rounds
-            self._relax(pricer, _hats(p, knots), 200, 10.0 ** -(3 + knots // 12) * scale, 0.0)
+            self._relax_in_basis(
+                pricer, _build_hat_functions(p, knots), 200, 10.0 ** -(3 + knots // 12) * scale, 0.0
+            )
         # columns within 1e-4 of the range below the bound follow the relaxed ones
         near = self.bound - float(p @ self.multipliers) - 1e-4 * scale
         # at most 20,000 columns follow the relaxed ones
-        self._add(pricer.near(self.multipliers, 20_000, near, self.clock))
+        self._add_columns(pricer.list_near_optimal(self.multipliers, 20_000, near, self.clock))
 
     def _relax_once(self, pricer: SplitPricer) -> bool:
         """Lower the bound by relaxed columns, once; return whether columns near to them are new."""
@@ -259,10 +263,10 @@ class _Generation:
         every = np.eye(self.program.prior.size)
         # at most 40 rounds with relaxed columns that are found by a search
         # the relaxed columns may leave 5 % of the gap
-        return self._relax(pricer, every, 40, self.allowed, 0.05)
+        return self._relax_in_basis(pricer, every, 40, self.allowed, 0.05)
 
-    def _relax(
-        self, pricer: SplitPricer | KindPricer, basis: FloatArray, rounds: int, digits: float, share: float
+    def _relax_in_basis(
+        self, pricer: SplitPricer | TangentPricer, basis: FloatArray, rounds: int, digits: float, share: float
     ) -> bool:
         """Lower the bound by relaxed columns, the costs of letters being combinations of a basis.
 
@@ -278,35 +282,35 @@ class _Generation:
         """
         p, sizes = self.program.prior.pmf, basis.sum(axis=0)
         lifts, worths = self.relaxed or (self.master.lifts, self.master.worths)
-        master = Master((basis.T @ lifts) / sizes[:, None], worths, self.program.scale)
-        grown, smoothing, here = False, SMOOTHING, self.multipliers
+        master = MasterProblem((basis.T @ lifts) / sizes[:, None], worths, self.program.scale)
+        grown, smoothing, here = False, SMOOTHING_WEIGHT, self.multipliers
         for _ in range(rounds):
             value, _, duals = master.solve(self.clock)
             here = basis @ (duals / sizes) / p
             if (
                 self.bound - max(value, self.value) <= max(digits, share * (self.bound - self.value))
-                or self.clock.late
+                or self.clock.expired
             ):
                 break
             rho = smoothing * self.multipliers + (1 - smoothing) * here
             base = float(p @ rho)
             # the search of relaxed columns may leave a tenth of the gap
-            found = pricer.relaxed(rho, value - base, 0.1 * (self.bound - value), self.clock)
-            if base + found.upper < self.bound:
-                self.bound, self.multipliers = base + found.upper, rho
-            grown |= self._add(found.guesses)
+            found = pricer.price_relaxed(rho, value - base, 0.1 * (self.bound - value), self.clock)
+            if base + found.upper_bound < self.bound:
+                self.bound, self.multipliers = base + found.upper_bound, rho
+            grown |= self._add_columns(found.nearby_columns)
             gained = found.worths - (p * here) @ found.lifts
             # a round adds at most 30 relaxed columns
             best = np.argsort(-gained, kind="stable")[:30]
             best = best[gained[best] > 0]
-            smoothing = SMOOTHING if len(best) else 0.0
-            master.add((basis.T @ found.lifts[:, best]) / sizes[:, None], found.worths[best])
+            smoothing = SMOOTHING_WEIGHT if len(best) else 0.0
+            master.add_columns((basis.T @ found.lifts[:, best]) / sizes[:, None], found.worths[best])
             lifts, worths = np.hstack([lifts, found.lifts[:, best]]), np.append(worths, found.worths[best])
         kept = np.union1d(0, np.argsort((p * here) @ lifts - worths, kind="stable")[: 4 * len(p)])
         self.relaxed = lifts[:, kept], worths[kept]
         return grown
 
-    def _add(self, batches: Iterable[Batch], duals: FloatArray | None = None) -> bool:
+    def _add_columns(self, batches: Iterable[ColumnBatch], duals: FloatArray | None = None) -> bool:
         """Add the columns that the master does not have; with multipliers, only those that improve it.
 
         Returns:
@@ -314,18 +318,18 @@ class _Generation:
         """
         p, grown = self.program.prior.pmf, False
         for batch in batches:
-            fresh = self.master.unknown(batch.distinct(p).lifts(p, MARGIN))
-            worths = self.program.utility.worths(p, fresh)
+            fresh = self.master.select_new(batch.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL))
+            worths = self.program.utility.column_values(p, fresh)
             if duals is not None:
                 good = worths - duals @ fresh > 0
                 fresh, worths = fresh[:, good], worths[good]
             if fresh.shape[1]:
-                self.master.add(fresh, worths)
+                self.master.add_columns(fresh, worths)
                 grown = True
         return grown
 
 
-def _hats(p: FloatArray, knots: int) -> FloatArray:
+def _build_hat_functions(p: FloatArray, knots: int) -> FloatArray:
     """Build (N, D) the functions that are 1 at one knot, 0 at the others, and linear in p between."""
     at = np.unique(np.sort(p)[np.round(np.linspace(0, len(p) - 1, min(knots, len(p)))).astype(int)])
     return np.array([np.interp(p, at, one) for one in np.eye(len(at))]).T

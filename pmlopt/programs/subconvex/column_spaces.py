@@ -10,37 +10,37 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
-from pmlopt.model.closed_forms.catalogue import forms
+from pmlopt.model.closed_forms.catalogue import build_closed_forms
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.ratios import MOST_BASES, Ratios
-from pmlopt.model.uncertainty.columns import Box, Cone, Family, Staircase
+from pmlopt.model.privacy.ratios import MAX_BASES, RatioBounds
+from pmlopt.model.uncertainty.columns import BoxFamily, ColumnCone, Family, StaircaseFamily
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import FInformation, MutualInformation, SubConvex
-from pmlopt.programs.subconvex.ball_pricing import BallPricer, most_of_ball
+from pmlopt.programs.subconvex.ball_pricing import BallPricer, bound_family_information
 from pmlopt.programs.subconvex.columns import (
-    Batch,
-    Explicit,
-    Kernel,
-    Pricer,
-    recognised,
-    unit_columns,
+    ColumnBatch,
+    ColumnPricer,
+    ColumnUtility,
+    DenseBatch,
+    build_unit_columns,
+    recognize_columns,
 )
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.relaxations import closed_multipliers, relaxed
+from pmlopt.programs.subconvex.relaxations import bound_family, find_closed_multipliers
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
-from pmlopt.programs.subconvex.split_pricing import ChordBound, SplitPricer, splits
-from pmlopt.programs.subconvex.tangents import KindPricer, least_mass
-from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.programs.subconvex.split_pricing import ChordBound, SplitPricer, build_split_families
+from pmlopt.programs.subconvex.tangents import TangentPricer, get_common_min_mass
+from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, list_vertices
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-SHORT_LIST = 20_000
+MAX_SHORT_LIST_COLUMNS = 20_000
 """Extreme columns up to which the list is priced in place of a bound, or of a pricing that needs none."""
 
 
-MOST_LISTED_COLUMNS = 3_000_000
+MAX_LISTED_COLUMNS = 3_000_000
 """Extreme columns up to which they are listed for pricing; a tenth where each is a call of a function."""
 
 
@@ -55,184 +55,220 @@ class ColumnSpace:
     prior: Prior
     privacy: Requirement
     utility: SubConvex
-    allowed: tuple[Family, ...] | Cone | Ratios
+    allowed: tuple[Family, ...] | ColumnCone | RatioBounds
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
         """Return the families of the columns; over an l1 ball those without plateau; else none."""
         if isinstance(self.allowed, tuple):
             return self.allowed
-        if isinstance(self.allowed, Cone) and isinstance(self.allowed.priors, L1Ball):
+        if isinstance(self.allowed, ColumnCone) and isinstance(self.allowed.priors, L1Ball):
             ball = self.allowed.priors
             if (ball.center.pmf == self.prior.pmf).all():
-                return ball.families(self.allowed.keep)
+                return ball.column_families(self.allowed.keep)
         return ()
 
     @cached_property
-    def count(self) -> int | None:
+    def column_count(self) -> int | None:
         """Return the number of extreme columns, or of candidates, without a list; None where unknown."""
         if isinstance(self.allowed, tuple):
             return count_vertices(self.prior.pmf, self.allowed)
-        return self.allowed.count
+        return self.allowed.candidate_count
 
     @property
-    def limit(self) -> int:
+    def listing_limit(self) -> int:
         """Return the number of extreme columns up to which they are listed."""
-        if self.count is None:
+        if self.column_count is None:
             # large alphabets are listed without counting first, up to 100,000 columns
             return 100_000
-        return MOST_LISTED_COLUMNS if self.utility.vectorised else MOST_LISTED_COLUMNS // 10
+        return MAX_LISTED_COLUMNS if self.utility.vectorised else MAX_LISTED_COLUMNS // 10
 
-    def listed(self, limit: int) -> Sequence[Batch] | None:
+    def list_columns(self, limit: int) -> Sequence[ColumnBatch] | None:
         """List all extreme columns but the constant, up to a limit; None past it."""
         if isinstance(self.allowed, tuple):
-            few = self.count is None or self.count <= limit
-            return vertices(self.prior.pmf, self.allowed, limit) if few else None
-        return None if self._all is None or len(self._all.listed[0]) > limit else self._all.listed
+            few = self.column_count is None or self.column_count <= limit
+            return list_vertices(self.prior.pmf, self.allowed, limit) if few else None
+        return (
+            None
+            if self._vertex_pricer is None or len(self._vertex_pricer.listed[0]) > limit
+            else self._vertex_pricer.listed
+        )
 
-    def too_many(self) -> str:
+    def explain_too_many(self) -> str:
         """Explain why the columns are not listed, and what to do."""
-        number = "too many" if self.count is None else f"{self.count:,}"
-        if isinstance(self.allowed, Ratios):
+        number = "too many" if self.column_count is None else f"{self.column_count:,}"
+        if isinstance(self.allowed, RatioBounds):
             return (
                 f"the extreme columns under {self.privacy} are sought among {number} bases, of "
                 f"{len(self.allowed.exponents):,} bounds on {self.prior.size} letters, and at most "
-                f"{min(self.limit, MOST_BASES):,} are tried for the utility {self.utility.name}: merge "
+                f"{min(self.listing_limit, MAX_BASES):,} are tried for the utility {self.utility.name}: merge "
                 "letters, merge values of the secret or leave out bounds, or take an expected gain or loss, "
                 "which needs no columns"
             )
         return (
             f"under {self.privacy} there are {number} extreme columns on {self.prior.size} letters, and at "
-            f"most {self.limit:,} can be listed for the utility {self.utility.name}: merge letters, or use "
+            f"most {self.listing_limit:,} can be listed for the utility {self.utility.name}: merge letters, or use "
             "an FInformation (such as MutualInformation, TotalVariation, ChiSquare, Hellinger) or a linear "
             "utility, which need no list"
         )
 
-    def starts(self) -> list[Batch]:
+    def build_starts(self) -> list[ColumnBatch]:
         """Build columns to start from where they cannot all be declared."""
         if not isinstance(self.allowed, tuple):
             return []
-        p, boxes = self.prior.pmf, [family for family in self.allowed if isinstance(family, Box)]
-        columns = [form.matrix / (p @ form.matrix) for _, form in forms(self.prior, self.privacy)]
-        known = [recognised(box, lifts) for lifts in columns for box in boxes]
-        return [*known, *(unit_columns(family, p) for family in self.allowed)]
+        p, boxes = self.prior.pmf, [family for family in self.allowed if isinstance(family, BoxFamily)]
+        columns = [
+            form.matrix / (p @ form.matrix) for _, form in build_closed_forms(self.prior, self.privacy)
+        ]
+        known = [recognize_columns(box, lifts) for lifts in columns for box in boxes]
+        return [*known, *(build_unit_columns(family, p) for family in self.allowed)]
 
     # ------------------------------------------------------------ what the utility says
 
     @cached_property
-    def kernel(self) -> Kernel | None:
+    def column_utility(self) -> ColumnUtility | None:
         """Return the utility as a sum over letters, where it is one; else None."""
-        return Kernel(self.prior.pmf, self.utility.phi) if isinstance(self.utility, FInformation) else None
+        return (
+            ColumnUtility(self.prior.pmf, self.utility.phi)
+            if isinstance(self.utility, FInformation)
+            else None
+        )
 
-    def worths(self, lifts: FloatArray) -> FloatArray:
+    def column_values(self, lifts: FloatArray) -> FloatArray:
         """Compute (K,) the utility of columns."""
-        return self.utility.worths(self.prior.pmf, lifts)
+        return self.utility.column_values(self.prior.pmf, lifts)
 
     @cached_property
-    def constant(self) -> float:
+    def constant_utility(self) -> float:
         """Return the utility of releasing nothing."""
-        return float(self.worths(np.ones((self.prior.size, 1)))[0])
+        return float(self.column_values(np.ones((self.prior.size, 1)))[0])
 
     @cached_property
-    def released(self) -> FloatArray:
+    def release_multipliers(self) -> FloatArray:
         """Return (N,) the information of each letter if released: multipliers at which no column gains."""
-        return self.worths(np.diag(1 / self.prior.pmf))
+        return self.column_values(np.diag(1 / self.prior.pmf))
 
     @cached_property
-    def everything(self) -> float:
+    def full_release_utility(self) -> float:
         """Return the utility of releasing the secret, which none exceeds: `sum_x p[x] mu(e_x / p[x])`."""
-        return float(self.prior.pmf @ self.released)
+        return float(self.prior.pmf @ self.release_multipliers)
 
     @cached_property
-    def everything_bound(self) -> float:
+    def full_release_bound(self) -> float:
         """Return the utility of releasing the secret, with an allowance for rounding, as a bound."""
         p = self.prior.pmf
-        return self.everything + rounding_of(len(p), float(p @ np.abs(self.released)))
+        return self.full_release_utility + bound_sum_rounding(
+            len(p), float(p @ np.abs(self.release_multipliers))
+        )
 
     @cached_property
-    def told(self) -> float:
+    def ball_information_bound(self) -> float:
         """Return the bound on mutual information over an l1 ball, where it is proved; else infinity."""
-        return most_of_ball(self.families) if isinstance(self.utility, MutualInformation) else math.inf
+        return (
+            bound_family_information(self.families)
+            if isinstance(self.utility, MutualInformation)
+            else math.inf
+        )
 
     @cached_property
-    def caps(self) -> FloatArray:
+    def max_entries(self) -> FloatArray:
         """Return (N,) bounds on the entries of a column of mean one, by letter."""
-        p, allowed, kernel = self.prior.pmf, self.allowed, self.kernel
+        p, allowed, kernel = self.prior.pmf, self.allowed, self.column_utility
         if isinstance(allowed, tuple) and kernel is not None:
-            return np.asarray(np.max([kernel.caps(family) for family in allowed], axis=0))
-        if isinstance(allowed, Cone) and allowed.priors.holds(p):
+            return np.asarray(np.max([kernel.max_entries(family) for family in allowed], axis=0))
+        if isinstance(allowed, ColumnCone) and allowed.priors.contains_law(p):
             return np.asarray(np.minimum(1 / allowed.keep, 1 / p))
         return np.asarray(1 / p)
 
     @cached_property
-    def steepest(self) -> float:
+    def utility_slope(self) -> float:
         """Estimate how fast the utility grows with the bounds on columns, per share of a bound.
 
         `sum_xy q[y] p[x] lam_y[x] phi'(lam_y[x]) <= sum_x p[x] phi'(cap[x])`, since each row sums to one,
         where phi' grows; near 0 the slope of t log t over a margin is about 10.
         """
-        kernel = self.kernel
+        kernel = self.column_utility
         if kernel is None:
-            return 10 + 4 * abs(self.largest)
-        slopes = np.abs(kernel.phi(self.caps) - kernel.phi(self.caps * (1 - 1e-6))) / (self.caps * 1e-6)
+            return 10 + 4 * abs(self.max_column_value)
+        slopes = np.abs(kernel.phi(self.max_entries) - kernel.phi(self.max_entries * (1 - 1e-6))) / (
+            self.max_entries * 1e-6
+        )
         return 10 + float(kernel.p @ slopes)
 
     @cached_property
-    def largest(self) -> float:
+    def max_column_value(self) -> float:
         """Return the largest value of an extreme column, where they are listed; else 0."""
-        return 0.0 if self._all is None else self._all.largest
+        return 0.0 if self._vertex_pricer is None else self._vertex_pricer.max_value
 
-    def rounding(self, multipliers: FloatArray) -> float:
+    def bound_rounding(self, multipliers: FloatArray) -> float:
         """Bound what rounding may take off a bound."""
         p = self.prior.pmf
-        if self.kernel is not None and isinstance(self.allowed, tuple):
-            return self.kernel.rounding(multipliers, self.caps)
+        if self.column_utility is not None and isinstance(self.allowed, tuple):
+            return self.column_utility.bound_rounding(multipliers, self.max_entries)
         size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers))
-        return rounding_of(len(p), size + abs(self.everything if self.kernel else self.largest))
+        return bound_sum_rounding(
+            len(p), size + abs(self.full_release_utility if self.column_utility else self.max_column_value)
+        )
 
     @cached_property
-    def blur(self) -> float:
+    def typical_rounding(self) -> float:
         """Return the rounding of a bound at typical multipliers."""
-        if self.kernel is not None and isinstance(self.allowed, tuple):
-            return self.rounding(self.closed_bound[1])
-        return rounding_of(self.prior.size, 8 * (1 + abs(self.everything if self.kernel else self.largest)))
+        if self.column_utility is not None and isinstance(self.allowed, tuple):
+            return self.bound_rounding(self.closed_bound[1])
+        return bound_sum_rounding(
+            self.prior.size,
+            8 * (1 + abs(self.full_release_utility if self.column_utility else self.max_column_value)),
+        )
 
     # ------------------------------------------------------------ bounds and pricing
 
     @cached_property
     def closed_bound(self) -> tuple[float, FloatArray]:
         """Return a bound that needs no solving, and its multipliers; infinite where there is none."""
-        kernel, p = self.kernel, self.prior.pmf
+        kernel, p = self.column_utility, self.prior.pmf
         free = np.zeros(len(p))
-        if kernel is None or (self._search is None and not isinstance(self.allowed, tuple)):
+        if kernel is None or (self._set_pricer is None and not isinstance(self.allowed, tuple)):
             return math.inf, free
-        if self.told < math.inf and not isinstance(self.allowed, tuple):
-            return self.told + rounding_of(len(p), self.told), free
+        if self.ball_information_bound < math.inf and not isinstance(self.allowed, tuple):
+            return self.ball_information_bound + bound_sum_rounding(len(p), self.ball_information_bound), free
         if self.families:
-            tried = [closed_multipliers(kernel, family) for family in self.families]
+            tried = [find_closed_multipliers(kernel, family) for family in self.families]
         else:
-            assert isinstance(self.allowed, Cone)
-            search = self._search
+            assert isinstance(self.allowed, ColumnCone)
+            search = self._set_pricer
             chords = (
                 search.nested.chords if isinstance(search, SplitPricer) else ChordBound(kernel, self.allowed)
             )
-            tried = [min((chords.slopes, free), key=lambda rho: float(p @ rho) + chords.upper(rho))]
-        return min(((float(p @ rho) + self._rough(rho), rho) for rho in tried), key=lambda found: found[0])
+            tried = [min((chords.slopes, free), key=lambda rho: float(p @ rho) + chords.compute_bound(rho))]
+        return min(
+            ((float(p @ rho) + self._rough_bound(rho), rho) for rho in tried), key=lambda found: found[0]
+        )
 
-    def _rough(self, multipliers: FloatArray) -> float:
+    def _rough_bound(self, multipliers: FloatArray) -> float:
         """Bound the reduced values of columns: relaxed, or from a short list of staircases."""
-        kernel, bound = self.kernel, -math.inf
+        kernel, bound = self.column_utility, -math.inf
         assert kernel is not None
-        stairs = any(isinstance(family, Staircase) and not family.constant for family in self.families)
-        if self._search is not None:
-            bound = self._search.rough(multipliers)
-        elif stairs and self.count is not None and self.count <= SHORT_LIST and self._all and self._all.parts:
-            return max(self._all.bound(multipliers, -np.inf), kernel.at(1.0) - float(kernel.p @ multipliers))
-        bound = max([bound, *(relaxed(kernel, family, multipliers) for family in self.families)])
-        return min(bound, self.told - float(multipliers.min()))
+        stairs = any(
+            isinstance(family, StaircaseFamily) and not family.is_constant_only for family in self.families
+        )
+        if self._set_pricer is not None:
+            bound = self._set_pricer.bound_roughly(multipliers)
+        elif (
+            stairs
+            and self.column_count is not None
+            and self.column_count <= MAX_SHORT_LIST_COLUMNS
+            and self._vertex_pricer
+            and self._vertex_pricer.parts
+        ):
+            return max(
+                self._vertex_pricer.bound_reduced_values(multipliers, -np.inf),
+                kernel.evaluate_phi(1.0) - float(kernel.p @ multipliers),
+            )
+        bound = max([bound, *(bound_family(kernel, family, multipliers) for family in self.families)])
+        return min(bound, self.ball_information_bound - float(multipliers.min()))
 
-    def bound(
-        self, multipliers: FloatArray, enough: float, proved: float | None, clock: Clock = FOREVER
+    def compute_bound(
+        self, multipliers: FloatArray, enough: float, proved: float | None, clock: Deadline = NO_DEADLINE
     ) -> tuple[float, str]:
         """Compute a bound on the utility of every mechanism, and return what it rests on.
 
@@ -242,82 +278,94 @@ class ColumnSpace:
             proved: what a search has proved already with these multipliers.
             clock: what is left of the time for a search.
         """
-        p, rounding = self.prior.pmf, self.rounding(multipliers)
+        p, rounding = self.prior.pmf, self.bound_rounding(multipliers)
         base = float(p @ multipliers)
         if isinstance(self.allowed, tuple):
-            if all(family.constant for family in self.allowed):
-                return self.constant + rounding_of(len(p), 1.0 + abs(self.constant)), "constant"
-            if self.kernel is not None:
-                loose = base + self._rough(multipliers) + rounding
+            if all(family.is_constant_only for family in self.allowed):
+                return self.constant_utility + bound_sum_rounding(
+                    len(p), 1.0 + abs(self.constant_utility)
+                ), "constant"
+            if self.column_utility is not None:
+                loose = base + self._rough_bound(multipliers) + rounding
                 if loose <= enough:
                     return loose, "relaxed"
-        pricer = self.pricer()
+        pricer = self.choose_pricer()
         if proved is not None and not isinstance(pricer, CountPricer | VertexPricer):
             return proved + rounding, pricer.name
-        return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
+        return base + pricer.bound_reduced_values(
+            multipliers, enough - base - rounding, clock
+        ) + rounding, pricer.name
 
-    def pricer(self) -> Pricer:
+    def choose_pricer(self) -> ColumnPricer:
         """Choose the way of pricing columns that is exact and cheapest here, or a search.
 
         Raises:
             ProgramError: the utility needs the list, and it is too long.
         """
-        kernel, counts = self.kernel, self.prior.counts
+        kernel, counts = self.column_utility, self.prior.counts
         if isinstance(self.allowed, tuple) and kernel is not None and counts:
-            varied = [family for family in self.allowed if not family.constant]
-            if varied and CountPricer.affordable(varied, counts):
+            varied = [family for family in self.allowed if not family.is_constant_only]
+            if varied and CountPricer.is_affordable(varied, counts):
                 return CountPricer(kernel, varied, counts)
-        if self._all is not None:
-            return self._all
-        if kernel is None or isinstance(self.allowed, Ratios):
-            raise ProgramError(self.too_many())
-        return self._ball or self._search or SearchPricer(kernel, self.families)
+        if self._vertex_pricer is not None:
+            return self._vertex_pricer
+        if kernel is None or isinstance(self.allowed, RatioBounds):
+            raise ProgramError(self.explain_too_many())
+        return self._ball_pricer or self._set_pricer or SearchPricer(kernel, self.families)
 
     @cached_property
-    def _ball(self) -> BallPricer | None:
+    def _ball_pricer(self) -> BallPricer | None:
         """Return the pricing over an l1 ball around the prior; None where there is none."""
-        if not self.families or not isinstance(self._search, SplitPricer):
+        if not self.families or not isinstance(self._set_pricer, SplitPricer):
             return None
-        exact = replace(self, allowed=self.families).pricer()
-        return BallPricer(exact, self._search, self.told, isinstance(self.utility, MutualInformation))
+        exact = replace(self, allowed=self.families).choose_pricer()
+        return BallPricer(
+            exact, self._set_pricer, self.ball_information_bound, isinstance(self.utility, MutualInformation)
+        )
 
     @cached_property
-    def _all(self) -> VertexPricer[Any] | None:
+    def _vertex_pricer(self) -> VertexPricer[Any] | None:
         """Return the pricing from the list of all extreme columns; None where they are too many."""
-        p, worths = self.prior.pmf, self.kernel or self.worths
+        p, worths = self.prior.pmf, self.column_utility or self.column_values
         if isinstance(self.allowed, tuple):
-            listed = self.listed(self.limit)
+            listed = self.list_columns(self.listing_limit)
             return None if listed is None else VertexPricer(p, listed, worths)
-        by_tangents = self._least_mass is not None or self.told < math.inf  # which need no long list
-        lifts = self.allowed.extreme(p, min(self.limit, SHORT_LIST) if by_tangents else self.limit)
-        raised = isinstance(self.allowed, Cone)
-        return None if lifts is None else VertexPricer(p, [Explicit(lifts, raised)], worths)
+        by_tangents = (
+            self._common_min_mass is not None or self.ball_information_bound < math.inf
+        )  # which need no long list
+        lifts = self.allowed.extreme_columns(
+            p, min(self.listing_limit, MAX_SHORT_LIST_COLUMNS) if by_tangents else self.listing_limit
+        )
+        raised = isinstance(self.allowed, ColumnCone)
+        return None if lifts is None else VertexPricer(p, [DenseBatch(lifts, raised)], worths)
 
     @cached_property
-    def _search(self) -> SplitPricer | KindPricer | None:
+    def _set_pricer(self) -> SplitPricer | TangentPricer | None:
         """Return the pricing over a set of priors without a list; None where it does not apply."""
-        kernel, cone = self.kernel, self.allowed
-        if kernel is None or not isinstance(cone, Cone) or self._all is not None:
+        kernel, cone = self.column_utility, self.allowed
+        if kernel is None or not isinstance(cone, ColumnCone) or self._vertex_pricer is not None:
             return None
-        if self._least_mass is not None:
-            return KindPricer.least_mass(self.prior.pmf, self._least_mass, cone.keep)
-        return SplitPricer(kernel, cone, splits(cone)[:1] if self.families else splits(cone))
+        if self._common_min_mass is not None:
+            return TangentPricer.for_min_mass(self.prior.pmf, self._common_min_mass, cone.keep)
+        return SplitPricer(
+            kernel, cone, build_split_families(cone)[:1] if self.families else build_split_families(cone)
+        )
 
     @cached_property
-    def _least_mass(self) -> float | None:
+    def _common_min_mass(self) -> float | None:
         """Return the minimum mass of every letter, where tangents price mutual information; else None."""
-        if not isinstance(self.utility, MutualInformation) or not isinstance(self.allowed, Cone):
+        if not isinstance(self.utility, MutualInformation) or not isinstance(self.allowed, ColumnCone):
             return None
-        return least_mass(self.allowed)
+        return get_common_min_mass(self.allowed)
 
 
-def column_space(prior: Prior, privacy: Requirement, utility: SubConvex) -> ColumnSpace:
+def build_column_space(prior: Prior, privacy: Requirement, utility: SubConvex) -> ColumnSpace:
     """Build the space of the allowed columns; one letter has the constant column only."""
-    allowed = privacy.columns(prior)
-    return ColumnSpace(prior, privacy, utility, (Box(1.0, 1.0),) if prior.size == 1 else allowed)
+    allowed = privacy.extreme_columns(prior)
+    return ColumnSpace(prior, privacy, utility, (BoxFamily(1.0, 1.0),) if prior.size == 1 else allowed)
 
 
-def column_bound(
+def bound_column_utility(
     prior: Prior, privacy: Requirement, utility: SubConvex, multipliers: FloatArray, enough: float = -np.inf
 ) -> float:
     """Bound a sub-convex utility of every mechanism that meets the requirement from above.
@@ -340,8 +388,8 @@ def column_bound(
 
     Examples:
         >>> from pmlopt import MutualInformation, PML
-        >>> bound = column_bound(Prior.uniform(4), PML(np.log(2)), MutualInformation(), np.zeros(4))
+        >>> bound = bound_column_utility(Prior.uniform(4), PML(np.log(2)), MutualInformation(), np.zeros(4))
         >>> round(np.exp(bound).item(), 12)
         2.0
     """
-    return column_space(prior, privacy, utility).bound(multipliers, enough, None)[0]
+    return build_column_space(prior, privacy, utility).compute_bound(multipliers, enough, None)[0]

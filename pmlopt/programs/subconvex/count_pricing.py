@@ -11,14 +11,20 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
-from pmlopt.core.loaded_later import optimize, sparse
-from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, Pricer, joined
-from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS, Core, filled_up
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.core.lazy_imports import optimize, sparse
+from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
+from pmlopt.programs.subconvex.columns import (
+    ColumnFamily,
+    ColumnPricer,
+    ColumnUtility,
+    PricingResult,
+    join_columns,
+)
+from pmlopt.programs.subconvex.search_pricing import MAX_CORE_LETTERS, SubsetCore, build_random_sets
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 
-def random_sets(
+def draw_sets(
     counts: IntArray, letters: IntArray, total: int, wanted: int, rng: np.random.Generator
 ) -> BoolArray:
     """Draw (K, N) sets of some of the letters with a total count; fewer where it is not met.
@@ -30,23 +36,23 @@ def random_sets(
     (1974), for the search.
 
     Examples:
-        >>> random_sets(np.array([1, 2, 3, 4]), np.array([0, 1, 3]), 5, 1, np.random.default_rng(0))
+        >>> draw_sets(np.array([1, 2, 3, 4]), np.array([0, 1, 3]), 5, 1, np.random.default_rng(0))
         array([[ True, False, False,  True]])
     """
     # six letters more than there are bits of the total give some 64 subsets for each total
-    size = min(MOST_CORE_LETTERS, int(counts.sum()).bit_length() + 6)
-    rest = partial(Core.of_mass, rng=rng)
+    size = min(MAX_CORE_LETTERS, int(counts.sum()).bit_length() + 6)
+    rest = partial(SubsetCore.draw_of_mass, rng=rng)
     # one core of letters completes ten random sets
-    return filled_up(counts.astype(float), letters, total, (wanted, 10), size, rest, rng)
+    return build_random_sets(counts.astype(float), letters, total, (wanted, 10), size, rest, rng)
 
 
-_USED = 1e-9
+NEGLIGIBLE_WEIGHT = 1e-9
 """Weights of kinds of columns, and prices as a share of the losses, that are more than rounding."""
 
 
-def least_loss(
-    kernel: Kernel, box: Box, counts: Sequence[int], count: int, rng: np.random.Generator
-) -> tuple[Columns, FloatArray] | None:
+def mix_least_loss(
+    kernel: ColumnUtility, box: BoxFamily, counts: Sequence[int], count: int, rng: np.random.Generator
+) -> tuple[ColumnFamily, FloatArray] | None:
     """Return the kinds of columns of an optimal mixture where every total count is that of many sets.
 
     A set S at `high` holds a whole number of counts. Where the capacity R, in counts, is none, each column
@@ -68,30 +74,32 @@ def least_loss(
         ArithmeticError: the linear program does not end at an optimum.
     """
     numbers = np.array(counts)
-    limit = box.capacity * float(numbers.sum())
+    limit = box.max_mass * float(numbers.sum())
     light = numbers < limit
     if numbers[light].sum() <= limit:
         return None
-    kinds = _Kinds(kernel, box, numbers, np.flatnonzero(light), limit)
-    weights, prices = kinds.mixture(limit / float(numbers[light].sum()))
+    kinds = _CountKinds(kernel, box, numbers, np.flatnonzero(light), limit)
+    weights, prices = kinds.solve_mixture(limit / float(numbers[light].sum()))
     parts = []
-    for kind in np.flatnonzero(weights > _USED):
+    for kind in np.flatnonzero(weights > NEGLIGIBLE_WEIGHT):
         letter = int(kinds.letter[kind])
         others = light & (np.arange(len(numbers)) != letter)
         always, free = others & (prices < 0), np.flatnonzero(others & (prices == 0))
         inside = int(kinds.inside[kind] - numbers[always].sum())
-        high = random_sets(numbers, free, inside, math.ceil(count * weights[kind]), rng)
+        high = draw_sets(numbers, free, inside, math.ceil(count * weights[kind]), rng)
         high[:, always] = True  # what the prices ask for
-        parts.append(Columns(box, high, np.full(len(high), letter)))
-    columns = joined(parts)
+        parts.append(ColumnFamily(box, high, np.full(len(high), letter)))
+    columns = join_columns(parts)
     if len(columns) == 0:
         return None
     # a heavy letter's own column loses nothing: its multiplier makes it worth as much as the others
-    above = np.where(light, prices / (kernel.p * (box.high - box.low)), kinds.least(prices) / (1 - box.low))
-    return columns, kernel.chords(box) + above
+    above = np.where(
+        light, prices / (kernel.p * (box.high - box.low)), kinds.min_loss(prices) / (1 - box.low)
+    )
+    return columns, kernel.chord_slopes(box) + above
 
 
-class _Kinds:
+class _CountKinds:
     """Two kinds of columns for each letter f between: next to low and next to high.
 
     Attributes:
@@ -101,19 +109,21 @@ class _Kinds:
         loss: (K,) what the column is worth less than the chords of phi.
     """
 
-    def __init__(self, kernel: Kernel, box: Box, counts: IntArray, letters: IntArray, limit: float) -> None:
+    def __init__(
+        self, kernel: ColumnUtility, box: BoxFamily, counts: IntArray, letters: IntArray, limit: float
+    ) -> None:
         # a total count may be off an integer by rounding
         whole = math.floor(limit + 1e-9)
         rest, own = max(0.0, limit - whole), counts[letters]
         self.letter, self._size = np.tile(letters, 2), len(counts)
         self.inside = np.concatenate([np.full(len(letters), whole), whole - own + 1])
         self.share = np.concatenate([rest / own, (own - 1 + rest) / own])
-        low, high = kernel.at(box.low), kernel.at(box.high)
+        low, high = kernel.evaluate_phi(box.low), kernel.evaluate_phi(box.high)
         chord = low + self.share * (high - low)
         short = chord - kernel.phi(box.low + self.share * (box.high - box.low))
         self.loss = np.maximum(kernel.p[self.letter] * short, 0.0)
 
-    def mixture(self, mean: float) -> tuple[FloatArray, FloatArray]:
+    def solve_mixture(self, mean: float) -> tuple[FloatArray, FloatArray]:
         """Solve for the (K,) weights of the best mixture, and the (N,) prices of raising a letter.
 
         Args:
@@ -136,15 +146,17 @@ class _Kinds:
         if not solved.success:
             raise ArithmeticError(f"the mixture of columns: {solved.message}")
         more, less = -solved.ineqlin.marginals.reshape(2, self._size)
-        return np.asarray(solved.x), np.where(np.abs(more - less) > _USED, more - less, 0.0) * scale
+        return np.asarray(solved.x), np.where(
+            np.abs(more - less) > NEGLIGIBLE_WEIGHT, more - less, 0.0
+        ) * scale
 
-    def least(self, prices: FloatArray) -> float:
+    def min_loss(self, prices: FloatArray) -> float:
         """Compute what the best column loses when it pays the prices."""
         cheap = np.minimum(prices, 0.0)
         return float((self.loss + prices[self.letter] * self.share - cheap[self.letter]).min() + cheap.sum())
 
 
-class CountPricer(Pricer):
+class CountPricer(ColumnPricer):
     """The exact pricing for a prior of integer counts with a modest total.
 
     `K[t]`, the least cost of a set of total count t, is a knapsack table. A column with a letter f between
@@ -154,44 +166,46 @@ class CountPricer(Pricer):
 
     name: ClassVar[str] = "counts"
 
-    def __init__(self, kernel: Kernel, families: Sequence[Family], counts: Sequence[int]) -> None:
-        self.kernel, self.families = kernel, [family for family in families if not family.constant]
+    def __init__(self, kernel: ColumnUtility, families: Sequence[Family], counts: Sequence[int]) -> None:
+        self.kernel, self.families = kernel, [family for family in families if not family.is_constant_only]
         divisor = math.gcd(*counts)
         self.counts = [count // divisor for count in counts]
         self.total = sum(self.counts)
 
     @staticmethod
-    def affordable(families: Sequence[Family], counts: Sequence[int]) -> bool:
+    def is_affordable(families: Sequence[Family], counts: Sequence[int]) -> bool:
         """Return whether one round stays within the budget."""
         total = sum(counts) // math.gcd(*counts)
-        size = max(family.capacity for family in families) * total
+        size = max(family.max_mass for family in families) * total
         # one round of pricing computes at most 1e8 table entries
         return size * len(counts) * (1 + math.log2(len(counts))) <= 100_000_000
 
-    def least_loss(self, count: int) -> tuple[Columns, FloatArray] | None:
+    def mix_least_loss(self, count: int) -> tuple[ColumnFamily, FloatArray] | None:
         """Return columns that lose least, and their multipliers, where all are of one box; else None."""
-        if len(self.families) > 1 or not isinstance(self.families[0], Box):
+        if len(self.families) > 1 or not isinstance(self.families[0], BoxFamily):
             return None
-        return least_loss(self.kernel, self.families[0], self.counts, count, np.random.default_rng(0))
+        return mix_least_loss(self.kernel, self.families[0], self.counts, count, np.random.default_rng(0))
 
-    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Columns]:
+    def price_columns(
+        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> PricingResult[ColumnFamily]:
         """Find the best column for each letter between; see `ColumnPricer.price_columns`."""
         costs = self.kernel.p * rho
         best, found = -math.inf, []
         for family in self.families:
-            price = self._box if isinstance(family, Box) else self._stairs
+            price = self._price_box if isinstance(family, BoxFamily) else self._price_staircases
             value, columns = price(family, costs, most)  # type: ignore[arg-type]
             best = max(best, value)
             if len(columns):
                 found.append(columns)
-        return Priced(best, best, found)
+        return PricingResult(best, best, found)
 
-    def _box(self, box: Box, costs: FloatArray, most: int) -> tuple[float, Columns]:
-        p, limit = self.kernel.p, math.floor(box.capacity * self.total * (1 + 1e-13))
-        ends = self.kernel.at(box.low), self.kernel.at(box.high)
+    def _price_box(self, box: BoxFamily, costs: FloatArray, most: int) -> tuple[float, ColumnFamily]:
+        p, limit = self.kernel.p, math.floor(box.max_mass * self.total * (1 + 1e-13))
+        ends = self.kernel.evaluate_phi(box.low), self.kernel.evaluate_phi(box.high)
         tops: list[tuple[float, int, int]] = []  # value, letter between, total count of the set
-        for letter, table in self._without_each(np.arange(len(p)), costs, _empty(limit)):
-            first = max(0, math.ceil((box.capacity * self.total) * (1 - 1e-13)) - self.counts[letter])
+        for letter, table in self._tables_without_each(np.arange(len(p)), costs, _make_empty_table(limit)):
+            first = max(0, math.ceil((box.max_mass * self.total) * (1 - 1e-13)) - self.counts[letter])
             mass = np.arange(first, limit + 1) / self.total
             rest = np.maximum(1 - box.low - (box.high - box.low) * mass, 0.0)
             entry = np.minimum(box.low + rest / p[letter], box.high)
@@ -201,28 +215,30 @@ class CountPricer(Pricer):
             if len(values):
                 place = int(values.argmax())
                 tops.append((float(values[place]), letter, first + place))
-        tops = [top for top in nlargest(min(most, _COLUMNS_PER_ROUND), tops) if top[0] > -math.inf]
-        sets = [self._set(costs, total, without=letter) for _, letter, total in tops]
+        tops = [top for top in nlargest(min(most, MAX_COLUMNS_PER_ROUND), tops) if top[0] > -math.inf]
+        sets = [self._trace_set(costs, total, without=letter) for _, letter, total in tops]
         best = tops[0][0] if tops else -math.inf
         letters = np.array([letter for _, letter, _ in tops], int)
-        return best, Columns(box, np.array(sets, bool).reshape(-1, len(costs)), letters)
+        return best, ColumnFamily(box, np.array(sets, bool).reshape(-1, len(costs)), letters)
 
-    def _stairs(self, family: Staircase, costs: FloatArray, most: int) -> tuple[float, Columns]:
-        limit = math.ceil(family.capacity * self.total * (1 - 1e-13)) - 1
-        table = _empty(limit)
+    def _price_staircases(
+        self, family: StaircaseFamily, costs: FloatArray, most: int
+    ) -> tuple[float, ColumnFamily]:
+        limit = math.ceil(family.max_mass * self.total * (1 - 1e-13)) - 1
+        table = _make_empty_table(limit)
         for letter in range(len(costs)):
-            table = _with(table, self.counts[letter], costs[letter])
+            table = _add_letter(table, self.counts[letter], costs[letter])
         mass = np.arange(1, limit + 1) / self.total
-        low, step, _ = family.fill(mass, np.zeros(limit))
+        low, step, _ = family.compute_values(mass, np.zeros(limit))
         worth = mass * self.kernel.phi(low + step) + (1 - mass) * self.kernel.phi(low)
         values = worth - low * costs.sum() - step * table[1:]
-        top = np.argsort(-values, kind="stable")[: min(most, _COLUMNS_PER_ROUND)]
+        top = np.argsort(-values, kind="stable")[: min(most, MAX_COLUMNS_PER_ROUND)]
         top = top[values[top] > -math.inf]
-        sets = [self._set(costs, int(place) + 1) for place in top]
+        sets = [self._trace_set(costs, int(place) + 1) for place in top]
         best = float(values[top[0]]) if len(top) else -math.inf
-        return best, Columns(family, np.array(sets, bool).reshape(-1, len(costs)), np.full(len(top), -1))
+        return best, ColumnFamily(family, np.array(sets, bool).reshape(-1, len(costs)), np.full(len(top), -1))
 
-    def _without_each(
+    def _tables_without_each(
         self, letters: IntArray, costs: FloatArray, table: FloatArray
     ) -> Iterator[tuple[int, FloatArray]]:
         """Iterate over the letters, each with the table of all letters but it, by divide and conquer."""
@@ -233,15 +249,15 @@ class CountPricer(Pricer):
         for kept, added in (halves, halves[::-1]):
             extended = table
             for letter in added:
-                extended = _with(extended, self.counts[letter], costs[letter])
-            yield from self._without_each(kept, costs, extended)
+                extended = _add_letter(extended, self.counts[letter], costs[letter])
+            yield from self._tables_without_each(kept, costs, extended)
 
-    def _set(self, costs: FloatArray, total: int, without: int = -1) -> list[bool]:
+    def _trace_set(self, costs: FloatArray, total: int, without: int = -1) -> list[bool]:
         """Find the cheapest set of a total count, by walking back through the tables."""
         letters = [letter for letter in range(len(costs)) if letter != without]
-        table, taken = _empty(total), []
+        table, taken = _make_empty_table(total), []
         for letter in letters:
-            extended = _with(table, self.counts[letter], costs[letter])
+            extended = _add_letter(table, self.counts[letter], costs[letter])
             taken.append(extended < table)
             table = extended
         chosen, left = [False] * len(costs), total
@@ -252,18 +268,18 @@ class CountPricer(Pricer):
         return chosen
 
 
-_COLUMNS_PER_ROUND = 15
+MAX_COLUMNS_PER_ROUND = 15
 """Columns of one round: finding the set of each costs a table for every letter."""
 
 
-def _empty(limit: int) -> FloatArray:
+def _make_empty_table(limit: int) -> FloatArray:
     """Make the table of no letters: only the total 0 is feasible."""
     table = np.full(limit + 1, np.inf)
     table[0] = 0.0
     return table
 
 
-def _with(table: FloatArray, count: int, cost: float) -> FloatArray:
+def _add_letter(table: FloatArray, count: int, cost: float) -> FloatArray:
     """Extend the table by one letter."""
     extended = table.copy()
     if count < len(table):

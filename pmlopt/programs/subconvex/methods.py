@@ -12,18 +12,25 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
-from pmlopt.data.mechanism import Mechanism, paired
+from pmlopt.data.mechanism import Mechanism, pair_with_prior
 from pmlopt.errors import InputError
-from pmlopt.model.closed_forms.catalogue import forms, meets
-from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of
-from pmlopt.programs.exact.repair import polished_repair
-from pmlopt.programs.program import Found, Method, MethodError, Question, certified, found_by
+from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
+from pmlopt.programs.certificate import ClosedForm, WarmStart, WarmStartLike, get_mechanism
+from pmlopt.programs.exact.repair import polish_and_repair
+from pmlopt.programs.program import (
+    Method,
+    MethodError,
+    MethodRegistry,
+    MethodResult,
+    make_method_result,
+    wrap_given_certificate,
+)
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.subconvex.column_generation import fewest_outputs, generate
+from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.solvers import highs, through_cvxpy
-from pmlopt.solvers.outcome import FOREVER, Clock, Options, Outcome, Point
-from pmlopt.solvers.parametric_program import Master
+from pmlopt.solvers import cvxpy_interface, highs
+from pmlopt.solvers.parametric_program import MasterProblem
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions, PrimalDualPoint, SolverResult
 
 
 def certify_columns(
@@ -32,7 +39,7 @@ def certify_columns(
     multipliers: FloatArray | None,
     allowed: float,
     proved: float | None = None,
-    clock: Clock = FOREVER,
+    clock: Deadline = NO_DEADLINE,
 ) -> ColumnCertificate:
     """Repair a matrix whose columns are allowed, recompute its value, and bound the optimum.
 
@@ -49,18 +56,22 @@ def certify_columns(
     """
     if program.outputs is not None:  # the outputs that the optimum does not need never occur
         matrix = np.pad(matrix, ((0, 0), (0, len(program.outputs) - matrix.shape[1])))
-    fixed = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
+    fixed = polish_and_repair(program.prior, program.privacy, matrix, noise=0.0)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     value = program.utility.value(program.prior, mechanism)
     closed = program.space.closed_bound[1]
     rho = closed if multipliers is None else multipliers
-    bound, pricing = program.space.bound(rho, value + 0.95 * allowed, proved, clock)
+    bound, pricing = program.space.compute_bound(rho, value + 0.95 * allowed, proved, clock)
     if bound > value + allowed:
-        relaxed, name = program.space.bound(closed, np.inf, None, clock)
+        relaxed, name = program.space.compute_bound(closed, np.inf, None, clock)
         if relaxed < bound:
             bound, pricing, rho = relaxed, name, closed
-    if program.space.everything_bound < bound:
-        bound, pricing, rho = program.space.everything_bound, "everything", program.space.released
+    if program.space.full_release_bound < bound:
+        bound, pricing, rho = (
+            program.space.full_release_bound,
+            "everything",
+            program.space.release_multipliers,
+        )
     return ColumnCertificate(
         prior=program.prior,
         privacy=program.privacy,
@@ -69,96 +80,98 @@ def certify_columns(
         bound=bound,
         multipliers=rho,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max())},
-        repair=fixed.change,
+        repair=fixed.to_record,
         utility=program.utility.name,
         pricing=pricing,
     )
 
 
-def known_columns(program: ColumnDesign, certificate: ColumnCertificate) -> ClosedForm | None:
+def find_optimal_form(program: ColumnDesign, certificate: ColumnCertificate) -> ClosedForm | None:
     """Find the first closed form whose utility equals the bound, but for rounding; None without one."""
     prior, n = program.prior, program.prior.size
     # a closed form within 1e-10 of the range of the bound is optimal
-    least = certificate.bound - max(1e-10 * program.scale, program.rounding)
+    least = certificate.bound - max(1e-10 * program.scale, program.rounding_gap)
     trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
-    for name, form in [*trivial, *forms(prior, program.privacy)]:
+    for name, form in [*trivial, *build_closed_forms(prior, program.privacy)]:
         value = program.utility.value(prior, form.matrix)
-        if value >= least and meets(prior, program.privacy, form.matrix):
+        if value >= least and is_within_limits(prior, program.privacy, form.matrix):
             return ClosedForm(name, value, certificate.value - value)
     return None
 
 
-def by_formula(program: ColumnDesign, allowed: float, clock: Clock) -> ColumnCertificate | None:
+def certify_closed_form(program: ColumnDesign, allowed: float, clock: Deadline) -> ColumnCertificate | None:
     """Certify a closed form that is proved optimal but for the allowed gap; None without one.
 
     Its multipliers price its own columns at what they are worth, where a solver's price columns that were
     given room; that tells where the largest entries of columns are a million times the others.
     """
     p = program.prior.pmf
-    for _, form in forms(program.prior, program.privacy):
-        if not meets(program.prior, program.privacy, form.matrix):
+    for _, form in build_closed_forms(program.prior, program.privacy):
+        if not is_within_limits(program.prior, program.privacy, form.matrix):
             continue
         law = p @ form.matrix
         columns = form.matrix[:, law > 0] / law[law > 0]
-        rho = np.linalg.lstsq(columns.T, program.space.worths(columns), rcond=None)[0] / p
+        rho = np.linalg.lstsq(columns.T, program.space.column_values(columns), rcond=None)[0] / p
         certificate = certify_columns(program, form.matrix, rho, allowed, clock=clock)
         if certificate.proved_gap <= allowed:
             return certificate
     return None
 
 
-Solver = Callable[[ColumnDesign, Options, bool], Outcome]
+SolveColumns = Callable[[ColumnDesign, MethodOptions, bool], SolverResult]
 """What solves a program, from a mechanism or not."""
 
 
-def _certified(
-    solve: Solver, given: ColumnDesign, options: Options, program: ColumnDesign
-) -> Found[ColumnCertificate]:
+def _solve_and_certify(
+    solve: SolveColumns, given: ColumnDesign, options: MethodOptions, program: ColumnDesign
+) -> MethodResult[ColumnCertificate]:
     """Solve the program with the columns to start from, and certify the mechanism of the weights."""
     outcome = solve(program, options, program is not given)
-    if outcome.found is None:
+    if outcome.point is None:
         raise MethodError(outcome.message)
     clock = time.perf_counter()
-    allowed = program.allowed_gap(options.tolerance)
-    found = outcome.found
+    allowed = program.compute_allowed_gap(options.tolerance)
+    found = outcome.point
     certificate = certify_columns(
-        program, found.matrix, found.multipliers, allowed, found.proved, options.clock
+        program, found.matrix, found.multipliers, allowed, found.dual_bound, options.deadline
     )
-    formula = by_formula(program, allowed, options.clock) if certificate.proved_gap > allowed else None
+    formula = (
+        certify_closed_form(program, allowed, options.deadline) if certificate.proved_gap > allowed else None
+    )
     best = formula or certificate
-    return found_by(
+    return make_method_result(
         outcome,
         best,
         time.perf_counter() - clock,
         detail="a closed form closed the gap that the solver left" if formula else "",
-        closed_form=known_columns(program, best),
+        closed_form=find_optimal_form(program, best),
         arrays={"matrix": best.mechanism.matrix},
     )
 
 
-def _declared(name: str, program: ColumnDesign, options: Options, _: bool) -> Outcome:
+def _solve_declared(name: str, program: ColumnDesign, options: MethodOptions, _: bool) -> SolverResult:
     """Solve the linear program over the declared columns by a solver."""
     if name == "highs":
-        return _by_simplex(program, options)
-    if name in highs.METHODS:
-        outcome = highs.run(program.problem, name, options)
+        return _solve_by_simplex(program, options)
+    if name in highs.METHOD_OPTIONS:
+        outcome = highs.solve_problem(program.problem, name, options)
     else:
-        outcome = through_cvxpy.run(program.problem, name.upper(), options, {})
-    return replace(outcome, found=_point(program)) if outcome.state == "point" else outcome
+        outcome = cvxpy_interface.solve_problem(program.problem, name.upper(), options, {})
+    return replace(outcome, point=_read_point(program)) if outcome.state == "point" else outcome
 
 
-def _by_simplex(program: ColumnDesign, options: Options) -> Outcome:
+def _solve_by_simplex(program: ColumnDesign, options: MethodOptions) -> SolverResult:
     """Solve by HiGHS on the columns directly, which need not be compiled."""
     begin = time.perf_counter()
-    master = Master(program.lifts, program.worths, program.scale)
+    master = MasterProblem(program.lifts, program.column_values, program.scale)
     compiled = time.perf_counter()
     try:
-        _, weights, duals = master.solve(options.clock)
-        found = _fewest(program, weights, duals)
+        _, weights, duals = master.solve(options.deadline)
+        found = _reduce_to_point(program, weights, duals)
     except ArithmeticError as cause:
         raise_if_strict(cause)
         raise MethodError(str(cause)) from cause
-    return Outcome(
+    return SolverResult(
         state="point",
         finished=True,
         message="Optimal",
@@ -166,89 +179,93 @@ def _by_simplex(program: ColumnDesign, options: Options) -> Outcome:
         warm_started=False,
         compile_seconds=compiled - begin,
         solve_seconds=time.perf_counter() - compiled,
-        found=found,
+        point=found,
     )
 
 
-def _fewest(program: ColumnDesign, weights: FloatArray, duals: FloatArray) -> Point:
+def _reduce_to_point(program: ColumnDesign, weights: FloatArray, duals: FloatArray) -> PrimalDualPoint:
     """Build the mechanism of optimal weights and multipliers, with the fewest outputs among ties."""
-    lifts, kept = fewest_outputs(program.lifts, program.worths, duals, weights)
-    return Point(lifts * kept, duals / program.prior.pmf)
+    lifts, kept = reduce_outputs(program.lifts, program.column_values, duals, weights)
+    return PrimalDualPoint(lifts * kept, duals / program.prior.pmf)
 
 
-def _point(program: ColumnDesign) -> Point:
+def _read_point(program: ColumnDesign) -> PrimalDualPoint:
     """Read the mechanism of the weights that a solver left in the variables."""
     weights, duals = np.asarray(program.variables["weights"].value), program.constraints["rows"].dual_value
     if not (np.isfinite(weights).all() and np.isfinite(0.0 if duals is None else duals).all()):
         raise MethodError("ended at a point that has numbers which are none")
     if duals is None:
-        return Point(program.lifts * weights, None)
-    return _fewest(program, weights, np.asarray(duals))
+        return PrimalDualPoint(program.lifts * weights, None)
+    return _reduce_to_point(program, weights, np.asarray(duals))
 
 
-def _start(program: ColumnDesign, warm_start: WarmStart, _: Clock) -> ColumnDesign:
+def _make_start(program: ColumnDesign, warm_start: WarmStartLike, _: Deadline) -> ColumnDesign:
     """Return the program with the columns of the mechanism that was given; unchanged without one."""
     if warm_start is None or warm_start is False:
         return program
-    given = warm_start.matrix if isinstance(warm_start, Restart) else mechanism_of(warm_start)
+    given = warm_start.matrix if isinstance(warm_start, WarmStart) else get_mechanism(warm_start)
     try:
-        return program if given is None else program.with_mechanism(paired(program.prior, given)[1])
+        return program if given is None else program.with_mechanism(pair_with_prior(program.prior, given)[1])
     except InputError:
-        if isinstance(warm_start, Restart):
+        if isinstance(warm_start, WarmStart):
             return program
         raise
 
 
-def _certify(
+def _certify_given(
     program: ColumnDesign, matrix: FloatArray, multipliers: FloatArray | None
-) -> Found[ColumnCertificate]:
+) -> MethodResult[ColumnCertificate]:
     """Repair a matrix, and bound the optimum by given multipliers or in closed form."""
     certificate = certify_columns(program, matrix, multipliers, 0.0)
-    return certified(certificate, known_columns(program, certificate))
+    return wrap_given_certificate(certificate, find_optimal_form(program, certificate))
 
 
-def _find_first(program: ColumnDesign) -> Found[ColumnCertificate]:
+def _find_first(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
     """Certify the best of the closed forms that are allowed, and of what repair leaves of a full release."""
     prior, privacy = program.prior, program.privacy
-    known = [np.ones((prior.size, 1)), polished_repair(prior, privacy, np.eye(prior.size), 0.0).matrix]
-    known += [form.matrix for _, form in forms(prior, privacy) if meets(prior, privacy, form.matrix)]
+    known = [np.ones((prior.size, 1)), polish_and_repair(prior, privacy, np.eye(prior.size), 0.0).matrix]
+    known += [
+        form.matrix
+        for _, form in build_closed_forms(prior, privacy)
+        if is_within_limits(prior, privacy, form.matrix)
+    ]
     if program.outputs is not None:
         known = [matrix for matrix in known if matrix.shape[1] <= len(program.outputs)]
     best = max(known, key=lambda matrix: program.utility.value(prior, matrix))
-    certificate = certify_columns(program, best, None, math.inf, clock=Clock.of(0.0))
-    return Found(certificate=certificate, finished=False, message="a mechanism by formula")
+    certificate = certify_columns(program, best, None, math.inf, clock=Deadline.after(0.0))
+    return MethodResult(certificate=certificate, finished=False, message="a mechanism by formula")
 
 
-def _over_all(
+def _make_full_method(
     name: str, reason: str = "asked for by name", automatic: bool = False
 ) -> Method[ColumnDesign, ColumnDesign, ColumnCertificate]:
     """Make the method of a solver for linear programs, where all extreme columns are declared."""
     return Method(
         name,
         reason,
-        partial(_certified, partial(_declared, name)),
-        lambda program, _: program.complete,
+        partial(_solve_and_certify, partial(_solve_declared, name)),
+        lambda program, _: program.has_all_columns,
         automatic,
-        takes="programs that declare all extreme columns, and cannot generate them as `auto` does; "
+        requirements_text="programs that declare all extreme columns, and cannot generate them as `auto` does; "
         "program.with_every_column() declares them where they are few enough",
-        takes_options=name != "highs",  # its columns are pmlopt's own linear program
+        accepts_options=name != "highs",  # its columns are pmlopt's own linear program
     )
 
 
-QUESTION = Question(
+METHODS = MethodRegistry(
     ColumnDesign,
     (
-        _over_all("highs", "all extreme columns are declared: HiGHS simplex ends at a vertex", True),
+        _make_full_method("highs", "all extreme columns are declared: HiGHS simplex ends at a vertex", True),
         Method(
             "column-generation",
             "the simplex did not end, or extreme columns are too many: columns as they are needed",
-            partial(_certified, generate),
+            partial(_solve_and_certify, generate_columns),
         ),
-        _over_all("highs-ipm"),
+        _make_full_method("highs-ipm"),
     ),
-    _start,
-    _certify,
-    by_cvxpy=_over_all,
-    first=_find_first,
+    _make_start,
+    _certify_given,
+    make_cvxpy_method=_make_full_method,
+    find_first_result=_find_first,
 )
 """Designs with a sub-convex utility: the mechanism in hand is returned with its gap."""

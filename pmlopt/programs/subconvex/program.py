@@ -8,21 +8,21 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, rounding_of
-from pmlopt.core.loaded_later import cp
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding
+from pmlopt.core.lazy_imports import cp
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.requirement import MARGIN
+from pmlopt.model.privacy.requirement import FACTOR_MARGIN_RTOL
 from pmlopt.model.utility import SubConvex
 from pmlopt.programs.design_program import Design
-from pmlopt.programs.program import Declaration, problem_of
+from pmlopt.programs.program import CvxpyModel, build_problem
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.subconvex.column_spaces import ColumnSpace, column_space
-from pmlopt.programs.subconvex.columns import Explicit
+from pmlopt.programs.subconvex.column_spaces import ColumnSpace, build_column_space
+from pmlopt.programs.subconvex.columns import DenseBatch
 
-MOST_DECLARED_COLUMNS = 2_000
+MAX_DECLARED_COLUMNS = 2_000
 """Extreme columns up to which a program declares all of them."""
 
 
@@ -31,13 +31,13 @@ class ColumnDesign(Design[ColumnCertificate]):
     """A design with a sub-convex utility: `max sum_y q[y] mu(lam_y)`, `sum_y q[y] lam_y = 1`, `q >= 0`.
 
     `variables["weights"]` is the (K,) law of the output over the columns of `lifts`, and
-    `constraints["rows"]` says that rows of the mechanism sum to one. Where `complete` is false the
+    `constraints["rows"]` says that rows of the mechanism sum to one. Where `has_all_columns` is false the
     columns are a start, and `solve` generates others.
 
     Attributes:
         lifts: (N, K) columns of mean one under the prior.
-        worths: (K,) the utility of each.
-        complete: whether every extreme column is among them.
+        column_values: (K,) the utility of each.
+        has_all_columns: whether every extreme column is among them.
         space: all extreme columns, and how they are priced.
 
     Source: [grosse2024extremal, Theorem 6].
@@ -45,26 +45,29 @@ class ColumnDesign(Design[ColumnCertificate]):
     Examples:
         >>> from pmlopt import MutualInformation, PML, design
         >>> program = design([0.5, 0.3, 0.2], PML(0.5), MutualInformation())
-        >>> program.complete, program.lifts.shape, program.problem.is_lp()
+        >>> program.has_all_columns, program.lifts.shape, program.problem.is_lp()
         (True, (3, 6), True)
     """
 
     utility: SubConvex
     lifts: FloatArray
-    worths: FloatArray
-    complete: bool
+    column_values: FloatArray
+    has_all_columns: bool
     space: ColumnSpace
 
     @property
     def mechanism(self) -> cp.Expression:
         """Return (N, K) the columns times their weights."""
-        weights = cp.reshape(self.variables["weights"], (1, len(self.worths)), order="C")
+        weights = cp.reshape(self.variables["weights"], (1, len(self.column_values)), order="C")
         return cp.multiply(self.lifts, np.ones((self.prior.size, 1)) @ weights)
 
     @cached_property
     def scale(self) -> float:
         """Return the most that the choice of a mechanism can change the utility; the scale of a gap."""
-        return max(min(self.space.closed_bound[0], self.space.everything) - self.space.constant, 0.0)
+        return max(
+            min(self.space.closed_bound[0], self.space.full_release_utility) - self.space.constant_utility,
+            0.0,
+        )
 
     def with_every_column(self) -> ColumnDesign:
         """Return the same program with all extreme columns declared: [grosse2024extremal, Theorem 6].
@@ -73,15 +76,15 @@ class ColumnDesign(Design[ColumnCertificate]):
             ProgramError: there are too many to list; the message says how many.
         """
         p = self.prior.pmf
-        listed = self.space.listed(self.space.limit)
+        listed = self.space.list_columns(self.space.listing_limit)
         if listed is None:
-            raise ProgramError(self.space.too_many())
-        lifts = [np.ones((len(p), 1)), *(columns.lifts(p, MARGIN) for columns in listed)]
-        return _with_lifts(self, np.hstack(lifts), True)
+            raise ProgramError(self.space.explain_too_many())
+        lifts = [np.ones((len(p), 1)), *(columns.build_lifts(p, FACTOR_MARGIN_RTOL) for columns in listed)]
+        return _replace_lifts(self, np.hstack(lifts), True)
 
     def with_columns(self, lifts: FloatArray) -> ColumnDesign:
         """Return the same program with more columns of mean one."""
-        return _with_lifts(self, np.hstack([self.lifts, lifts]), self.complete)
+        return _replace_lifts(self, np.hstack([self.lifts, lifts]), self.has_all_columns)
 
     def with_mechanism(self, mechanism: MechanismLike) -> ColumnDesign:
         """Return the same program with the columns of a mechanism: a warm start.
@@ -89,29 +92,31 @@ class ColumnDesign(Design[ColumnCertificate]):
         Raises:
             ProgramError: the mechanism does not meet the requirement.
         """
-        p, start = paired(self.prior, mechanism)
+        p, start = pair_with_prior(self.prior, mechanism)
         if not self.privacy.holds(p, start):
             raise ProgramError(
                 "the warm start does not meet the requirement: its levels are "
                 f"{self.privacy.levels(p, start)}, and the limits {self.privacy.limits}"
             )
         occurring = start.matrix[:, start.support]
-        return self.with_columns(Explicit(occurring / (p.pmf @ occurring)).lifts(p.pmf, MARGIN))
+        return self.with_columns(
+            DenseBatch(occurring / (p.pmf @ occurring)).build_lifts(p.pmf, FACTOR_MARGIN_RTOL)
+        )
 
     def write_mps(self, path: str | os.PathLike[str]) -> None:
         """Write the linear program in the MPS format, where all of its columns are declared."""
-        if not self.complete:
+        if not self.has_all_columns:
             raise ProgramError(
-                f"the program declares {len(self.worths)} of its extreme columns only: write "
+                f"the program declares {len(self.column_values)} of its extreme columns only: write "
                 "program.with_every_column() where they are few enough"
             )
         super().write_mps(path)
 
     @property
-    def rounding(self) -> float:
+    def rounding_gap(self) -> float:
         """Return the gap that rounding and the margin of the columns may leave, a small part of the range."""
-        expected = 6 * (MARGIN * self.space.steepest + self.space.blur)
-        return max(rounding_of(self.prior.size, 64.0), min(expected, 1e-6 * self.scale))
+        expected = 6 * (FACTOR_MARGIN_RTOL * self.space.utility_slope + self.space.typical_rounding)
+        return max(bound_sum_rounding(self.prior.size, 64.0), min(expected, 1e-6 * self.scale))
 
 
 def column_design(
@@ -119,35 +124,37 @@ def column_design(
 ) -> ColumnDesign:
     """Declare the linear program over columns; see `design`."""
     utility.check(prior)
-    space = column_space(prior, privacy, utility)
-    listed = space.listed(MOST_DECLARED_COLUMNS)
-    columns = space.starts() if listed is None else listed
-    lifts = np.hstack([np.ones((prior.size, 1)), *(batch.lifts(prior.pmf, MARGIN) for batch in columns)])
-    worths = utility.worths(prior.pmf, lifts)
+    space = build_column_space(prior, privacy, utility)
+    listed = space.list_columns(MAX_DECLARED_COLUMNS)
+    columns = space.build_starts() if listed is None else listed
+    lifts = np.hstack(
+        [np.ones((prior.size, 1)), *(batch.build_lifts(prior.pmf, FACTOR_MARGIN_RTOL) for batch in columns)]
+    )
+    worths = utility.column_values(prior.pmf, lifts)
     program = ColumnDesign(
-        declare=partial(_declaration, lifts, worths),
+        build_model=partial(_build_model, lifts, worths),
         prior=prior,
         privacy=privacy,
         utility=utility,
         outputs=outputs,
         lifts=lifts,
-        worths=worths,
-        complete=listed is not None,
+        column_values=worths,
+        has_all_columns=listed is not None,
         space=space,
     )
     if listed is None:
-        space.pricer()  # complains where there is no way to price
+        space.choose_pricer()  # complains where there is no way to price
     return program
 
 
-def _with_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> ColumnDesign:
-    worths = program.utility.worths(program.prior.pmf, lifts)
-    declare = partial(_declaration, lifts, worths)
-    return replace(program, declare=declare, lifts=lifts, worths=worths, complete=complete)
+def _replace_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> ColumnDesign:
+    worths = program.utility.column_values(program.prior.pmf, lifts)
+    declare = partial(_build_model, lifts, worths)
+    return replace(program, build_model=declare, lifts=lifts, column_values=worths, has_all_columns=complete)
 
 
-def _declaration(lifts: FloatArray, worths: FloatArray) -> Declaration:
+def _build_model(lifts: FloatArray, worths: FloatArray) -> CvxpyModel:
     weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
     constraints = {"rows": lifts @ weights == 1}
-    problem = problem_of(cp.Maximize(worths @ weights), constraints)
-    return Declaration(problem, {"weights": weights}, constraints)
+    problem = build_problem(cp.Maximize(worths @ weights), constraints)
+    return CvxpyModel(problem, {"weights": weights}, constraints)

@@ -5,45 +5,47 @@ from __future__ import annotations
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Kernel
+from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
+from pmlopt.programs.subconvex.columns import ColumnUtility
 
 
-def relaxed(kernel: Kernel, family: Family, rho: FloatArray) -> float:
+def bound_family(kernel: ColumnUtility, family: Family, rho: FloatArray) -> float:
     """Compute an upper bound on `mu(lam) - <p rho, lam>` over the columns of a family.
 
     For a box phi is replaced by its chords, which leaves a fractional knapsack. For staircases the cost of
     a set is replaced by that of the cheapest letters up to its mass, which leaves one variable.
     """
-    if family.constant:
-        return kernel.at(1.0) - float(kernel.p @ rho)
-    if isinstance(family, Box):
-        base = kernel.at(family.low) - family.low * float(kernel.p @ rho)
-        return base + float(Knapsack(kernel, family, rho).fill(0, np.array([1 - family.low]))[0])
-    return staircases(kernel, family, rho)[0]
+    if family.is_constant_only:
+        return kernel.evaluate_phi(1.0) - float(kernel.p @ rho)
+    if isinstance(family, BoxFamily):
+        base = kernel.evaluate_phi(family.low) - family.low * float(kernel.p @ rho)
+        return base + float(
+            FractionalKnapsack(kernel, family, rho).fill_mass(0, np.array([1 - family.low]))[0]
+        )
+    return bound_staircases(kernel, family, rho)[0]
 
 
-def closed_multipliers(kernel: Kernel, family: Family) -> FloatArray:
+def find_closed_multipliers(kernel: ColumnUtility, family: Family) -> FloatArray:
     """Return multipliers whose relaxed bound needs no solving: a box's chords, zeros for staircases.
 
     For mutual information under PML the bound is `sum_x p[x] min(eps, -log p[x])`.
     """
-    return kernel.chords(family) if isinstance(family, Box) else np.zeros(len(kernel.p))
+    return kernel.chord_slopes(family) if isinstance(family, BoxFamily) else np.zeros(len(kernel.p))
 
 
-class Knapsack:
+class FractionalKnapsack:
     """The fractional knapsack of a box under multipliers: letters in the order of their gain by mass."""
 
-    def __init__(self, kernel: Kernel, box: Box, rho: FloatArray) -> None:
+    def __init__(self, kernel: ColumnUtility, box: BoxFamily, rho: FloatArray) -> None:
         p = kernel.p
-        gain = kernel.chords(box) - rho
+        gain = kernel.chord_slopes(box) - rho
         self.order = np.argsort(-gain, kind="stable")
         self.gain = gain[self.order]
-        self.room = (p * (kernel.caps(box) - box.low))[self.order]
+        self.room = (p * (kernel.max_entries(box) - box.low))[self.order]
         self._filled = np.concatenate([[0.0], np.cumsum(self.room)])
         self._gained = np.concatenate([[0.0], np.cumsum(self.room * self.gain)])
 
-    def fill(self, start: int, mass: FloatArray) -> FloatArray:
+    def fill_mass(self, start: int, mass: FloatArray) -> FloatArray:
         """Compute (K,) the most that a mass can gain on the letters from `start` on; -inf for too few."""
         target = self._filled[start] + mass
         last = np.minimum(np.searchsorted(self._filled, target, side="right") - 1, len(self.gain) - 1)
@@ -51,12 +53,16 @@ class Knapsack:
         return np.where(target <= self._filled[-1] * (1 + 1e-12) + 1e-12, value, -np.inf)
 
 
-_ROUNDS, _INTERVALS, _SHARE = 40, 20_000, 1e-8
+_MAX_HALVINGS, _MAX_INTERVALS, _VALUE_RTOL = 40, 20_000, 1e-8
 """Halvings of the interval of masses, parts that are looked at, and the share of the largest worth left."""
 
 
-def staircases(
-    kernel: Kernel, family: Staircase, rho: FloatArray, enough: float = -np.inf, edge: float | None = None
+def bound_staircases(
+    kernel: ColumnUtility,
+    family: StaircaseFamily,
+    rho: FloatArray,
+    enough: float = -np.inf,
+    edge: float | None = None,
 ) -> tuple[float, float, float]:
     """Bound staircases, and the masses between which they may be worth more than `enough`.
 
@@ -70,11 +76,11 @@ def staircases(
     mass, cost = (np.concatenate([[0.0], np.cumsum(part[order])]) for part in (p, costs))
     if edge is not None:
         cost = float((p * np.minimum(rho - edge, 0)).sum()) + edge * mass
-    total, valley, room = float(costs.sum()), float(mass[int(cost.argmin())]), min(family.capacity, 1.0)
+    total, valley, room = float(costs.sum()), float(mass[int(cost.argmin())]), min(family.max_mass, 1.0)
     edges = np.unique(np.append(mass[mass < room], min(room, float(mass[-1]))))
     ends, best, slack, bounds = np.stack([edges[:-1], edges[1:]]), -np.inf, 0.0, np.full(1, np.inf)
-    for _ in range(_ROUNDS):
-        low, step, _ = family.fill(ends, np.zeros(ends.shape))
+    for _ in range(_MAX_HALVINGS):
+        low, step, _ = family.compute_values(ends, np.zeros(ends.shape))
         low = np.maximum(low, 0.0)
         tops, feet, spent = phi(low + step), phi(low), np.interp(ends, mass, cost)
         worths = ends * tops + (1 - ends) * feet
@@ -82,11 +88,11 @@ def staircases(
         least = np.where((ends[0] < valley) & (valley < ends[1]), cost.min(), spent.min(axis=0))
         bounds = (ends * tops.max(axis=0)).max(axis=0) + ((1 - ends) * feet.max(axis=0)).max(axis=0)
         bounds = bounds - (low * total).min(axis=0) - (step * least).min(axis=0)
-        slack = max(slack, _SHARE * float(np.abs(worths).max()))
+        slack = max(slack, _VALUE_RTOL * float(np.abs(worths).max()))
         promising = bounds > (best + slack if enough == -np.inf else enough)
         if not promising.any():
             return max(best + slack, enough), room, room
-        if promising.sum() > _INTERVALS:
+        if promising.sum() > _MAX_INTERVALS:
             break
         left, right = ends = ends[:, promising]
         # narrower intervals of masses are not halved

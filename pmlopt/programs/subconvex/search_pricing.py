@@ -8,24 +8,31 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
-from pmlopt.core.roots import bisected
-from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, Pricer, joined, largest
-from pmlopt.programs.subconvex.relaxations import Knapsack, relaxed, staircases
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, compute_subset_sums
+from pmlopt.core.roots import bisect_intervals
+from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
+from pmlopt.programs.subconvex.columns import (
+    ColumnFamily,
+    ColumnPricer,
+    ColumnUtility,
+    PricingResult,
+    argsort_largest,
+    join_columns,
+)
+from pmlopt.programs.subconvex.relaxations import FractionalKnapsack, bound_family, bound_staircases
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-MOST_MEETINGS = 2_000_000
+MAX_SUBSET_PAIRS = 2_000_000
 """Pairs of subsets that are looked at."""
 
 
-_ROUNDING = 1e-13
+BUDGET_RTOL = 1e-13
 """Share of a value that is added to a budget, so that no column is lost by rounding."""
 
 
-def columns_above(
-    kernel: Kernel, box: Box, rho: FloatArray, threshold: float, most: int
-) -> tuple[float, Columns] | None:
+def find_columns_above(
+    kernel: ColumnUtility, box: BoxFamily, rho: FloatArray, threshold: float, most: int
+) -> tuple[float, ColumnFamily] | None:
     """Find the columns of a box with `mu(lam) - <p rho, lam>` above a threshold; None if it takes too long.
 
     The largest value comes first, -inf where there is none, and with it the columns of the largest values.
@@ -40,20 +47,20 @@ def columns_above(
     Source: Horowitz and Sahni, Computing partitions with applications to the knapsack problem, J. ACM 21
     (1974), for meeting in the middle.
     """
-    letters = _Letters(kernel, box, rho, threshold)
+    letters = _LetterBudgets(kernel, box, rho, threshold)
     below, above = (max(float(part.max()), 0.0) for part in (letters.below, letters.above))
     window = letters.total - below - 1e-15, letters.total + above + 1e-15
-    sets = _within(letters.room, letters.lost, letters.inside, letters.budget, window)
+    sets = _find_sets_within(letters.room, letters.lost, letters.inside, letters.budget, window)
     if sets is None:
         return None
-    values, codes, between = letters.columns(sets, most)
-    top = largest(values, most)
+    values, codes, between = letters.list_columns(sets, most)
+    top = argsort_largest(values, most)
     high = sets[codes[top]]
     high[np.arange(len(top)), between[top]] = False
-    return float(values.max(initial=-np.inf)), Columns(box, high, between[top])
+    return float(values.max(initial=-np.inf)), ColumnFamily(box, high, between[top])
 
 
-class _Letters:
+class _LetterBudgets:
     """The room, the gain and the allowed loss of each letter.
 
     Attributes:
@@ -66,50 +73,50 @@ class _Letters:
         total: the mass of a column.
     """
 
-    def __init__(self, kernel: Kernel, box: Box, rho: FloatArray, threshold: float) -> None:
+    def __init__(self, kernel: ColumnUtility, box: BoxFamily, rho: FloatArray, threshold: float) -> None:
         self._kernel, self._box, self._rho = kernel, box, rho
-        knapsack = Knapsack(kernel, box, rho)
+        knapsack = FractionalKnapsack(kernel, box, rho)
         self.total, self.threshold = 1 - box.low, threshold
-        self._base = kernel.at(box.low) - box.low * float(kernel.p @ rho)
-        upper = self._base + float(knapsack.fill(0, np.array([self.total]))[0])
-        self.budget = upper - threshold + _ROUNDING * (1 + abs(upper) + abs(threshold))
-        self.room = kernel.p * (kernel.caps(box) - box.low)
-        self._gain = kernel.chords(box) - rho
-        self._fits = kernel.p <= box.capacity * (1 + 1e-13)
+        self._base = kernel.evaluate_phi(box.low) - box.low * float(kernel.p @ rho)
+        upper = self._base + float(knapsack.fill_mass(0, np.array([self.total]))[0])
+        self.budget = upper - threshold + BUDGET_RTOL * (1 + abs(upper) + abs(threshold))
+        self.room = kernel.p * (kernel.max_entries(box) - box.low)
+        self._gain = kernel.chord_slopes(box) - rho
+        self._fits = kernel.p <= box.max_mass * (1 + 1e-13)
         filled = np.cumsum(knapsack.room)
         edge = float(knapsack.gain[min(int(np.searchsorted(filled, self.total)), len(filled) - 1)])
         self._edge, self.inside = edge, self._gain > edge
         self.lost = self.room * np.abs(self._gain - edge)
-        self.below, self.above = self._windows()
+        self.below, self.above = self._find_mass_windows()
 
-    def short(self, rest: FloatArray) -> FloatArray:
+    def compute_shortfall(self, rest: FloatArray) -> FloatArray:
         """Compute (N,) what a letter between of this mass takes off U; concave in the mass."""
         p, phi, low = self._kernel.p, self._kernel.phi, self._box.low
-        bottom, slope = self._kernel.at(low), self._kernel.chords(self._box)
+        bottom, slope = self._kernel.evaluate_phi(low), self._kernel.chord_slopes(self._box)
         loss = p * (bottom - phi(low + rest / p)) + slope * rest
         away = np.where(self.inside, self.room - rest, rest)
         return np.asarray(loss + away * np.abs(self._gain - self._edge))
 
-    def _windows(self) -> tuple[FloatArray, FloatArray]:
+    def _find_mass_windows(self) -> tuple[FloatArray, FloatArray]:
         zeros, room = np.zeros(len(self.room)), self.room
         low, high = zeros, room
         # an interval of masses loses a third 60 times
         for _ in range(60):  # towards the mass that takes off most
             third = (high - low) / 3
-            rising = self.short(low + third) < self.short(high - third)
+            rising = self.compute_shortfall(low + third) < self.compute_shortfall(high - third)
             low, high = np.where(rising, low + third, low), np.where(rising, high, high - third)
         peak = (low + high) / 2
-        every = self.short(peak) <= self.budget
-        below = np.where(every, room, self._reach(zeros, peak))
-        above = np.where(every, room, room - self._reach(room, peak))
-        empty, full = self.short(zeros) > self.budget, self.short(room) > self.budget
+        every = self.compute_shortfall(peak) <= self.budget
+        below = np.where(every, room, self._bisect_towards(zeros, peak))
+        above = np.where(every, room, room - self._bisect_towards(room, peak))
+        empty, full = self.compute_shortfall(zeros) > self.budget, self.compute_shortfall(room) > self.budget
         return np.where(empty & ~every, -1.0, below), np.where(full & ~every, -1.0, above)
 
-    def _reach(self, end: FloatArray, peak: FloatArray) -> FloatArray:
+    def _bisect_towards(self, end: FloatArray, peak: FloatArray) -> FloatArray:
         """Find (N,), from an end towards the peak, the first mass that is past the budget."""
-        return bisected(lambda mass: self.short(mass) <= self.budget, end, peak)[1]
+        return bisect_intervals(lambda mass: self.compute_shortfall(mass) <= self.budget, end, peak)[1]
 
-    def columns(self, sets: BoolArray, most: int) -> tuple[FloatArray, IntArray, IntArray]:
+    def list_columns(self, sets: BoolArray, most: int) -> tuple[FloatArray, IntArray, IntArray]:
         """List (K,) values above the threshold, indices of their sets, and letters between."""
         mass = sets @ self.room
         profit = self._base + sets @ (self.room * self._gain)
@@ -125,22 +132,22 @@ class _Letters:
             if len(here) == 0:
                 continue
             left, gained = np.maximum(rest[here], 0.0), room * self._gain[letter]
-            value = profit[here] - member[here] * gained + self._between(letter, left)
+            value = profit[here] - member[here] * gained + self._value_between(letter, left)
             good = np.flatnonzero(value > self.threshold)
-            good = good[largest(value[good], most)]
+            good = good[argsort_largest(value[good], most)]
             found.append((value[good], here[good], np.full(len(good), letter)))
         if not found:
             return np.empty(0), np.empty(0, int), np.empty(0, int)
         values, places, letters = (np.concatenate(part) for part in zip(*found, strict=True))
         return values, places, letters
 
-    def _between(self, letter: int, rest: FloatArray) -> FloatArray:
+    def _value_between(self, letter: int, rest: FloatArray) -> FloatArray:
         p, low = self._kernel.p[letter], self._box.low
-        worth = p * (self._kernel.phi(low + rest / p) - self._kernel.at(low))
+        worth = p * (self._kernel.phi(low + rest / p) - self._kernel.evaluate_phi(low))
         return np.asarray(worth - rest * self._rho[letter])
 
 
-def _within(
+def _find_sets_within(
     room: FloatArray, lost: FloatArray, inside: BoolArray, budget: float, window: tuple[float, float]
 ) -> BoolArray | None:
     """Find (K, N) the sets of a mass in a window, with letters within the budget; None for too many.
@@ -158,7 +165,7 @@ def _within(
     free = np.flatnonzero(~sure)
     free = free[np.argsort(-room[free], kind="stable")]
 
-    def subsets(half: IntArray) -> tuple[FloatArray, FloatArray, IntArray] | None:
+    def list_subsets(half: IntArray) -> tuple[FloatArray, FloatArray, IntArray] | None:
         """List the masses, the losses and the codes of all subsets of some letters that may be of use."""
         mass, off, codes = np.zeros(1), np.zeros(1), np.zeros(1, int)
         for place, letter in enumerate(half):
@@ -173,14 +180,14 @@ def _within(
                 return None
         return mass, off, codes
 
-    halves = [subsets(free[::2]), subsets(free[1::2])]
+    halves = [list_subsets(free[::2]), list_subsets(free[1::2])]
     if halves[0] is None or halves[1] is None:
         return None
     (one, off, first), (other, lacks, second) = halves[0], halves[1]
     order = np.argsort(other, kind="stable")
     start = np.searchsorted(other[order], least - one)
     count = np.searchsorted(other[order], most - one, side="right") - start
-    if count.sum() > MOST_MEETINGS:
+    if count.sum() > MAX_SUBSET_PAIRS:
         return None
     mine = np.repeat(np.arange(len(one)), count)
     steps = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count)
@@ -192,9 +199,9 @@ def _within(
     return sets
 
 
-def staircases_above(
-    kernel: Kernel, family: Staircase, rho: FloatArray, threshold: float, most: int, edge: float
-) -> tuple[float, Columns] | None:
+def find_staircases_above(
+    kernel: ColumnUtility, family: StaircaseFamily, rho: FloatArray, threshold: float, most: int, edge: float
+) -> tuple[float, ColumnFamily] | None:
     """Find the staircases with `mu(lam) - <p rho, lam>` above a threshold; None if it takes too long.
 
     A set costs what letters below the price `edge` cost, its mass times the edge, and what letters in the
@@ -204,32 +211,34 @@ def staircases_above(
     if threshold == -np.inf:
         return None
     p = kernel.p
-    upper, low, high = staircases(kernel, family, rho, threshold, edge)
+    upper, low, high = bound_staircases(kernel, family, rho, threshold, edge)
     sets: BoolArray | None = np.zeros((0, len(p)), bool)
     if upper > threshold:
-        step = float(family.fill(np.array([high]), np.zeros(1))[1][0])
-        budget = (upper - threshold + _ROUNDING * (1 + abs(upper) + abs(threshold))) / step
+        step = float(family.compute_values(np.array([high]), np.zeros(1))[1][0])
+        budget = (upper - threshold + BUDGET_RTOL * (1 + abs(upper) + abs(threshold))) / step
         lost = p * np.abs(rho - edge)
-        sets = _within(p, lost, rho < edge, budget, (low - _ROUNDING, high + 1e-15))
+        sets = _find_sets_within(p, lost, rho < edge, budget, (low - BUDGET_RTOL, high + 1e-15))
     if sets is None:
         return None
     mass = sets @ p
-    sets = sets[(mass > 0) & (mass < family.capacity * (1 - 1e-13))]
-    values = _stair_values(kernel, family, rho, sets @ p, sets @ (p * rho))
-    top = largest(values, most)
+    sets = sets[(mass > 0) & (mass < family.max_mass * (1 - 1e-13))]
+    values = _compute_stair_values(kernel, family, rho, sets @ p, sets @ (p * rho))
+    top = argsort_largest(values, most)
     top = top[values[top] > threshold]
-    return float(values[top].max(initial=-np.inf)), Columns(family, sets[top], np.full(len(top), -1))
+    return float(values[top].max(initial=-np.inf)), ColumnFamily(family, sets[top], np.full(len(top), -1))
 
 
-MOST_CORE_LETTERS = 30
+MAX_CORE_LETTERS = 30
 """Letters of which all subsets are weighed, as pairs of subsets of either half."""
 
 
-def near_perfect(box: Box, p: FloatArray, count: int, rng: np.random.Generator) -> Columns | None:
+def build_near_capacity(
+    box: BoxFamily, p: FloatArray, count: int, rng: np.random.Generator
+) -> ColumnFamily | None:
     """Build columns that are high on a set whose mass is the capacity, or hardly more.
 
     A column that is low or high at every letter is worth all that the closed bound allows, and its set has
-    the mass `box.capacity`. Here a random set is filled up from a core of 30 other letters: for each subset
+    the mass `box.max_mass`. Here a random set is filled up from a core of 30 other letters: for each subset
     of one half of the core, the smallest of the other half that is enough. Of 2^30 subsets the best is over
     by about 1e-10; the largest letter of the set is lowered by so much. Random sets point in so many
     directions that four columns for each letter have a mechanism among them.
@@ -240,29 +249,29 @@ def near_perfect(box: Box, p: FloatArray, count: int, rng: np.random.Generator) 
     Source: Horowitz and Sahni, Computing partitions with applications to the knapsack problem, J. ACM 21
     (1974), for the search.
     """
-    small = np.flatnonzero(p < box.capacity)
-    if p[small].sum() <= box.capacity:
+    small = np.flatnonzero(p < box.max_mass)
+    if p[small].sum() <= box.max_mass:
         return None
     # up to 40 letters are one core: a million subsets of either half
     if len(small) <= 40:
-        high = Core(p, small).coverings(box.capacity, count)
+        high = SubsetCore(p, small).list_coverings(box.max_mass, count)
     else:
         # one core of letters completes 50 random sets
-        wanted, rest = (count, 50), partial(Core.coverings, count=1)
-        high = filled_up(p, small, box.capacity, wanted, MOST_CORE_LETTERS, rest, rng)
+        wanted, rest = (count, 50), partial(SubsetCore.list_coverings, count=1)
+        high = build_random_sets(p, small, box.max_mass, wanted, MAX_CORE_LETTERS, rest, rng)
     between = np.where(high, p, 0.0).argmax(axis=1)
     high[np.arange(len(high)), between] = False
-    fitting = high @ p <= box.capacity
-    return Columns(box, high[fitting], between[fitting])
+    fitting = high @ p <= box.max_mass
+    return ColumnFamily(box, high[fitting], between[fitting])
 
 
-def filled_up(
+def build_random_sets(
     p: FloatArray,
     letters: IntArray,
     mass: float,
     wanted: tuple[int, int],
     size: int,
-    rest: Callable[[Core, float], BoolArray],
+    rest: Callable[[SubsetCore, float], BoolArray],
     rng: np.random.Generator,
 ) -> BoolArray:
     """Build (K, N) random sets of about a mass: letters in a random order, completed from a core of others.
@@ -279,7 +288,7 @@ def filled_up(
     found, share = [np.zeros((0, len(p)), bool)], mass / max(1e-300, float(p[letters].sum()))
     for first in range(0, wanted[0], wanted[1]):
         order = rng.permutation(letters)
-        core = Core(p, order[:size])
+        core = SubsetCore(p, order[:size])
         for _ in range(first, min(first + wanted[1], wanted[0])):
             others = rng.permutation(order[size:])
             # the mass wanted of the core varies by 10 % at random
@@ -293,26 +302,26 @@ def filled_up(
     return np.concatenate(found)
 
 
-class Core:
+class SubsetCore:
     """Letters of which the subsets of some mass are found, as pairs of subsets of either half."""
 
     def __init__(self, p: FloatArray, letters: IntArray) -> None:
         self.mass, self.size = float(p[letters].sum()), len(p)
         self.halves = np.array_split(letters, 2)
-        sums = [subset_sums(p[half]) for half in self.halves]
+        sums = [compute_subset_sums(p[half]) for half in self.halves]
         self.orders = [np.argsort(half, kind="stable") for half in sums]
         self.sums = [half[order] for half, order in zip(sums, self.orders, strict=True)]
 
-    def coverings(self, limit: float, count: int) -> BoolArray:
+    def list_coverings(self, limit: float, count: int) -> BoolArray:
         """List (K, N) at most `count` sets of hardly more mass than the limit, one for each first half."""
         one, other = self.sums
         place = np.searchsorted(other, limit - one)
         over = one + np.append(other, np.inf)[place] - limit
-        best = largest(-over, count)
+        best = argsort_largest(-over, count)
         best = best[np.isfinite(over[best])]
-        return self._sets(best, place[best])
+        return self._make_sets(best, place[best])
 
-    def of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
+    def draw_of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
         """Draw (K, N) one of the subsets with exactly this mass, each as likely; none where there is none."""
         one, other = self.sums
         end = np.searchsorted(other, mass - one, side="right")
@@ -321,9 +330,9 @@ class Core:
             return np.zeros((0, self.size), bool)
         place = int(rng.integers(pairs[-1]))
         first = int(np.searchsorted(pairs, place, side="right"))
-        return self._sets(np.array([first]), np.array([int(end[first] - (pairs[first] - place))]))
+        return self._make_sets(np.array([first]), np.array([int(end[first] - (pairs[first] - place))]))
 
-    def _sets(self, first: IntArray, second: IntArray) -> BoolArray:
+    def _make_sets(self, first: IntArray, second: IntArray) -> BoolArray:
         """Make (K, N) the pairs of subsets at these indices of either half."""
         high = np.zeros((len(first), self.size), bool)
         for half, order, places in zip(self.halves, self.orders, (first, second), strict=True):
@@ -331,10 +340,10 @@ class Core:
         return high
 
 
-def _stair_values(
-    kernel: Kernel, family: Staircase, rho: FloatArray, mass: FloatArray, cost: FloatArray
+def _compute_stair_values(
+    kernel: ColumnUtility, family: StaircaseFamily, rho: FloatArray, mass: FloatArray, cost: FloatArray
 ) -> FloatArray:
-    low, step, _ = family.fill(mass, np.zeros(mass.shape))
+    low, step, _ = family.compute_values(mass, np.zeros(mass.shape))
     low, phi = np.maximum(low, 0.0), kernel.phi
     worth = mass * phi(low + step) + (1 - mass) * phi(low)
     return np.asarray(worth - low * float(kernel.p @ rho) - step * cost)
@@ -344,7 +353,7 @@ CORE_LETTERS = 16
 """Letters whose every subset is tried, around the letter at which the knapsack is full."""
 
 
-class SearchPricer(Pricer):
+class SearchPricer(ColumnPricer):
     """The pricing by a heuristic first, and by meeting in the middle where that finds nothing.
 
     All work is counted, so the same problem always ends the same way, unless time runs out.
@@ -352,107 +361,115 @@ class SearchPricer(Pricer):
 
     name: ClassVar[str] = "search"
 
-    def __init__(self, kernel: Kernel, families: Sequence[Family]) -> None:
-        self.kernel, self.families = kernel, [family for family in families if not family.constant]
+    def __init__(self, kernel: ColumnUtility, families: Sequence[Family]) -> None:
+        self.kernel, self.families = kernel, [family for family in families if not family.is_constant_only]
         self._rng = np.random.default_rng(0)
 
-    def seeds(self, count: int) -> list[Columns]:
+    def build_seeds(self, count: int) -> list[ColumnFamily]:
         """Build columns of little loss on random sets that cover the letters, `count` of each family."""
-        return [self._seeds(family, count) for family in self.families]
+        return [self._build_family_seeds(family, count) for family in self.families]
 
-    def _seeds(self, family: Family, count: int) -> Columns:
-        found = near_perfect(family, self.kernel.p, count, self._rng) if isinstance(family, Box) else None
+    def _build_family_seeds(self, family: Family, count: int) -> ColumnFamily:
+        found = (
+            build_near_capacity(family, self.kernel.p, count, self._rng)
+            if isinstance(family, BoxFamily)
+            else None
+        )
         if found is not None:
             return found
         free = np.zeros(len(self.kernel.p))
         orders = (self._rng.permutation(len(free)) for _ in range(count))
-        return joined([self._core(family, free, order, 1)[1] for order in orders])
+        return join_columns([self._search_core(family, free, order, 1)[1] for order in orders])
 
-    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Columns]:
+    def price_columns(
+        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> PricingResult[ColumnFamily]:
         """Find the best columns of the core, or of all; see `ColumnPricer.price_columns`."""
         best, upper, found = -np.inf, -np.inf, []
         for family in self.families:
-            bound = relaxed(self.kernel, family, rho)
-            value, columns = self._near(family, rho, most)
-            if value <= enough < bound and not clock.late:
-                above = self._above(family, rho, enough, most)
+            bound = bound_family(self.kernel, family, rho)
+            value, columns = self._search_near_orders(family, rho, most)
+            if value <= enough < bound and not clock.expired:
+                above = self._find_above(family, rho, enough, most)
                 if above is not None:
-                    columns, value = joined([columns, above[1]]), max(value, above[0])
+                    columns, value = join_columns([columns, above[1]]), max(value, above[0])
                     bound = min(bound, max(value, enough))
             best, upper = max(best, value), max(upper, bound)
             found.append(columns)
-        return Priced(best, upper, found)
+        return PricingResult(best, upper, found)
 
-    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound_reduced_values(self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE) -> float:
         """Compute the relaxed bound, or that of all columns where it is too large."""
         upper = -np.inf
         for family in self.families:
-            bound = relaxed(self.kernel, family, rho)
-            if bound > enough and not clock.late:
-                threshold = max(self._near(family, rho, 1)[0], enough)
-                above = self._above(family, rho, threshold, 1)
+            bound = bound_family(self.kernel, family, rho)
+            if bound > enough and not clock.expired:
+                threshold = max(self._search_near_orders(family, rho, 1)[0], enough)
+                above = self._find_above(family, rho, threshold, 1)
                 if above is not None:
                     bound = min(bound, max(threshold, above[0]))
             upper = max(upper, bound)
         return upper
 
-    def _above(
+    def _find_above(
         self, family: Family, rho: FloatArray, threshold: float, most: int
-    ) -> tuple[float, Columns] | None:
+    ) -> tuple[float, ColumnFamily] | None:
         """Find all columns of a family above a threshold; None where it takes too long."""
-        if isinstance(family, Box):
-            return columns_above(self.kernel, family, rho, threshold, most)
+        if isinstance(family, BoxFamily):
+            return find_columns_above(self.kernel, family, rho, threshold, most)
         order = np.argsort(rho, kind="stable")
-        edge = float(rho[order[min(self._edge(family, rho, order), len(order) - 1)]])
-        return staircases_above(self.kernel, family, rho, threshold, most, edge)
+        edge = float(rho[order[min(self._find_edge(family, rho, order), len(order) - 1)]])
+        return find_staircases_above(self.kernel, family, rho, threshold, most, edge)
 
-    def _near(self, family: Family, rho: FloatArray, most: int) -> tuple[float, Columns]:
+    def _search_near_orders(self, family: Family, rho: FloatArray, most: int) -> tuple[float, ColumnFamily]:
         """Find the best columns of the cores in the order of the multipliers, and in orders near to it."""
         gain = -rho
-        if isinstance(family, Box):
-            gain = gain + self.kernel.chords(family)
+        if isinstance(family, BoxFamily):
+            gain = gain + self.kernel.chord_slopes(family)
         spread = 0.5 * float(np.abs(gain - gain.mean()).mean())
         parts = []
         # four orders near that of the multipliers are tried, too
         for near in range(1 + 4):
             shift = self._rng.normal(size=len(gain)) * spread if near else 0.0
             order = np.argsort(-(gain + shift), kind="stable")
-            parts.append(self._core(family, rho, order, most if near == 0 else most // 4 + 1))
-        return max(value for value, _ in parts), joined([columns for _, columns in parts])
+            parts.append(self._search_core(family, rho, order, most if near == 0 else most // 4 + 1))
+        return max(value for value, _ in parts), join_columns([columns for _, columns in parts])
 
-    def _core(self, family: Family, rho: FloatArray, order: IntArray, most: int) -> tuple[float, Columns]:
+    def _search_core(
+        self, family: Family, rho: FloatArray, order: IntArray, most: int
+    ) -> tuple[float, ColumnFamily]:
         """Find the best columns with the first letters of the order, any of the next, none of the last."""
         p = self.kernel.p
-        fitting = order[p[order] <= family.capacity * (1 + 1e-13)]
-        place = self._edge(family, rho, fitting)
+        fitting = order[p[order] <= family.max_mass * (1 + 1e-13)]
+        place = self._find_edge(family, rho, fitting)
         first = max(0, min(place - CORE_LETTERS // 2, len(fitting) - CORE_LETTERS))
         core, fixed = fitting[first : first + CORE_LETTERS], fitting[:first]
-        mass = p[fixed].sum() + subset_sums(p[core])
-        cost = (p * rho)[fixed].sum() + subset_sums((p * rho)[core])
-        if isinstance(family, Box):
-            others = [int(letter) for letter in order if p[letter] > family.capacity]
-            value, subset, letter = self._between(family, rho, core, others, mass, cost, most)
+        mass = p[fixed].sum() + compute_subset_sums(p[core])
+        cost = (p * rho)[fixed].sum() + compute_subset_sums((p * rho)[core])
+        if isinstance(family, BoxFamily):
+            others = [int(letter) for letter in order if p[letter] > family.max_mass]
+            value, subset, letter = self._search_between(family, rho, core, others, mass, cost, most)
         else:
-            value, subset = self._steps(family, rho, mass, cost, most)
+            value, subset = self._search_staircases(family, rho, mass, cost, most)
             letter = np.full(len(subset), -1)
         high = np.zeros((len(subset), len(p)), bool)
         high[:, fixed] = True
         high[:, core] = (subset[:, None] >> np.arange(len(core))) & 1 == 1
-        return float(value.max(initial=-np.inf)), Columns(family, high, letter)
+        return float(value.max(initial=-np.inf)), ColumnFamily(family, high, letter)
 
-    def _edge(self, family: Family, rho: FloatArray, order: IntArray) -> int:
+    def _find_edge(self, family: Family, rho: FloatArray, order: IntArray) -> int:
         """Find the approximate position in the order at which the best column stops."""
         mass = np.cumsum(self.kernel.p[order])
-        if isinstance(family, Box):
-            return int(np.searchsorted(mass, family.capacity))
-        inside = mass < family.capacity * (1 - 1e-13)
+        if isinstance(family, BoxFamily):
+            return int(np.searchsorted(mass, family.max_mass))
+        inside = mass < family.max_mass * (1 - 1e-13)
         spent = np.cumsum((self.kernel.p * rho)[order])
-        values = _stair_values(self.kernel, family, rho, mass[inside], spent[inside])
+        values = _compute_stair_values(self.kernel, family, rho, mass[inside], spent[inside])
         return int(values.argmax()) + 1 if len(values) else 0
 
-    def _between(
+    def _search_between(
         self,
-        box: Box,
+        box: BoxFamily,
         rho: FloatArray,
         core: IntArray,
         others: list[int],
@@ -463,7 +480,7 @@ class SearchPricer(Pricer):
         """Find the best subsets of a core with a letter between: their values, subsets and letters."""
         p, phi, rise = self.kernel.p, self.kernel.phi, box.high - box.low
         rest = 1 - box.low - rise * mass
-        ends = self.kernel.at(box.low), self.kernel.at(box.high)
+        ends = self.kernel.evaluate_phi(box.low), self.kernel.evaluate_phi(box.high)
         base = ends[0] - box.low * float(p @ rho)
         subsets = np.flatnonzero((rest >= -1e-15) & (rest <= rise * p[[*core, *others]].max()))
         values, chosen, letters = [], [], []
@@ -477,21 +494,21 @@ class SearchPricer(Pricer):
             free, left = free[here], left[here]
             value = base + mass[free] * (ends[1] - ends[0]) - rise * cost[free] - left * rho[letter]
             value += p[letter] * (phi(box.low + left / p[letter]) - ends[0])
-            top = largest(value, most)
+            top = argsort_largest(value, most)
             values.append(value[top])
             chosen.append(free[top])
             letters.append(np.full(len(top), letter))
         if not values:
             return np.empty(0), np.empty(0, int), np.empty(0, int)
         value = np.concatenate(values)
-        top = largest(value, most)
+        top = argsort_largest(value, most)
         return value[top], np.concatenate(chosen)[top], np.concatenate(letters)[top]
 
-    def _steps(
-        self, family: Staircase, rho: FloatArray, mass: FloatArray, cost: FloatArray, most: int
+    def _search_staircases(
+        self, family: StaircaseFamily, rho: FloatArray, mass: FloatArray, cost: FloatArray, most: int
     ) -> tuple[FloatArray, IntArray]:
         """Find the best staircases on subsets of a core: their values and subsets."""
-        inside = np.flatnonzero((mass > 0) & (mass < family.capacity * (1 - 1e-13)))
-        values = _stair_values(self.kernel, family, rho, mass[inside], cost[inside])
-        top = largest(values, most)
+        inside = np.flatnonzero((mass > 0) & (mass < family.max_mass * (1 - 1e-13)))
+        values = _compute_stair_values(self.kernel, family, rho, mass[inside], cost[inside])
+        top = argsort_largest(values, most)
         return values[top], inside[top]

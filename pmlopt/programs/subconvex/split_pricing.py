@@ -10,14 +10,21 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
-from pmlopt.core.loaded_later import sparse
-from pmlopt.model.privacy.requirement import MARGIN
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.lazy_imports import sparse
+from pmlopt.model.privacy.requirement import FACTOR_MARGIN_RTOL
 from pmlopt.model.uncertainty.boxes import ChoquetSet
-from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced, Pricer, Relaxed
+from pmlopt.model.uncertainty.columns import ColumnCone
+from pmlopt.programs.subconvex.columns import (
+    ColumnBatch,
+    ColumnPricer,
+    ColumnUtility,
+    DenseBatch,
+    PricingResult,
+    RelaxedPricing,
+)
 from pmlopt.solvers import highs
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 
 class NestedPricer:
@@ -27,57 +34,63 @@ class NestedPricer:
     then letter by letter what improves the best of them.
     """
 
-    def __init__(self, kernel: Kernel, cone: Cone) -> None:
+    def __init__(self, kernel: ColumnUtility, cone: ColumnCone) -> None:
         self.kernel, self.cone = kernel, cone
         self.chords = ChordBound(kernel, cone)
         self._rng = np.random.default_rng(0)
 
-    def seeds(self) -> list[Batch]:
+    def build_seeds(self) -> list[ColumnBatch]:
         """Build columns on the nested sets of random orders: together they cover the letters."""
         n = len(self.kernel.p)
-        return [self._explicit(*_joined([_prefixes(self._rng.permutation(n)) for _ in range(3)]))]
+        return [
+            self._build_columns(
+                *_join_pairs([_list_nested_prefixes(self._rng.permutation(n)) for _ in range(3)])
+            )
+        ]
 
-    def best(self, rho: FloatArray, most: int, clock: Clock = FOREVER) -> tuple[float, Explicit]:
+    def find_best(
+        self, rho: FloatArray, most: int, clock: Deadline = NO_DEADLINE
+    ) -> tuple[float, DenseBatch]:
         """Find the best columns, and the reduced value of the best."""
         spread = float(np.abs(rho - rho.mean()).mean())
         # six orders of the letters are tried in a round
         shifts = spread * self._rng.normal(size=(6, len(rho)))
         shifts[0] = 0.0
         orders = [np.argsort(rho + shift, kind="stable") for shift in shifts]
-        inner, outer = _joined([_prefixes(order) for order in orders])
-        found = self._climbed(inner, outer, rho, most, clock)
-        return float(self._values(found, rho).max(initial=-np.inf)), found
+        inner, outer = _join_pairs([_list_nested_prefixes(order) for order in orders])
+        found = self._climb(inner, outer, rho, most, clock)
+        return float(self._reduced_values(found, rho).max(initial=-np.inf)), found
 
-    def near(self, column: FloatArray, rho: FloatArray, clock: Clock = FOREVER) -> Explicit:
+    def search_near(self, column: FloatArray, rho: FloatArray, clock: Deadline = NO_DEADLINE) -> DenseBatch:
         """Find the best columns nested in the order of a column's entries, and by ascent from there."""
-        nested = _prefixes(np.argsort(-column, kind="stable"))
+        nested = _list_nested_prefixes(np.argsort(-column, kind="stable"))
         # at most 50 columns near another one are kept
-        return self._climbed(*nested, rho, 50, clock)
+        return self._climb(*nested, rho, 50, clock)
 
-    def _climbed(
-        self, inner: BoolArray, outer: BoolArray, rho: FloatArray, most: int, clock: Clock
-    ) -> Explicit:
+    def _climb(
+        self, inner: BoolArray, outer: BoolArray, rho: FloatArray, most: int, clock: Deadline
+    ) -> DenseBatch:
         """Return the best of these columns, and those on the local search's path from the first of them."""
         parts: list[FloatArray] = []
         last = -np.inf
         # at most 30 steps of local search from the best column
         for _ in range(30):
-            columns = self._explicit(inner, outer)
-            values = self._values(columns, rho)
-            if not len(values) or (parts and clock.late) or values.max() <= last + 1e-12 * (1 + abs(last)):
+            columns = self._build_columns(inner, outer)
+            values = self._reduced_values(columns, rho)
+            if not len(values) or (parts and clock.expired) or values.max() <= last + 1e-12 * (1 + abs(last)):
                 break
             last = float(values.max())
             top = np.argsort(-values, kind="stable")[: most if not parts else 20]
             parts.append(columns[top].entries)
-            inner, outer = _neighbours(columns.entries[:, top[0]])
-        return Explicit(np.hstack(parts)) if parts else self._explicit(inner[:0], outer[:0])
+            inner, outer = _list_neighbours(columns.entries[:, top[0]])
+        return DenseBatch(np.hstack(parts)) if parts else self._build_columns(inner[:0], outer[:0])
 
-    def _explicit(self, inner: BoolArray, outer: BoolArray) -> Explicit:
-        columns = self.cone.nested(inner, outer)
-        return Explicit(columns / (self.kernel.p @ columns))
+    def _build_columns(self, inner: BoolArray, outer: BoolArray) -> DenseBatch:
+        columns = self.cone.list_nested(inner, outer)
+        return DenseBatch(columns / (self.kernel.p @ columns))
 
-    def _values(self, columns: Explicit, rho: FloatArray) -> FloatArray:
-        return self.kernel.worth(columns.entries) - (self.kernel.p * rho) @ columns.entries
+    def _reduced_values(self, columns: DenseBatch, rho: FloatArray) -> FloatArray:
+        return self.kernel.column_values(columns.entries) - (self.kernel.p * rho) @ columns.entries
 
 
 class ChordBound:
@@ -90,27 +103,27 @@ class ChordBound:
         slopes: (N,) the slopes of the chords: multipliers under which it is a bound in closed form.
     """
 
-    def __init__(self, kernel: Kernel, cone: Cone) -> None:
+    def __init__(self, kernel: ColumnUtility, cone: ColumnCone) -> None:
         self.kernel, self.cone = kernel, cone
         p, phi = kernel.p, kernel.phi
         units = np.diag(1 / p)
-        self.caps = np.array([self._most(units[:, [x]]) for x in range(len(p))])
-        floors = np.maximum(0.0, [-self._most(-units[:, [x]]) for x in range(len(p))])
+        self.caps = np.array([self._max_gain(units[:, [x]]) for x in range(len(p))])
+        floors = np.maximum(0.0, [-self._max_gain(-units[:, [x]]) for x in range(len(p))])
         width = np.maximum(self.caps - floors, 0.0)
         wide = width > 1e-9 * (1 + self.caps)
         self.slopes = np.where(wide, (phi(self.caps) - phi(floors)) / np.where(wide, width, 1.0), 0.0)
         ends = np.where(wide, phi(floors), np.maximum(phi(floors), phi(self.caps)))
         self._constant = float(p @ (ends - self.slopes * floors))
 
-    def upper(self, rho: FloatArray) -> float:
+    def compute_bound(self, rho: FloatArray) -> float:
         """Compute an upper bound on the reduced value of every nested column, from chords."""
-        return self._constant + self._most((self.slopes - rho)[:, None])
+        return self._constant + self._max_gain((self.slopes - rho)[:, None])
 
-    def _most(self, gains: FloatArray) -> float:
-        return self.cone.priors.relaxation(self.kernel.p, gains, self.cone.keep)
+    def _max_gain(self, gains: FloatArray) -> float:
+        return self.cone.priors.support_function(self.kernel.p, gains, self.cone.keep)
 
 
-def _prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
+def _list_nested_prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
     """List the pairs of sets that are the first i letters of an order and the next j - i, for 0 <= i < j."""
     n = len(order)
     rank = np.empty(n, int)
@@ -120,7 +133,7 @@ def _prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
     return inner, (rank < last[:, None]) & ~inner
 
 
-def _neighbours(column: FloatArray) -> tuple[BoolArray, BoolArray]:
+def _list_neighbours(column: FloatArray) -> tuple[BoolArray, BoolArray]:
     """List the pairs of sets of a column, and those with one letter elsewhere, or two letters swapped."""
     state = np.where(column >= column.max() * (1 - 1e-9), 2, np.where(column > 0, 1, 0))
     n = len(state)
@@ -134,13 +147,13 @@ def _neighbours(column: FloatArray) -> tuple[BoolArray, BoolArray]:
     return every == 2, every == 1
 
 
-def _joined(pairs: list[tuple[BoolArray, BoolArray]]) -> tuple[BoolArray, BoolArray]:
+def _join_pairs(pairs: list[tuple[BoolArray, BoolArray]]) -> tuple[BoolArray, BoolArray]:
     inner, outer = zip(*pairs, strict=True)
     return np.vstack(inner), np.vstack(outer)
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class SplitFamily:
     """Columns that are `top`, `mid` or 0 at each letter, or between at few, with the rows that they keep.
 
     The columns lam of mean one have `0 <= sum_x row_k(lam[x]) + share_k mid - keep_k top` for each row k,
@@ -150,18 +163,18 @@ class Split:
         values: (O,) which of (0, mid, top) occur, as 0, 1 and 2.
         by_mid: (K, O, N).
         by_top: (K, O, N).
-        share: (K,).
-        keep: (K,).
+        mid_rates: (K,).
+        top_rates: (K,).
     """
 
     values: tuple[int, ...]
     by_mid: FloatArray
     by_top: FloatArray
-    share: FloatArray
-    keep: FloatArray
+    mid_rates: FloatArray
+    top_rates: FloatArray
 
 
-def splits(cone: Cone) -> tuple[Split, ...]:
+def build_split_families(cone: ColumnCone) -> tuple[SplitFamily, ...]:
     """Build the families that contain every extreme column of PML over a set of priors.
 
     With a lower probability `nu(A) = max(0, lower(A) - shift, 1 - upper(not A))` the least mean is the
@@ -170,30 +183,32 @@ def splits(cone: Cone) -> tuple[Split, ...]:
     for sets of another kind, such as hulls of vertices.
     """
     priors, keep = cone.priors, cone.keep
-    if not isinstance(priors, ChoquetSet) or (priors.floats.shift > 0 and priors.floats.upper is not None):
+    if not isinstance(priors, ChoquetSet) or (
+        priors.float_probability.shift > 0 and priors.float_probability.upper is not None
+    ):
         return ()
-    nu, none = priors.floats, np.zeros(priors.size)
+    nu, none = priors.float_probability, np.zeros(priors.size)
     lower, shift = nu.lower / nu.total, float(nu.shift / nu.total)
     rest = 1 - float(lower.sum()) + shift
-    stairs = _split((1, 2), [lower, none], [none, lower], rest, keep + shift)
+    stairs = _make_split_family((1, 2), [lower, none], [none, lower], rest, keep + shift)
     if shift > 0:
-        emptied = _split((0, 1, 2), [none, lower, lower], [none, none, none], -shift, keep)
-        return emptied, stairs, _split((1, 2), [none, none], [none, none], 1.0, keep)
+        emptied = _make_split_family((0, 1, 2), [none, lower, lower], [none, none, none], -shift, keep)
+        return emptied, stairs, _make_split_family((1, 2), [none, none], [none, none], 1.0, keep)
     if nu.upper is None:
         return (stairs,)
     width = nu.upper / nu.total - lower
-    return (_split((0, 1, 2), [-width, lower, none], [none, none, lower], rest, keep),)
+    return (_make_split_family((0, 1, 2), [-width, lower, none], [none, none, lower], rest, keep),)
 
 
-def _split(
+def _make_split_family(
     values: tuple[int, ...], by_mid: list[FloatArray], by_top: list[FloatArray], share: float, keep: float
-) -> Split:
+) -> SplitFamily:
     mid, top = (np.stack([np.atleast_2d(part) for part in parts], axis=1) for parts in (by_mid, by_top))
     rows = np.ones(len(mid))
-    return Split(values, mid, top, share * rows, keep * rows)
+    return SplitFamily(values, mid, top, share * rows, keep * rows)
 
 
-class Relaxation:
+class SplitRelaxation:
     """Bounds on `mu(lam) - <p rho, lam>` over the columns of a split family with top and mid in a cell.
 
     For multipliers alpha of the mean and theta >= 0 of the rows, a column is worth at most
@@ -206,11 +221,13 @@ class Relaxation:
     largest of four numbers bounds a whole cell; the multipliers are improved by the ellipsoid method.
     """
 
-    def __init__(self, kernel: Kernel, split: Split, rho: FloatArray) -> None:
+    def __init__(self, kernel: ColumnUtility, split: SplitFamily, rho: FloatArray) -> None:
         self.kernel, self.split, self.rho = kernel, split, rho
-        self.dimension = 1 + len(split.keep)
+        self.dimension = 1 + len(split.top_rates)
 
-    def evaluated(self, corners: FloatArray, dual: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def evaluate_corners(
+        self, corners: FloatArray, dual: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Compute the bound at each corner, the gain of each value at each letter there, and the values.
 
         Returns:
@@ -225,10 +242,12 @@ class Relaxation:
         worths = self.kernel.phi(points)[..., None] * p - points[..., None] * cost[:, None, None, :]
         worths += top[..., None, None] * by_top[:, None]
         worths += mid[..., None, None] * by_mid[:, None]
-        bounds = dual[:, :1] + mid * (theta @ split.share)[:, None] - top * (theta @ split.keep)[:, None]
+        bounds = (
+            dual[:, :1] + mid * (theta @ split.mid_rates)[:, None] - top * (theta @ split.top_rates)[:, None]
+        )
         return bounds + worths.max(axis=2).sum(axis=2), worths, points
 
-    def slopes(
+    def compute_slopes(
         self, corners: FloatArray, worths: FloatArray, points: FloatArray, at: NDArray[np.intp]
     ) -> FloatArray:
         """Compute (B, 1 + K) the slopes of the bound at one corner of each cell, in the multipliers."""
@@ -238,18 +257,18 @@ class Relaxation:
         taken = np.take_along_axis(points[rows, at], chosen, axis=1)
         mean = 1 - taken @ self.kernel.p
         letters = np.arange(chosen.shape[1])
-        kept = mid[:, None] * (split.by_mid[:, chosen, letters].sum(axis=2).T + split.share)
-        kept += top[:, None] * (split.by_top[:, chosen, letters].sum(axis=2).T - split.keep)
+        kept = mid[:, None] * (split.by_mid[:, chosen, letters].sum(axis=2).T + split.mid_rates)
+        kept += top[:, None] * (split.by_top[:, chosen, letters].sum(axis=2).T - split.top_rates)
         return np.column_stack([mean, kept])
 
-    def bounds(
+    def minimize_bounds(
         self, cells: FloatArray, dual: FloatArray, radius: FloatArray, steps: int, enough: float
     ) -> tuple[FloatArray, FloatArray]:
         """Minimize (B,) bounds on (B, 4) cells over the (B, 1 + K) multipliers that prove them.
 
         A cell has the ends of top, then those of mid over top; multipliers are sought `radius` around `dual`.
         """
-        corners = _corners(cells)
+        corners = _list_corners(cells)
         count, size = len(cells), self.dimension
         best, kept = np.full(count, np.inf), dual.copy()
         centre = dual.copy()
@@ -258,34 +277,34 @@ class Relaxation:
         for _ in range(steps):
             here = centre[live]
             valid = np.maximum(here, np.r_[-np.inf, np.zeros(size - 1)])
-            values, worths, points = self.evaluated(corners[live], valid)
+            values, worths, points = self.evaluate_corners(corners[live], valid)
             at = values.argmax(axis=1)
             value = values[np.arange(len(live)), at]
             better = value < best[live]
             best[live[better]], kept[live[better]] = value[better], valid[better]
-            slope = self.slopes(corners[live], worths, points, at)
+            slope = self.compute_slopes(corners[live], worths, points, at)
             depth = value - best[live]
             outside = here[:, 1:].min(axis=1) < 0
             worst = 1 + here[:, 1:].argmin(axis=1)
             slope[outside] = 0.0
             slope[outside, worst[outside]] = -1.0
             depth = np.where(outside, -here[np.arange(len(here)), worst], depth)
-            moved, going = _cut(centre[live], shape[live], slope, depth)
+            moved, going = _cut_ellipsoid(centre[live], shape[live], slope, depth)
             centre[live], shape[live] = moved[0], moved[1]
             live = live[going & (best[live] > enough)]
             if not len(live):
                 break
         terms = np.abs(kept).sum(axis=1) * (1 + cells[:, 1]) + float(np.abs(self.rho).max()) + 1.0
-        return best + rounding_of(len(self.kernel.p), 1.0) * terms, kept
+        return best + bound_sum_rounding(len(self.kernel.p), 1.0) * terms, kept
 
 
-def _corners(cells: FloatArray) -> FloatArray:
+def _list_corners(cells: FloatArray) -> FloatArray:
     """List (B, 4, 2) the corners of cells, as top and mid."""
     ends = [(0, 2), (1, 2), (0, 3), (1, 3)]
     return np.stack([np.stack([cells[:, t], cells[:, t] * cells[:, s]], axis=1) for t, s in ends], axis=1)
 
 
-def _cut(
+def _cut_ellipsoid(
     centre: FloatArray, shape: FloatArray, slope: FloatArray, depth: FloatArray
 ) -> tuple[tuple[FloatArray, FloatArray], BoolArray]:
     """Take one step of the ellipsoid method with deep cuts, and return whether to go on."""
@@ -312,84 +331,90 @@ MAX_CELLS = 4_000
 """Cells of one family that are looked at in all."""
 
 
-FIRST_STEPS, LATER_STEPS = 60, 30
+FIRST_ELLIPSOID_STEPS, LATER_ELLIPSOID_STEPS = 60, 30
 """Steps of the ellipsoid method on the first cells, and on their parts."""
 
 
-GUESSES = 1
+NEARBY_SEARCH_COUNT = 1
 """Relaxed columns of each family near to which columns are looked for in a round."""
 
 
-class SplitPricer(Pricer):
+class SplitPricer(ColumnPricer):
     """The pricing by columns on nested sets of letters, bounded by relaxed columns of each family."""
 
     name: ClassVar[str] = "split"
 
-    def __init__(self, kernel: Kernel, cone: Cone, families: tuple[Split, ...]) -> None:
+    def __init__(self, kernel: ColumnUtility, cone: ColumnCone, families: tuple[SplitFamily, ...]) -> None:
         self.nested = NestedPricer(kernel, cone)
         self.kernel, self.splits = kernel, families
         self._largest = float(self.nested.chords.caps.max())
 
-    def seeds(self, count: int) -> list[Batch]:
+    def build_seeds(self, count: int) -> list[ColumnBatch]:
         """Build columns to start from, however many are wanted."""
-        return self.nested.seeds()
+        return self.nested.build_seeds()
 
-    def rough(self, rho: FloatArray) -> float:
+    def bound_roughly(self, rho: FloatArray) -> float:
         """Compute a bound that only shows how large a gap is."""
         # half the time of a fine bound, where the bound only shows how large a gap is
-        return self.bound(rho, -np.inf, digits=1e-2)
+        return self.bound_reduced_values(rho, -np.inf, digits=1e-2)
 
-    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Explicit]:
+    def price_columns(
+        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> PricingResult[DenseBatch]:
         """Find the best columns, and a bound where they are no better than `enough`."""
-        best, found = self.nested.best(rho, most, clock)
-        upper = np.inf if best > enough else self.bound(rho, enough, clock)
-        return Priced(best, max(best, upper), [found])
+        best, found = self.nested.find_best(rho, most, clock)
+        upper = np.inf if best > enough else self.bound_reduced_values(rho, enough, clock)
+        return PricingResult(best, max(best, upper), [found])
 
     # What the search of cells may leave of a bound on one set of multipliers.
-    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER, digits: float = 1e-4) -> float:
+    def bound_reduced_values(
+        self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE, digits: float = 1e-4
+    ) -> float:
         """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
-        loose = self.nested.chords.upper(rho)
+        loose = self.nested.chords.compute_bound(rho)
         if loose <= enough or not self.splits:
             return loose
-        cells = [_Cells(self.kernel, split, rho, self._largest) for split in self.splits]
-        return min(loose, max(family.search(enough, digits, clock) for family in cells))
+        cells = [_CellRefinement(self.kernel, split, rho, self._largest) for split in self.splits]
+        return min(loose, max(family.refine(enough, digits, clock) for family in cells))
 
-    def relaxed(self, rho: FloatArray, enough: float, digits: float, clock: Clock = FOREVER) -> Relaxed:
+    def price_relaxed(
+        self, rho: FloatArray, enough: float, digits: float, clock: Deadline = NO_DEADLINE
+    ) -> RelaxedPricing:
         """Compute the bound with the relaxed columns that are near to it, and columns near to those."""
         upper, lifts, worths, guesses = -np.inf, [], [], []
         for split in self.splits:
-            cells = _Cells(self.kernel, split, rho, self._largest)
-            upper = max(upper, cells.search(enough, digits, clock))
+            cells = _CellRefinement(self.kernel, split, rho, self._largest)
+            upper = max(upper, cells.refine(enough, digits, clock))
             # a round adds at most twelve relaxed columns of each family
-            for place, (top, mid) in enumerate(cells.peaks(12)):
-                if clock.late:
+            for place, (top, mid) in enumerate(cells.list_peaks(12)):
+                if clock.expired:
                     break
-                found = relaxed_column(self.kernel, split, rho, top, mid)
+                found = solve_relaxed_column(self.kernel, split, rho, top, mid)
                 if found is not None:
                     lifts.append(found[0])
                     worths.append(found[1])
-                    if place < GUESSES:
-                        guesses.append(self.nested.near(found[0], rho, clock))
+                    if place < NEARBY_SEARCH_COUNT:
+                        guesses.append(self.nested.search_near(found[0], rho, clock))
         if lifts:
-            guesses.append(self._allowed(np.array(lifts).T))
+            guesses.append(self._make_allowed(np.array(lifts).T))
         stacked = np.array(lifts).reshape(-1, len(self.kernel.p)).T
-        loose = self.nested.chords.upper(rho)
-        return Relaxed(min(upper, loose) if self.splits else loose, stacked, np.array(worths), guesses)
+        loose = self.nested.chords.compute_bound(rho)
+        return RelaxedPricing(min(upper, loose) if self.splits else loose, stacked, np.array(worths), guesses)
 
-    def _allowed(self, lifts: FloatArray) -> Explicit:
+    def _make_allowed(self, lifts: FloatArray) -> DenseBatch:
         """Mix relaxed columns with the constant until they are allowed, which takes little."""
         cone = self.nested.cone
-        least = cone.priors.least_mean(lifts)
-        lacks = np.maximum(cone.keep * lifts.max(axis=0) * (1 + MARGIN) - least, 0.0)
-        share = lacks / (lacks + max(1 - cone.keep, MARGIN))
-        return Explicit((1 - share) * lifts + share)
+        least = cone.priors.min_mean(lifts)
+        lacks = np.maximum(cone.keep * lifts.max(axis=0) * (1 + FACTOR_MARGIN_RTOL) - least, 0.0)
+        share = lacks / (lacks + max(1 - cone.keep, FACTOR_MARGIN_RTOL))
+        return DenseBatch((1 - share) * lifts + share)
 
 
-class _Cells:
+class _CellRefinement:
     """Cells of (top, mid) of one family, halved until none of their bounds matters."""
 
-    def __init__(self, kernel: Kernel, split: Split, rho: FloatArray, largest: float) -> None:
-        self._relaxation = Relaxation(kernel, split, rho)
+    def __init__(self, kernel: ColumnUtility, split: SplitFamily, rho: FloatArray, largest: float) -> None:
+        self._relaxation = SplitRelaxation(kernel, split, rho)
         spread = float(np.ptp(rho)) + float(np.ptp(kernel.phi(np.array([0.0, 1.0, largest]))))
         self._radius = 2 * (1 + spread)
         n = FIRST_CELLS_PER_SIDE
@@ -399,27 +424,27 @@ class _Cells:
         self._cells = np.array([(*tops[i : i + 2], *ratios[j : j + 2]) for i, j in places])
         self._points: list[tuple[float, float, float]] = []
 
-    def search(self, enough: float, digits: float = 0.0, clock: Clock = FOREVER) -> float:
+    def refine(self, enough: float, digits: float = 0.0, clock: Deadline = NO_DEADLINE) -> float:
         """Refine until the largest bound is within `digits` of what a point attains, or enough; return it."""
         relaxation, cells = self._relaxation, self._cells
         radius = np.full(len(cells), self._radius)
         start = np.zeros((len(cells), relaxation.dimension))
         start[:, 1:] = self._radius / 4
-        bounds, dual = relaxation.bounds(cells, start, radius, FIRST_STEPS, enough)
+        bounds, dual = relaxation.minimize_bounds(cells, start, radius, FIRST_ELLIPSOID_STEPS, enough)
         looked, reached = len(cells), -np.inf
         while True:
             top = np.argsort(-bounds, kind="stable")
-            reached = max(reached, self._reached(cells[top[:8]], dual[top[:8]], radius[top[:8]]))
+            reached = max(reached, self._evaluate_middles(cells[top[:8]], dual[top[:8]], radius[top[:8]]))
             target = max(enough, reached + max(digits, 1e-7 * (1 + abs(reached))))
-            if bounds[top[0]] <= target or looked > MAX_CELLS or clock.late:
+            if bounds[top[0]] <= target or looked > MAX_CELLS or clock.expired:
                 return float(bounds[top[0]])
             # 200 cells are halved together
             chosen = top[:200]
             chosen = chosen[bounds[chosen] > target]
-            parts = _halved(cells[chosen])
+            parts = _halve_cells(cells[chosen])
             above, begin = np.tile(bounds[chosen], 2), np.tile(dual[chosen], (2, 1))
             reach = np.tile(radius[chosen], 2)
-            found, better = relaxation.bounds(parts, begin, reach, LATER_STEPS, enough)
+            found, better = relaxation.minimize_bounds(parts, begin, reach, LATER_ELLIPSOID_STEPS, enough)
             moved = np.abs(better - begin).max(axis=1)
             rest = np.delete(np.arange(len(cells)), chosen)
             cells, dual = np.concatenate([cells[rest], parts]), np.concatenate([dual[rest], better])
@@ -429,15 +454,15 @@ class _Cells:
             radius = np.concatenate([radius[rest], wider])
             looked += len(parts)
 
-    def _reached(self, cells: FloatArray, dual: FloatArray, radius: FloatArray) -> float:
+    def _evaluate_middles(self, cells: FloatArray, dual: FloatArray, radius: FloatArray) -> float:
         """Compute approximately what relaxed columns attain at the middles of cells."""
         middles = cells[:, [0, 0, 2, 2]] / 2 + cells[:, [1, 1, 3, 3]] / 2
-        values, _ = self._relaxation.bounds(middles, dual, radius, FIRST_STEPS, -np.inf)
+        values, _ = self._relaxation.minimize_bounds(middles, dual, radius, FIRST_ELLIPSOID_STEPS, -np.inf)
         pairs = zip(values.tolist(), middles.tolist(), strict=True)
         self._points += [(v, m[0], m[0] * m[2]) for v, m in pairs]
         return float(values.max())
 
-    def peaks(self, most: int) -> list[tuple[float, float]]:
+    def list_peaks(self, most: int) -> list[tuple[float, float]]:
         """List points at which the bound is largest, some distance apart."""
         found: list[tuple[float, float]] = []
         for _, top, mid in sorted(self._points, reverse=True):
@@ -448,7 +473,7 @@ class _Cells:
         return found
 
 
-def _halved(cells: FloatArray) -> FloatArray:
+def _halve_cells(cells: FloatArray) -> FloatArray:
     """Divide each cell into halves across its longer side."""
     across = cells[:, 3] - cells[:, 2] > np.log(cells[:, 1] / cells[:, 0])
     first, second = cells.copy(), cells.copy()
@@ -458,8 +483,8 @@ def _halved(cells: FloatArray) -> FloatArray:
     return np.concatenate([first, second])
 
 
-def relaxed_column(
-    kernel: Kernel, split: Split, rho: FloatArray, top: float, mid: float
+def solve_relaxed_column(
+    kernel: ColumnUtility, split: SplitFamily, rho: FloatArray, top: float, mid: float
 ) -> tuple[FloatArray, float] | None:
     """Solve for (N,) the best relaxed column with these values, and its value, as a linear program."""
     points, p = np.array([(0.0, mid, top)[value] for value in split.values]), kernel.p
@@ -472,9 +497,11 @@ def relaxed_column(
             *(row.reshape(1, -1) for row in mid * split.by_mid + top * split.by_top),
         ]
     )
-    rates = split.keep * top - split.share * mid
+    rates = split.top_rates * top - split.mid_rates * mid
     lower, upper = np.append(np.ones(n + 1), rates), np.append(np.ones(n + 1), np.full(len(rates), np.inf))
-    solver = highs.loaded(highs.of_matrix(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix), _TIGHT)
+    solver = highs.load_model(
+        highs.build_sparse_model(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix), _TIGHT_OPTIONS
+    )
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
@@ -485,4 +512,7 @@ def relaxed_column(
     return column / mean, float(p @ (kernel.phi(points) @ shares)) / mean
 
 
-_TIGHT: dict[str, float | str] = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+_TIGHT_OPTIONS: dict[str, float | str] = {
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}

@@ -12,37 +12,43 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
-from pmlopt.core.roots import bisected
-from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import RAISED_MARGINS, Explicit, Priced, Pricer, Relaxed
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
+from pmlopt.core.roots import bisect_intervals
+from pmlopt.model.uncertainty.columns import ColumnCone
+from pmlopt.programs.subconvex.columns import (
+    RAISED_MARGIN_COUNT,
+    ColumnPricer,
+    DenseBatch,
+    PricingResult,
+    RelaxedPricing,
+)
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-BISECTIONS = 50
+BISECTION_STEPS = 50
 """Halvings of the mass at which a concave worth is touched by its tangent: to its rounding."""
 
-NODES = (100, 3_000, 200_000)
+MAX_NODES_BY_STAGE = (100, 3_000, 200_000)
 """Partial sets of one kind that are kept at a letter, and that where nothing is found; those left out still
 count in the bound."""
 
 
-TANGENTS = np.array([0.0, -1.0, -0.5, 0.5, 1.0])
+TANGENT_OFFSETS = np.array([0.0, -1.0, -0.5, 0.5, 1.0])
 """Where tangents touch, from the best mass, as a share of the distance at which the budget is spent."""
 
-GUESSES = 5
+NEARBY_KIND_COUNT = 5
 """Kinds of which a round of relaxed columns brings a column of the requirement, too."""
 
 
-def least_mass(cone: Cone) -> float | None:
+def get_common_min_mass(cone: ColumnCone) -> float | None:
     """Return the minimum mass of every letter, where the set of priors has no other constraint; else None."""
-    if not cone.additive:
+    if not cone.is_additive:
         return None
     nu = cone.priors.floats  # type: ignore[attr-defined]
     return float(nu.lower[0] / nu.total) if np.ptp(nu.lower) == 0 else None
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds(ABC):
+class ColumnKinds(ABC):
     """Kinds of columns v that grow with a set S of some letters.
 
     With `D = <p, v>`, a column of mean one is v / D, and `mu(v / D) D` is concave in the mass P = p(S).
@@ -57,7 +63,7 @@ class Kinds(ABC):
     free: BoolArray
     count: IntArray | None
 
-    def known(self, enough: float) -> FloatArray:
+    def get_known_bounds(self, enough: float) -> FloatArray:
         """Return (K,) known bounds on the reduced values of columns, times D."""
         return np.full(len(self), np.inf)
 
@@ -66,29 +72,29 @@ class Kinds(ABC):
         """Select some of the kinds."""
 
     @abstractmethod
-    def mean(self, mass: FloatArray) -> FloatArray:
+    def compute_means(self, mass: FloatArray) -> FloatArray:
         """Compute (K, ...) the mean D at the masses of S."""
 
     @abstractmethod
-    def worth(self, mass: FloatArray) -> FloatArray:
+    def compute_values(self, mass: FloatArray) -> FloatArray:
         """Compute (K, ...) `mu(v / D) D` at the masses of S."""
 
     @abstractmethod
-    def slope(self, mass: FloatArray) -> FloatArray:
+    def compute_slopes(self, mass: FloatArray) -> FloatArray:
         """Compute (K, ...) the derivative of the value at the masses of S."""
 
     @abstractmethod
-    def costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def compute_costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Compute (K,) the cost of v without its set at given prices, and (K, N) what each letter adds."""
 
     @abstractmethod
-    def columns(self, sets: FloatArray) -> FloatArray:
+    def build_columns(self, sets: FloatArray) -> FloatArray:
         """Build (N, K) columns of mean one, one of each kind, from (K, N) shares of letters in the sets."""
 
     def __len__(self) -> int:
         return len(self.free)
 
-    def best(self, gains: FloatArray) -> BoolArray:
+    def find_best_sets(self, gains: FloatArray) -> BoolArray:
         """Find (K, N) the sets of the largest gains, from (K, N) gains."""
         if self.count is None:
             return np.asarray(self.free & (gains > 0))
@@ -98,15 +104,15 @@ class Kinds(ABC):
         return sets
 
     @cached_property
-    def ends(self) -> tuple[FloatArray, FloatArray]:
+    def mass_range(self) -> tuple[FloatArray, FloatArray]:
         """Return (K,) the least and the largest mass of the sets."""
         masses = np.broadcast_to(self.p, self.free.shape)
-        least, most = ((self.best(sign * masses) * self.p).sum(axis=1) for sign in (-1, 1))
+        least, most = ((self.find_best_sets(sign * masses) * self.p).sum(axis=1) for sign in (-1, 1))
         return least, most
 
 
 @dataclass(frozen=True, eq=False)
-class LeastMasses(Kinds):
+class MinMassKinds(ColumnKinds):
     """Columns with 1 on a set S of some letters, `share` at one letter f, and `low` elsewhere.
 
     Attributes:
@@ -120,7 +126,7 @@ class LeastMasses(Kinds):
     own: FloatArray
 
     @classmethod
-    def over(cls, p: FloatArray, mass: float, keep: float) -> LeastMasses:
+    def build(cls, p: FloatArray, mass: float, keep: float) -> MinMassKinds:
         """Build the kinds that contain every extreme column of PML over priors of a minimum mass.
 
         k letters leave `r = (keep - k mass) / (1 - k mass)` for all others, or the rest to one of them.
@@ -138,45 +144,47 @@ class LeastMasses(Kinds):
         free, count = np.vstack([free, ~np.eye(n, dtype=bool)]), np.append(count, np.full(n, full))
         return cls(p, free, count, np.append(low, np.zeros(n)), share, np.append(none, p))
 
-    def __getitem__(self, chosen: IntArray) -> LeastMasses:
+    def __getitem__(self, chosen: IntArray) -> MinMassKinds:
         assert self.count is not None
         low, share, own = (value[chosen] for value in (self.low, self.share, self.own))
-        return LeastMasses(self.p, self.free[chosen], self.count[chosen], low, share, own)
+        return MinMassKinds(self.p, self.free[chosen], self.count[chosen], low, share, own)
 
-    def mean(self, mass: FloatArray) -> FloatArray:
+    def compute_means(self, mass: FloatArray) -> FloatArray:
         return np.asarray(self.low * (1 - self.own) + self.share * self.own + (1 - self.low) * mass)
 
-    def worth(self, mass: FloatArray) -> FloatArray:
-        mean = self.mean(mass)
-        rest = _entropy(self.low) * (1 - self.own - mass) + _entropy(self.share) * self.own
-        return np.asarray(rest - _entropy(mean))
+    def compute_values(self, mass: FloatArray) -> FloatArray:
+        mean = self.compute_means(mass)
+        rest = _negative_entropy(self.low) * (1 - self.own - mass) + _negative_entropy(self.share) * self.own
+        return np.asarray(rest - _negative_entropy(mean))
 
-    def slope(self, mass: FloatArray) -> FloatArray:
-        return np.asarray(-(1 - self.low) * (np.log(self.mean(mass)) + 1) - _entropy(self.low))
+    def compute_slopes(self, mass: FloatArray) -> FloatArray:
+        return np.asarray(
+            -(1 - self.low) * (np.log(self.compute_means(mass)) + 1) - _negative_entropy(self.low)
+        )
 
-    def costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def compute_costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
         own = np.where(self.free, 0.0, prices).sum(axis=1)
         return self.low * (prices.sum() - own) + self.share * own, (1 - self.low)[:, None] * prices
 
-    def columns(self, sets: FloatArray) -> FloatArray:
+    def build_columns(self, sets: FloatArray) -> FloatArray:
         v = np.where(self.free, sets + self.low[:, None] * (1 - sets), self.share[:, None])
         return np.asarray(v.T / (v @ self.p))
 
 
 @dataclass(frozen=True, eq=False)
-class Plateaus(Kinds):
+class PlateauKinds(ColumnKinds):
     """Plateaus over an l1 ball: `s >= 1` on a set A lighter than `half`, 1 on a set S and 0 elsewhere.
 
-    The radius 2 half leaves `s = (p(A) + P - half) / keep`, and the worth is concave in P where
-    `half <= 2 keep`: its second derivative is `a / (keep^2 s) - (1 + a / keep)^2 / D` with a = p(A) and
-    `D = (keep + a) s + half - a`, which is not positive where `a (half - a) <= s keep (keep + a)`.
+    The radius 2 half leaves `s = (p(A) + P - half) / exp_neg_epsilon`, and the worth is concave in P where
+    `half <= 2 exp_neg_epsilon`: its second derivative is `a / (exp_neg_epsilon^2 s) - (1 + a / exp_neg_epsilon)^2 / D` with a = p(A) and
+    `D = (exp_neg_epsilon + a) s + half - a`, which is not positive where `a (half - a) <= s exp_neg_epsilon (exp_neg_epsilon + a)`.
 
     Attributes:
         own: (K,) p(A).
         least: (K,) the least mass of S.
         most: (K,) the largest.
         limits: (K,) what no column is worth beyond its cost and `enough`, times D, as far as it is known.
-        keep: e^-epsilon.
+        exp_neg_epsilon: e^-epsilon.
         half: half of the ball's radius.
         enough: what the limits leave out of the worth of a column of mean one.
     """
@@ -185,12 +193,12 @@ class Plateaus(Kinds):
     least: FloatArray
     most: FloatArray
     limits: FloatArray
-    keep: float
+    exp_neg_epsilon: float
     half: float
     enough: float = 0.0
 
     @classmethod
-    def over(cls, p: FloatArray, keep: float, half: float) -> Plateaus | None:
+    def build(cls, p: FloatArray, keep: float, half: float) -> PlateauKinds | None:
         """Build all plateaus, one for each A; None where they are not concave or too many."""
         if half > 2 * keep:
             return None
@@ -208,11 +216,11 @@ class Plateaus(Kinds):
         ends = keep + half - own, 1 - own
         return cls(p, ~sets[1:], None, own, *ends, np.full(len(own), np.inf), keep, half)
 
-    def __getitem__(self, chosen: IntArray) -> Plateaus:
+    def __getitem__(self, chosen: IntArray) -> PlateauKinds:
         every = {name: getattr(self, name)[chosen] for name in ("free", "own", "least", "most", "limits")}
         return replace(self, **every)
 
-    def narrowed(self, rho: FloatArray, others: float, enough: float, slack: float) -> Plateaus:
+    def keep_profitable(self, rho: FloatArray, others: float, enough: float, slack: float) -> PlateauKinds:
         """Keep the plateaus of possibly positive reduced value, between the masses where it may be positive.
 
         The column that is constant on the union U of A and S is one of the ball, too, with
@@ -221,8 +229,8 @@ class Plateaus(Kinds):
 
             F(P) = mu(v / D) D + p(U) (log p(U) + others) - (s - 1) times the cost of A
 
-        beyond its own. F is concave where `half <= keep`: F'' has the sign of
-        `half (half - a) - keep (keep + a) s`. (v = 1_U + (s - 1) 1_A)
+        beyond its own. F is concave where `half <= exp_neg_epsilon`: F'' has the sign of
+        `half (half - a) - exp_neg_epsilon (exp_neg_epsilon + a) s`. (v = 1_U + (s - 1) 1_A)
 
         Args:
             rho: (N,) what a letter costs, as a share of its mass.
@@ -230,67 +238,79 @@ class Plateaus(Kinds):
             enough: columns worth no more than this beyond their cost are of no use: it counts as a cost.
             slack: what rounding may hide, for a column of mean one.
         """
-        if self.half > self.keep:
+        if self.half > self.exp_neg_epsilon:
             return self
         prices, others = self.p * (rho + enough), others - enough
         cost = np.where(self.free, 0.0, prices).sum(axis=1)
 
-        def slope(mass: FloatArray) -> FloatArray:
-            return np.asarray(self.slope(mass) + np.log(self.own + mass) + 1 + others - cost / self.keep)
+        def compute_slope(mass: FloatArray) -> FloatArray:
+            return np.asarray(
+                self.compute_slopes(mass) + np.log(self.own + mass) + 1 + others - cost / self.exp_neg_epsilon
+            )
 
-        def beyond(mass: FloatArray) -> FloatArray:
+        def compute_reduced_value(mass: FloatArray) -> FloatArray:
             union = self.own + mass
-            told = self.worth(mass) + union * (np.log(union) + others)
-            return np.asarray(told - (self._top(mass) - 1) * cost)
+            told = self.compute_values(mass) + union * (np.log(union) + others)
+            return np.asarray(told - (self._plateau_height(mass) - 1) * cost)
 
-        peak = _crossing(self.least, self.most, slope)
-        left = _crossing(self.least, peak, lambda mass: -beyond(mass))
-        right = _crossing(peak, self.most, beyond)
-        limits = beyond(peak)
-        needed = np.flatnonzero(limits > slack * self.mean(peak))
+        peak = _find_crossings(self.least, self.most, compute_slope)
+        left = _find_crossings(self.least, peak, lambda mass: -compute_reduced_value(mass))
+        right = _find_crossings(peak, self.most, compute_reduced_value)
+        limits = compute_reduced_value(peak)
+        needed = np.flatnonzero(limits > slack * self.compute_means(peak))
         return replace(self, least=left, most=right, limits=limits, enough=enough)[needed]
 
-    def known(self, enough: float) -> FloatArray:
+    def get_known_bounds(self, enough: float) -> FloatArray:
         change = self.enough - enough  # for each column of mean one, and so D times as much here
-        return self.limits + np.maximum(change * self.mean(self.least), change * self.mean(self.most))
+        return self.limits + np.maximum(
+            change * self.compute_means(self.least), change * self.compute_means(self.most)
+        )
 
-    def _top(self, mass: FloatArray) -> FloatArray:
-        return np.maximum((self.own + mass - self.half) / self.keep, 1.0)
+    def _plateau_height(self, mass: FloatArray) -> FloatArray:
+        return np.maximum((self.own + mass - self.half) / self.exp_neg_epsilon, 1.0)
 
-    def mean(self, mass: FloatArray) -> FloatArray:
-        return np.asarray(self.own * self._top(mass) + mass)
+    def compute_means(self, mass: FloatArray) -> FloatArray:
+        return np.asarray(self.own * self._plateau_height(mass) + mass)
 
-    def worth(self, mass: FloatArray) -> FloatArray:
-        return self.own * _entropy(self._top(mass)) - _entropy(self.mean(mass))
+    def compute_values(self, mass: FloatArray) -> FloatArray:
+        return self.own * _negative_entropy(self._plateau_height(mass)) - _negative_entropy(
+            self.compute_means(mass)
+        )
 
-    def slope(self, mass: FloatArray) -> FloatArray:
-        rate = self.own / self.keep
-        told = rate * (np.log(self._top(mass)) + 1) - (1 + rate) * (np.log(self.mean(mass)) + 1)
+    def compute_slopes(self, mass: FloatArray) -> FloatArray:
+        rate = self.own / self.exp_neg_epsilon
+        told = rate * (np.log(self._plateau_height(mass)) + 1) - (1 + rate) * (
+            np.log(self.compute_means(mass)) + 1
+        )
         return np.asarray(told)
 
-    def costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rate = np.where(self.free, 0.0, prices).sum(axis=1) / self.keep
+    def compute_costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rate = np.where(self.free, 0.0, prices).sum(axis=1) / self.exp_neg_epsilon
         return (self.own - self.half) * rate, prices + rate[:, None] * self.p
 
-    def columns(self, sets: FloatArray) -> FloatArray:
-        v = np.where(self.free, sets, self._top(sets @ self.p)[:, None])
+    def build_columns(self, sets: FloatArray) -> FloatArray:
+        v = np.where(self.free, sets, self._plateau_height(sets @ self.p)[:, None])
         return np.asarray(v.T / (v @ self.p))
 
     @cached_property
-    def ends(self) -> tuple[FloatArray, FloatArray]:
+    def mass_range(self) -> tuple[FloatArray, FloatArray]:
         return self.least, self.most
 
 
-def _crossing(low: FloatArray, high: FloatArray, falling: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def _find_crossings(
+    low: FloatArray, high: FloatArray, falling: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
     """Find (K,) where decreasing functions fall below zero, or the end at which they are next to it."""
-    return np.asarray(np.mean(bisected(lambda at: falling(at) > 0, low, high, BISECTIONS), axis=0))
+    return np.asarray(
+        np.mean(bisect_intervals(lambda at: falling(at) > 0, low, high, BISECTION_STEPS), axis=0)
+    )
 
 
-def _entropy(values: FloatArray) -> FloatArray:
+def _negative_entropy(values: FloatArray) -> FloatArray:
     return np.where(values > 0, values * np.log(np.where(values > 0, values, 1.0)), 0.0)
 
 
-class KindPricer(Pricer):
+class TangentPricer(ColumnPricer):
     """The pricing of mutual information over kinds of columns, by tangents.
 
     For each kind of columns the worth over the set's mass is concave, so that a tangent and the letters of
@@ -307,70 +327,74 @@ class KindPricer(Pricer):
 
     name: ClassVar[str] = "tangents"
 
-    def __init__(self, kinds: Kinds, keep: float, margins: float, rounding: float = 1.0) -> None:
+    def __init__(self, kinds: ColumnKinds, keep: float, margins: float, rounding: float = 1.0) -> None:
         self.p, self.kinds, self.keep = kinds.p, kinds, keep
         self.margins, self.roundings = margins, rounding
 
     @classmethod
-    def least_mass(cls, p: FloatArray, mass: float, keep: float) -> KindPricer:
+    def for_min_mass(cls, p: FloatArray, mass: float, keep: float) -> TangentPricer:
         """Build the pricer of PML over all priors with at least the mass m, in [0, 1/N], on every letter.
 
         Raising r by a share of 1 - r gives (1 - keep) times as much room; a letter in part gives less.
         """
-        kinds = LeastMasses.over(p, mass, keep)
-        return cls(kinds, keep, RAISED_MARGINS if kinds.own.any() else keep / (1 - keep))
+        kinds = MinMassKinds.build(p, mass, keep)
+        return cls(kinds, keep, RAISED_MARGIN_COUNT if kinds.own.any() else keep / (1 - keep))
 
     @classmethod
-    def plateaus(cls, p: FloatArray, keep: float, half: float) -> KindPricer | None:
+    def for_plateaus(cls, p: FloatArray, keep: float, half: float) -> TangentPricer | None:
         """Build the pricer of plateaus over an l1 ball of radius 2 half; None if too many or not concave."""
-        kinds = Plateaus.over(p, keep, half)
-        return None if kinds is None else cls(kinds, keep, RAISED_MARGINS, 1 + half / keep**2)
+        kinds = PlateauKinds.build(p, keep, half)
+        return None if kinds is None else cls(kinds, keep, RAISED_MARGIN_COUNT, 1 + half / keep**2)
 
-    def narrowed(self, rho: FloatArray, enough: float, others: float) -> KindPricer:
+    def keep_profitable(self, rho: FloatArray, enough: float, others: float) -> TangentPricer:
         """Keep the plateaus that may exceed `enough`, where no other column is worth over `others`."""
-        assert isinstance(self.kinds, Plateaus)
-        kinds = self.kinds.narrowed(rho, others, enough, self._rounding(rho))
-        return KindPricer(kinds, self.keep, self.margins, self.roundings)
+        assert isinstance(self.kinds, PlateauKinds)
+        kinds = self.kinds.keep_profitable(rho, others, enough, self._bound_rounding(rho))
+        return TangentPricer(kinds, self.keep, self.margins, self.roundings)
 
-    def rough(self, rho: FloatArray) -> float:
+    def bound_roughly(self, rho: FloatArray) -> float:
         """Compute the bound from tangents only."""
-        return self.relaxed(rho, 0.0, 0.0).upper
+        return self.price_relaxed(rho, 0.0, 0.0).upper_bound
 
-    def relaxed(self, rho: FloatArray, enough: float, digits: float, clock: Clock = FOREVER) -> Relaxed:
+    def price_relaxed(
+        self, rho: FloatArray, enough: float, digits: float, clock: Deadline = NO_DEADLINE
+    ) -> RelaxedPricing:
         """Compute the bound from tangents only, with the relaxed columns that are near to it."""
-        values, sets, shares, _ = self._relaxed(rho, 0.0)
-        least, most = (self.kinds.mean(end) for end in self.kinds.ends)
+        values, sets, shares, _ = self._relax_kinds(rho, 0.0)
+        least, most = (self.kinds.compute_means(end) for end in self.kinds.mass_range)
         worths = values / np.where(values > 0, least, most)
-        upper = float(worths.max(initial=-math.inf)) + self._rounding(rho)
+        upper = float(worths.max(initial=-math.inf)) + self._bound_rounding(rho)
         mass = shares @ self.p
-        best = np.argsort(-worths, kind="stable")[:GUESSES]
-        guesses = Explicit(self.kinds[best].columns(sets[best].astype(float)), True, self.margins)
-        told = self.kinds.worth(mass) / self.kinds.mean(mass)
-        return Relaxed(upper, self.kinds.columns(shares), told, [guesses])
+        best = np.argsort(-worths, kind="stable")[:NEARBY_KIND_COUNT]
+        guesses = DenseBatch(self.kinds[best].build_columns(sets[best].astype(float)), True, self.margins)
+        told = self.kinds.compute_values(mass) / self.kinds.compute_means(mass)
+        return RelaxedPricing(upper, self.kinds.build_columns(shares), told, [guesses])
 
-    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Explicit]:
+    def price_columns(
+        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> PricingResult[DenseBatch]:
         """Find the best columns worth more than `enough`, and a bound; see `ColumnPricer.price_columns`."""
-        loose = self.relaxed(rho, enough, 0.0).upper
+        loose = self.price_relaxed(rho, enough, 0.0).upper_bound
         if enough > -math.inf:
             if loose <= enough:
-                return Priced(-math.inf, loose, [])
-            return self._above(rho, most, enough, NODES, clock)
+                return PricingResult(-math.inf, loose, [])
+            return self._price_above(rho, most, enough, MAX_NODES_BY_STAGE, clock)
         # the first threshold is 1e-3 below the relaxed bound
         below = 1e-3
         while True:  # thresholds that fall until there are some
-            priced = self._above(rho, most, loose - below, NODES, clock)
-            if priced.best > -math.inf or clock.late:
+            priced = self._price_above(rho, most, loose - below, MAX_NODES_BY_STAGE, clock)
+            if priced.best_value > -math.inf or clock.expired:
                 return priced
             below *= 10
 
-    def _above(
-        self, rho: FloatArray, most: int, enough: float, steps: Sequence[int], clock: Clock
-    ) -> Priced[Explicit]:
+    def _price_above(
+        self, rho: FloatArray, most: int, enough: float, steps: Sequence[int], clock: Deadline
+    ) -> PricingResult[DenseBatch]:
         """Find the columns worth more than `enough`, with more nodes for kinds that have none yet."""
-        rounding = self._rounding(rho)
+        rounding = self._bound_rounding(rho)
         enough -= rounding
         costs = self.p * (rho + enough)
-        values, _, shares, extra = self._relaxed(rho, enough)
+        values, _, shares, extra = self._relax_kinds(rho, enough)
         left, open_ = np.maximum(values, 0.0), np.flatnonzero(values > 0)
         each = max(1, most // max(1, len(open_)))
         best, found = 0.0, [np.empty((len(self.p), 0))]
@@ -378,34 +402,38 @@ class KindPricer(Pricer):
             remaining = open_[left[open_] > 0] if best == 0 else open_[:0]
             for place in remaining[np.argsort(-left[remaining], kind="stable")].tolist():
                 # after a hundred kinds with profitable columns the others wait for another round
-                if clock.late or len(found) > max(most, 100):
+                if clock.expired or len(found) > max(most, 100):
                     break
                 kind = self.kinds[np.array([place])]
-                search = _Sets(kind, costs, float(shares[place] @ self.p), float(values[place]), extra[place])
+                search = _SetSearch(
+                    kind, costs, float(shares[place] @ self.p), float(values[place]), extra[place]
+                )
                 search.run(nodes)
                 left[place] = min(left[place], search.left)
                 if len(search.values):
                     best = max(best, float(search.values[0]))
                     kinds = self.kinds[np.full(min(each, len(search.values)), place)]
-                    found.append(kinds.columns(search.sets[:each].astype(float)))
-        upper = max(float((left / self.kinds.mean(self.kinds.ends[0])).max(initial=0.0)), best)
-        columns = Explicit(np.hstack(found), True, self.margins)
-        return Priced(best + enough if best else -math.inf, upper + enough + rounding, [columns])
+                    found.append(kinds.build_columns(search.sets[:each].astype(float)))
+        upper = max(float((left / self.kinds.compute_means(self.kinds.mass_range[0])).max(initial=0.0)), best)
+        columns = DenseBatch(np.hstack(found), True, self.margins)
+        return PricingResult(best + enough if best else -math.inf, upper + enough + rounding, [columns])
 
-    def _rounding(self, rho: FloatArray) -> float:
+    def _bound_rounding(self, rho: FloatArray) -> float:
         """Bound what rounding may take off a bound: the terms of value and cost are of D's size."""
         size = float(np.abs(rho).max()) + 4 - 2 * math.log(self.keep)
-        return rounding_of(len(self.p), self.roundings * size)
+        return bound_sum_rounding(len(self.p), self.roundings * size)
 
-    def near(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Sequence[Explicit]:
+    def list_near_optimal(
+        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> Sequence[DenseBatch]:
         """List many columns worth more than `enough`, some of every kind."""
-        return self._above(rho, most, enough, NODES[1:2], clock).columns
+        return self._price_above(rho, most, enough, MAX_NODES_BY_STAGE[1:2], clock).columns
 
-    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound_reduced_values(self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE) -> float:
         """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
-        return self.price(rho, sys.maxsize, enough, clock).upper
+        return self.price_columns(rho, sys.maxsize, enough, clock).upper_bound
 
-    def _relaxed(
+    def _relax_kinds(
         self, rho: FloatArray, enough: float
     ) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
         """Compute (K,) bounds on `mu(v / D) D` less the cost of v, by kind, and where they are attained.
@@ -416,37 +444,37 @@ class KindPricer(Pricer):
             least.
         """
         p, kinds = self.p, self.kinds
-        fixed, each = kinds.costs(p * (rho + enough))
-        least, most = kinds.ends
+        fixed, each = kinds.compute_costs(p * (rho + enough))
+        least, most = kinds.mass_range
         low, high = least - 1, most
-        steeper = np.maximum((each / p).max(axis=1, initial=0.0) - kinds.slope(least), 0.0) + 1
+        steeper = np.maximum((each / p).max(axis=1, initial=0.0) - kinds.compute_slopes(least), 0.0) + 1
         bounds = np.full(len(kinds), np.inf)
 
-        def top(at: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+        def evaluate_top(at: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
             mass = np.maximum(at, least)
-            slope = kinds.slope(mass) + steeper * (mass - at)
+            slope = kinds.compute_slopes(mass) + steeper * (mass - at)
             gains = slope[:, None] * p - each
-            sets = kinds.best(gains)
-            return sets, kinds.worth(mass) - slope * mass + (sets * gains).sum(axis=1), mass
+            sets = kinds.find_best_sets(gains)
+            return sets, kinds.compute_values(mass) - slope * mass + (sets * gains).sum(axis=1), mass
 
-        for _ in range(BISECTIONS):
+        for _ in range(BISECTION_STEPS):
             middle = (low + high) / 2
-            sets, values, mass = top(middle)
+            sets, values, mass = evaluate_top(middle)
             bounds = np.minimum(bounds, values)
             more = sets @ p > mass
             low, high = np.where(more, middle, low), np.where(more, high, middle)
-        (one, *_), (other, *_) = top(low), top(high)
+        (one, *_), (other, *_) = evaluate_top(low), evaluate_top(high)
         span = (one.astype(float) - other) @ p
         middle = (low + high) / 2
         wanted = np.maximum(middle, least) - other @ p
         share = np.where(np.abs(span) > 1e-15, wanted / np.where(span == 0, 1, span), 1.0)
         share = np.clip(share, 0.0, 1.0)[:, None]
         shares = share * one + (1 - share) * other
-        bounds = np.minimum(bounds - fixed, kinds.known(enough))
+        bounds = np.minimum(bounds - fixed, kinds.get_known_bounds(enough))
         return bounds, one, shares, steeper * np.maximum(least - middle, 0.0)
 
 
-class _Sets:
+class _SetSearch:
     """The search of all sets of one kind that are worth more than they cost, letter by letter.
 
     Attributes:
@@ -455,21 +483,23 @@ class _Sets:
         left: what no set that was left out is worth, times D; 0 where none was.
     """
 
-    def __init__(self, kind: Kinds, costs: FloatArray, mass: float, budget: float, extra: float) -> None:
+    def __init__(
+        self, kind: ColumnKinds, costs: FloatArray, mass: float, budget: float, extra: float
+    ) -> None:
         self.p, self.kind, self.left = kind.p, kind, 0.0
         self.values, self.sets = np.empty(0), np.zeros((0, len(kind.p)), bool)
-        fixed, each = kind.costs(costs)
-        self._fixed, self._each, self._least = float(fixed[0]), each[0], float(kind.ends[0][0])
-        self._most = float(kind.ends[1][0])
+        fixed, each = kind.compute_costs(costs)
+        self._fixed, self._each, self._least = float(fixed[0]), each[0], float(kind.mass_range[0][0])
+        self._most = float(kind.mass_range[1][0])
         at = np.array([max(mass, 1e-6)])
-        rate = float((kind.slope(at) - kind.slope(at * (1 + 1e-6)))[0] / (1e-6 * at[0]))
+        rate = float((kind.compute_slopes(at) - kind.compute_slopes(at * (1 + 1e-6)))[0] / (1e-6 * at[0]))
         # tangents are not spread any further for budgets below 1e-14
         spread = math.sqrt(2 * max(budget, 1e-14) / max(rate, 1e-3))
         lowest = max(1e-3 * mass, min(self._least, mass))
-        self._touching = np.clip(mass + spread * TANGENTS, lowest, mass + 0.9 * (1 - mass))
+        self._touching = np.clip(mass + spread * TANGENT_OFFSETS, lowest, mass + 0.9 * (1 - mass))
         if extra > 0:
-            self._touching = np.full(len(TANGENTS), max(mass, self._least))
-        self._slopes = kind.slope(self._touching) + extra * (1 + TANGENTS)
+            self._touching = np.full(len(TANGENT_OFFSETS), max(mass, self._least))
+        self._slopes = kind.compute_slopes(self._touching) + extra * (1 + TANGENT_OFFSETS)
 
     def run(self, nodes: int) -> None:
         """Extend the best partial sets letter by letter, at most so many, and evaluate complete ones."""
@@ -485,7 +515,7 @@ class _Sets:
             edge = (ranked[count - 1] + ranked[min(count, len(ranked) - 1)]) / 2
         order = free[np.argsort(-np.abs(gains[0, free] - edge), kind="stable")]
         sets, size, mass = np.zeros((1, len(p)), bool), np.zeros(1, int), np.zeros(1)
-        worth = (kind.worth(self._touching) - self._slopes * self._touching - self._fixed)[None, :]
+        worth = (kind.compute_values(self._touching) - self._slopes * self._touching - self._fixed)[None, :]
         for place, letter in enumerate(order):
             rest = order[place + 1 :]
             size = np.concatenate([size, size + 1])
@@ -515,7 +545,7 @@ class _Sets:
             if not len(sets):
                 return
         mass = sets @ p
-        values = (kind.worth(mass) - self._fixed - sets @ self._each) / kind.mean(mass)
+        values = (kind.compute_values(mass) - self._fixed - sets @ self._each) / kind.compute_means(mass)
         best = np.argsort(-values, kind="stable")
         best = best[values[best] > 0]
         self.values, self.sets = values[best], sets[best]

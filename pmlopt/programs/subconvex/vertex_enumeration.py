@@ -7,24 +7,24 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, subset_sums
-from pmlopt.model.uncertainty.columns import TIE, Box, Family, Staircase
+from pmlopt.core.arrays import FloatArray, compute_subset_sums
+from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
     LETTERS_PER_WORD,
-    Columns,
-    Explicit,
-    Kernel,
-    Priced,
-    Pricer,
-    joined,
-    largest,
-    sets_of,
-    sums_over,
-    words,
+    ColumnFamily,
+    ColumnPricer,
+    ColumnUtility,
+    DenseBatch,
+    PricingResult,
+    argsort_largest,
+    join_columns,
+    pack_sets,
+    sum_over_sets,
+    unpack_sets,
 )
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-_FEASIBILITY_SLACK = 1e-13
+CAPACITY_RTOL = 1e-13
 
 
 def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:
@@ -36,43 +36,47 @@ def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:
     as often as they occur.
 
     Examples:
-        >>> count_vertices(np.full(4, 0.25), [Box(0.0, 1.6)])  # two letters of 0.25 fit, a third not
+        >>> count_vertices(np.full(4, 0.25), [BoxFamily(0.0, 1.6)])  # two letters of 0.25 fit, a third not
         12
     """
     # on more than 40 letters listing stops at the limit, without counting first
-    return None if len(p) > 40 else sum(_count(p, family) for family in families)
+    return None if len(p) > 40 else sum(_count_family(p, family) for family in families)
 
 
-def _count(p: FloatArray, family: Family) -> int:
+def _count_family(p: FloatArray, family: Family) -> int:
     n = len(p)
-    if family.constant:
+    if family.is_constant_only:
         return 1
     left, right = p[: n // 2], p[n // 2 :]
-    masses, sizes = subset_sums(left), subset_sums(np.ones(len(left)))
-    order = np.argsort(subset_sums(right))
-    others = subset_sums(right)[order]
-    filled = np.concatenate([[0.0], np.cumsum(subset_sums(np.ones(len(right)))[order])])
-    strict = isinstance(family, Staircase)
-    room = family.capacity * (1 - _FEASIBILITY_SLACK if strict else 1 + _FEASIBILITY_SLACK) - masses
+    masses, sizes = compute_subset_sums(left), compute_subset_sums(np.ones(len(left)))
+    order = np.argsort(compute_subset_sums(right))
+    others = compute_subset_sums(right)[order]
+    filled = np.concatenate([[0.0], np.cumsum(compute_subset_sums(np.ones(len(right)))[order])])
+    strict = isinstance(family, StaircaseFamily)
+    room = family.max_mass * (1 - CAPACITY_RTOL if strict else 1 + CAPACITY_RTOL) - masses
     fitting = np.searchsorted(others, room, side="left" if strict else "right")
     if strict:
         return int(fitting.sum()) - 1  # all but the empty set
     return round(float(((n - 2 * sizes) * fitting - 2 * filled[fitting]).sum()))
 
 
-def vertices(p: FloatArray, families: Sequence[Family], limit: int) -> list[Columns] | None:
+def list_vertices(p: FloatArray, families: Sequence[Family], limit: int) -> list[ColumnFamily] | None:
     """List every extreme column, each once, by family; None where there are more than `limit`.
 
     Examples:
-        >>> [columns] = vertices(np.full(4, 0.25), [Box(0.0, 2.0)], 100)
-        >>> columns.lifts(np.full(4, 0.25)).T.tolist()[:2], len(columns)
+        >>> [columns] = list_vertices(np.full(4, 0.25), [BoxFamily(0.0, 2.0)], 100)
+        >>> columns.build_lifts(np.full(4, 0.25)).T.tolist()[:2], len(columns)
         ([[2.0, 2.0, 0.0, 0.0], [2.0, 0.0, 2.0, 0.0]], 6)
     """
     listed = []
     for family in families:
-        if family.constant:
+        if family.is_constant_only:
             continue
-        found = _box(p, family, limit) if isinstance(family, Box) else _stairs(p, family, limit)
+        found = (
+            _list_box(p, family, limit)
+            if isinstance(family, BoxFamily)
+            else _list_staircases(p, family, limit)
+        )
         if found is None:
             return None
         limit -= len(found)
@@ -81,10 +85,10 @@ def vertices(p: FloatArray, families: Sequence[Family], limit: int) -> list[Colu
     return listed
 
 
-def _box(p: FloatArray, box: Box, limit: int) -> Columns | None:
+def _list_box(p: FloatArray, box: BoxFamily, limit: int) -> ColumnFamily | None:
     """List a box's columns letter by letter, the largest first, and drop partial columns that cannot end."""
-    n, most = len(p), box.capacity * (1 + _FEASIBILITY_SLACK)
-    least = box.capacity * (1 - _FEASIBILITY_SLACK)
+    n, most = len(p), box.max_mass * (1 + CAPACITY_RTOL)
+    least = box.max_mass * (1 - CAPACITY_RTOL)
     order = np.argsort(-p, kind="stable")
     suffix = np.append(np.cumsum(p[order][::-1])[::-1], 0.0)
     sets = np.zeros((1, -(-n // LETTERS_PER_WORD)), np.uint16)
@@ -102,89 +106,91 @@ def _box(p: FloatArray, box: Box, limit: int) -> Columns | None:
         sets, mass, between = sets[alive], mass[alive], between[alive]
     if len(mass) > limit:
         return None
-    return _distinct(Columns(box, sets_of(sets, n), between), mass, p)
+    return _drop_duplicates(ColumnFamily(box, unpack_sets(sets, n), between), mass, p)
 
 
-def _distinct(columns: Columns, mass: FloatArray, p: FloatArray) -> Columns:
+def _drop_duplicates(columns: ColumnFamily, mass: FloatArray, p: FloatArray) -> ColumnFamily:
     """Put the columns that fit exactly into one form and list them once: only those can coincide."""
     room = np.where(columns.between >= 0, p[columns.between], 0.0)
-    capacity = columns.family.capacity
-    exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE
-    return joined([columns[exact].distinct(p), columns[~exact]]) if exact.any() else columns
+    capacity = columns.family.max_mass
+    exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE_ATOL
+    return join_columns([columns[exact].drop_duplicates(p), columns[~exact]]) if exact.any() else columns
 
 
-def _stairs(p: FloatArray, family: Staircase, limit: int) -> Columns | None:
+def _list_staircases(p: FloatArray, family: StaircaseFamily, limit: int) -> ColumnFamily | None:
     """List every set whose mass leaves room below, but the empty one."""
     n = len(p)
     if 2**n > 4 * limit:
         return None
     index = np.arange(1, 2**n - 1)
-    index = index[subset_sums(p)[1:-1] < family.capacity * (1 - _FEASIBILITY_SLACK)]
+    index = index[compute_subset_sums(p)[1:-1] < family.max_mass * (1 - CAPACITY_RTOL)]
     if len(index) > limit:
         return None
-    return Columns(family, (index[:, None] >> np.arange(n)) & 1 == 1, np.full(len(index), -1))
+    return ColumnFamily(family, (index[:, None] >> np.arange(n)) & 1 == 1, np.full(len(index), -1))
 
 
-Worths: TypeAlias = Kernel | Callable[[FloatArray], FloatArray]
+ColumnValues: TypeAlias = ColumnUtility | Callable[[FloatArray], FloatArray]
 """The utility's kernel, or a function from (N, K) columns of mean one to (K,) worths."""
 
 
-B = TypeVar("B", Columns, Explicit)
+B = TypeVar("B", ColumnFamily, DenseBatch)
 
 
-class VertexPricer(Pricer, Generic[B]):
+class VertexPricer(ColumnPricer, Generic[B]):
     """The pricing from the list of all extreme columns: exact, for any utility."""
 
     name: ClassVar[str] = "vertices"
 
-    def __init__(self, p: FloatArray, listed: Sequence[B], worths: Worths) -> None:
+    def __init__(self, p: FloatArray, listed: Sequence[B], worths: ColumnValues) -> None:
         self.p = p
         self.listed: Sequence[B] = listed
-        self.parts = [_Listed(p, one, worths) for one in listed]
+        self.parts = [_ListedColumns(p, one, worths) for one in listed]
 
     @property
-    def largest(self) -> float:
+    def max_value(self) -> float:
         """Return the largest value of a column; 0 without one."""
         return max((float(part.worth.max()) for part in self.parts), default=0.0)
 
-    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[B]:
+    def price_columns(
+        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> PricingResult[B]:
         """Find the best columns of the list; see `ColumnPricer.price_columns`."""
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):
             values = part.worth - part.costs(self.p * rho)
-            top = largest(values, most)
+            top = argsort_largest(values, most)
             best = max(best, float(values[top[0]]))
             found.append(columns[top])
-        return Priced(best, best, found)
+        return PricingResult(best, best, found)
 
 
-class _Listed:
+class _ListedColumns:
     """The columns of one list, with their values and costs.
 
     Those of a family are lam = low + step on S + extra at f, with S as words of 16 letters.
     """
 
-    def __init__(self, p: FloatArray, columns: Columns | Explicit, worths: Worths) -> None:
+    def __init__(self, p: FloatArray, columns: ColumnFamily | DenseBatch, worths: ColumnValues) -> None:
         # in blocks, to limit the memory
         sets_at_a_time = 50_000
-        self.columns, of = columns, worths.worth if isinstance(worths, Kernel) else worths
-        if isinstance(columns, Explicit):
+        self.columns, of = columns, worths.column_values if isinstance(worths, ColumnUtility) else worths
+        if isinstance(columns, DenseBatch):
             self.worth = of(columns.entries)
             return
-        self.sets = words(columns.high)
+        self.sets = pack_sets(columns.high)
         self.letter = np.where(columns.between >= 0, columns.between, 0)
         room = np.where(columns.between >= 0, p[self.letter], 0.0)
-        mass = sums_over(self.sets, p)
-        self.low, self.step, self.extra = columns.family.fill(mass, room)
-        if isinstance(worths, Kernel):
-            self.worth = worths.worth_of(mass, room, self.low, self.step, self.extra)
+        mass = sum_over_sets(self.sets, p)
+        self.low, self.step, self.extra = columns.family.compute_values(mass, room)
+        if isinstance(worths, ColumnUtility):
+            self.worth = worths.two_level_values(mass, room, self.low, self.step, self.extra)
             return
         parts = [slice(start, start + sets_at_a_time) for start in range(0, len(columns), sets_at_a_time)]
-        self.worth = np.concatenate([of(columns[part].lifts(p)) for part in parts])
+        self.worth = np.concatenate([of(columns[part].build_lifts(p)) for part in parts])
 
     def costs(self, prices: FloatArray) -> FloatArray:
         """Compute (K,) the costs of the columns, at the prices p[x] rho[x] of the letters."""
-        if isinstance(self.columns, Explicit):
+        if isinstance(self.columns, DenseBatch):
             return np.asarray(prices @ self.columns.entries)
-        spent = self.low * prices.sum() + self.step * sums_over(self.sets, prices)
+        spent = self.low * prices.sum() + self.step * sum_over_sets(self.sets, prices)
         return np.asarray(spent + self.extra * prices[self.letter])

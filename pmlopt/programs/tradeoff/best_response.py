@@ -9,39 +9,45 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, WorstCasePrior
-from pmlopt.programs.tradeoff.program import declare_tradeoff
-from pmlopt.programs.tradeoff.proof import Cut, Tradeoff, TradeoffProof, sharpened_tradeoff, tradeoff_bound
-from pmlopt.solvers import through_cvxpy
-from pmlopt.solvers.outcome import Options
+from pmlopt.programs.tradeoff.program import build_tradeoff_model
+from pmlopt.programs.tradeoff.proof import (
+    PriorCut,
+    TradeoffLosses,
+    TradeoffProof,
+    compute_tradeoff_bound,
+    sharpen_proof,
+)
+from pmlopt.solvers import cvxpy_interface
+from pmlopt.solvers.solver_result import MethodOptions
 
-SOLVER = "CLARABEL"
+SOLVER_NAME = "CLARABEL"
 
 
 @dataclass(frozen=True, eq=False)
-class Response:
+class BestResponse:
     """The best mechanism against some priors.
 
     Attributes:
         matrix: (K, M).
         proof: that no mechanism of the program betters a bound.
-        own: the bound that the multipliers give for the mechanisms with these rows.
-        leaked: what the solver says that it leaks, in nats.
-        aim: what is minimised, the leakage as the solver says.
+        own_bound: the bound that the multipliers give for the mechanisms with these rows.
+        leakage: what the solver says that it leaks, in nats.
+        objective_value: what is minimised, the leakage as the solver says.
         compile_seconds, solve_seconds: what it took.
     """
 
     matrix: FloatArray
     proof: TradeoffProof
-    own: float
-    leaked: float
-    aim: float
+    own_bound: float
+    leakage: float
+    objective_value: float
     compile_seconds: float
     solve_seconds: float
 
 
-def best_response(
-    rows: GroupedRows, priors: Sequence[WorstCasePrior], limit: float, options: Options
-) -> Response | None:
+def solve_best_response(
+    rows: GroupedRows, priors: Sequence[WorstCasePrior], limit: float, options: MethodOptions
+) -> BestResponse | None:
     """Solve for the best mechanism with some rows, against some priors and within a limit; None on failure.
 
     Its multipliers, with the posteriors of the mechanism, bound every mechanism: those that are a solver's
@@ -51,16 +57,16 @@ def best_response(
     # them
     negligible_mass = 1e-9
     program, tradeoff = rows.program, rows.tradeoff
-    joints = [rows.merged(prior.joint) for prior in priors]
+    joints = [rows.merge_law(prior.joint) for prior in priors]
     masses = np.max([joint.max(axis=0) for joint in joints], axis=0)
     worst = tradeoff.losses.max(axis=1)
     kept = np.asarray((worst > negligible_mass * worst.max()) | (masses > negligible_mass))
-    part = Tradeoff(tradeoff.losses[kept], tradeoff.allowed[kept])
-    relaxed = declare_tradeoff(part, [joint[:, kept] for joint in joints], program.sense, limit)
-    outcome = through_cvxpy.run(relaxed.problem, SOLVER, options, {})
+    part = TradeoffLosses(tradeoff.losses[kept], tradeoff.allowed[kept])
+    relaxed = build_tradeoff_model(part, [joint[:, kept] for joint in joints], program.sense, limit)
+    outcome = cvxpy_interface.solve_problem(relaxed.problem, SOLVER_NAME, options, {})
     if outcome.state != "point":
         return None
-    matrix = _completed(rows, np.asarray(relaxed.variables["mechanism"].value), kept)
+    matrix = _complete_rows(rows, np.asarray(relaxed.variables["mechanism"].value), kept)
     if not (matrix.max(axis=1) > 0).all():  # no numbers, or no mechanism: the time was over
         return None
     weights = np.maximum(np.atleast_1d(relaxed.constraints["priors"].dual_value), 0.0)
@@ -71,31 +77,31 @@ def best_response(
     cuts = []
     for prior, joint, weight in zip(priors, joints, weights.tolist(), strict=True):
         laws = np.maximum(joint @ positive, 1e-300)
-        cuts.append(Cut(prior.record, joint, laws / laws.sum(axis=0), weight))
-    proof = sharpened_tradeoff(tradeoff, program.sense, program.limit, TradeoffProof(tuple(cuts), price))
+        cuts.append(PriorCut(prior.record, joint, laws / laws.sum(axis=0), weight))
+    proof = sharpen_proof(tradeoff, program.sense, program.limit, TradeoffProof(tuple(cuts), price))
     # multipliers below 1e-12 of the largest are a solver's noise: they prove nothing
     least = 1e-12 * max((cut.weight for cut in proof.cuts), default=0.0)
     pairs = zip(proof.cuts, priors, strict=True)
     by_class = tuple(replace(cut, joint=prior.joint) for cut, prior in pairs if cut.weight > least)
     leaked = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
-    return Response(
-        matrix=rows.repeated(matrix),
+    return BestResponse(
+        matrix=rows.repeat_rows(matrix),
         proof=replace(proof, cuts=by_class),
-        own=tradeoff_bound(tradeoff, program.sense, limit, proof),
-        leaked=leaked,
-        aim=leaked if program.sense == "leakage" else tradeoff.distortion(matrix),
+        own_bound=compute_tradeoff_bound(tradeoff, program.sense, limit, proof),
+        leakage=leaked,
+        objective_value=leaked if program.sense == "leakage" else tradeoff.compute_distortion(matrix),
         compile_seconds=outcome.compile_seconds,
         solve_seconds=outcome.solve_seconds,
     )
 
 
-def _completed(rows: GroupedRows, matrix: FloatArray, kept: BoolArray) -> FloatArray:
+def _complete_rows(rows: GroupedRows, matrix: FloatArray, kept: BoolArray) -> FloatArray:
     """Complete (G, M) rows: groups left out get the mean row of the kept ones of their value."""
     if kept.all():
         return matrix
-    whole = rows.program.cheapest[rows.first]
+    whole = rows.program.least_distortion_matrix[rows.first_classes]
     whole[kept] = matrix
-    values = rows.program.orbits.values[rows.first]
+    values = rows.program.orbits.values[rows.first_classes]
     for value in np.unique(values[~kept]):
         alike = whole[kept & (values == value)]
         if len(alike):

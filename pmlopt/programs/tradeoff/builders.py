@@ -10,21 +10,21 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, nonnegative, real
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.arrays import FloatArray, check_nonnegative, check_real
+from pmlopt.core.lazy_imports import cp
 from pmlopt.errors import InfeasibleError, PriorError, PrivacyError, ProgramError, UtilityError
-from pmlopt.model.queries import Orbits, Query, orbits
-from pmlopt.model.queries.channel import loss_table
+from pmlopt.model.queries import DatasetOrbits, Query, orbits
+from pmlopt.model.queries.channel import compute_loss_table
 from pmlopt.model.queries.query import check_query
-from pmlopt.model.queries.symmetry import law_of
-from pmlopt.programs.program import Declaration, problem_of
-from pmlopt.programs.record_leakage.adversary import Adversary, checked_entropy
-from pmlopt.programs.record_leakage.alternating import joint_of
-from pmlopt.programs.tradeoff.cutting_planes import SearchState, search
-from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior, heaviest
-from pmlopt.programs.tradeoff.program import TradeoffProgram, declare_tradeoff, informations
-from pmlopt.programs.tradeoff.proof import RELATIVE_TOLERANCE, Sense, Tradeoff, tradeoff_of
-from pmlopt.solvers.outcome import FOREVER
+from pmlopt.model.queries.symmetry import check_dataset_law
+from pmlopt.programs.program import CvxpyModel, build_problem
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary, check_entropy
+from pmlopt.programs.record_leakage.alternating import compute_joint_law
+from pmlopt.programs.tradeoff.cutting_planes import TradeoffSearch, search_tradeoff
+from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior, list_binding_priors
+from pmlopt.programs.tradeoff.program import TradeoffProgram, build_tradeoff_model, express_informations
+from pmlopt.programs.tradeoff.proof import LOSS_RTOL, Sense, TradeoffLosses, make_tradeoff_losses
+from pmlopt.solvers.solver_result import NO_DEADLINE
 
 PriorOfDatasets: TypeAlias = ArrayLike | WorstCasePrior
 """The law of the dataset, (k_1, ..., k_n) or (|X|,), or that of a record and the class (`binding_priors`)."""
@@ -62,13 +62,13 @@ def leakage_distortion(
         >>> round(found.value, 5), found.mechanism.matrix.round(4).tolist()
         (0.17332, [[0.8, 0.2], [0.2, 0.8]])
     """
-    limit = real(distortion, "the distortion D", UtilityError)
+    limit = check_real(distortion, "the distortion D", UtilityError)
     if limit < 0:
         raise UtilityError(f"the distortion D is {limit:g}: give a number of at least 0")
-    program = _program(query, loss, law, entropy, "leakage", limit)
-    if limit < program.least * (1 - RELATIVE_TOLERANCE):
+    program = _make_program(query, loss, law, entropy, "leakage", limit)
+    if limit < program.min_distortion * (1 - LOSS_RTOL):
         raise InfeasibleError(
-            f"no mechanism has an expected distortion of {limit!r} or less: the least is {program.least!r}"
+            f"no mechanism has an expected distortion of {limit!r} or less: the least is {program.min_distortion!r}"
         )
     return program
 
@@ -104,8 +104,8 @@ def distortion_leakage(
         >>> round(solve(distortion_leakage(queries.ModularSum(2, 2), capacity, 0.0)).value, 5)
         0.2
     """
-    limit = nonnegative(leakage, "the leakage L", PrivacyError)
-    return _program(query, loss, law, entropy, "distortion", limit)
+    limit = check_nonnegative(leakage, "the leakage L", PrivacyError)
+    return _make_program(query, loss, law, entropy, "distortion", limit)
 
 
 def tradeoff_program(
@@ -116,7 +116,7 @@ def tradeoff_program(
     leakage: float | None = None,
     loss: ArrayLike | None = None,
     law: ArrayLike | None = None,
-) -> Declaration:
+) -> CvxpyModel:
     """Declare Problem 2 or 3 against the priors that are given, as a convex cvxpy problem.
 
     With `distortion` D: minimise t subject to `I(X_i; Y) <= t` for every record and prior, and `E[d] <= D`.
@@ -151,10 +151,12 @@ def tradeoff_program(
         >>> round(float(declared.problem.solve(solver="CLARABEL")), 5)  # log 2 - h(0.2)
         0.19274
     """
-    sense, limit = _sense_of(distortion, leakage)
-    question = _Question.of(query, loss, law, sense, limit)
+    sense, limit = _get_sense(distortion, leakage)
+    question = _TradeoffInputs.from_arguments(query, loss, law, sense, limit)
     parameter = cp.Parameter(nonneg=True, name="limit", value=limit)
-    return declare_tradeoff(question.unrestricted, question.joints(priors), sense, parameter)
+    return build_tradeoff_model(
+        question.unrestricted_losses, question.list_joint_laws(priors), sense, parameter
+    )
 
 
 def penalty_program(
@@ -166,7 +168,7 @@ def penalty_program(
     leakage: float | None = None,
     loss: ArrayLike | None = None,
     law: ArrayLike | None = None,
-) -> Declaration:
+) -> CvxpyModel:
     """Declare the penalised Problem 2 or 3 against the priors that are given, as a convex cvxpy problem.
 
     With `distortion` D: minimise `max I(X_i; Y) + lambda softplus(E[d] - D)^2`; with `leakage` L: minimise
@@ -201,26 +203,32 @@ def penalty_program(
         >>> bool(declared.problem.solve(solver="CLARABEL") > light)
         True
     """
-    sense, limit = _sense_of(distortion, leakage)
-    question = _Question.of(query, loss, law, sense, limit)
-    factor = nonnegative(weight, "the weight of the penalty", ProgramError)
+    sense, limit = _get_sense(distortion, leakage)
+    question = _TradeoffInputs.from_arguments(query, loss, law, sense, limit)
+    factor = check_nonnegative(weight, "the weight of the penalty", ProgramError)
     parameter = cp.Parameter(nonneg=True, name="weight", value=factor)
-    return declare_penalty(question.unrestricted, question.joints(priors), sense, limit, parameter)
+    return build_penalty_model(
+        question.unrestricted_losses, question.list_joint_laws(priors), sense, limit, parameter
+    )
 
 
-def declare_penalty(
-    tradeoff: Tradeoff, joints: list[FloatArray], sense: Sense, limit: float, weight: float | cp.Parameter
-) -> Declaration:
+def build_penalty_model(
+    tradeoff: TradeoffLosses,
+    joints: list[FloatArray],
+    sense: Sense,
+    limit: float,
+    weight: float | cp.Parameter,
+) -> CvxpyModel:
     """Build the penalised problem in laws of a record and the class; see `penalty_program`."""
     matrix = cp.Variable(tradeoff.losses.shape, nonneg=True, name="mechanism")
-    leaked = cp.max(informations(matrix, joints))
+    leaked = cp.max(express_informations(matrix, joints))
     spent = cp.sum(cp.multiply(tradeoff.losses, matrix))
     aim, bounded = (leaked, spent) if sense == "leakage" else (spent, leaked)
     constraints = {"rows": cp.sum(matrix, axis=1) == 1}
     if not tradeoff.allowed.all():
         constraints["support"] = matrix[~tradeoff.allowed] == 0
     objective = cp.Minimize(aim + weight * cp.square(cp.logistic(bounded - limit)))
-    return Declaration(problem_of(objective, constraints), {"mechanism": matrix}, constraints)
+    return CvxpyModel(build_problem(objective, constraints), {"mechanism": matrix}, constraints)
 
 
 def binding_priors(program: TradeoffProgram) -> tuple[WorstCasePrior, ...]:
@@ -233,51 +241,51 @@ def binding_priors(program: TradeoffProgram) -> tuple[WorstCasePrior, ...]:
     Args:
         program: of `leakage_distortion` or `distortion_leakage`. It is solved.
     """
-    state = SearchState(program, program.tolerance * program.scale, 0, FOREVER)
-    search(state, None)
-    return tuple(heaviest(state.proof)) or _uniform_priors(program.orbits.query)
+    state = TradeoffSearch(program, program.tolerance * program.scale, 0, NO_DEADLINE)
+    search_tradeoff(state, None)
+    return tuple(list_binding_priors(state.proof)) or _uniform_priors(program.orbits.query)
 
 
 def _uniform_priors(classes: Query) -> tuple[WorstCasePrior, ...]:
     """Return the uniform dataset, seen from one record of each kind."""
     rows, size = np.eye(len(classes.values)), classes.log_size
     return tuple(
-        WorstCasePrior(record, Adversary(rows, classes.log_counts(record), size, size).uniform)
+        WorstCasePrior(record, BoundedAdversary(rows, classes.log_counts(record), size, size).uniform_law)
         for record in classes.kinds
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Question:
+class _TradeoffInputs:
     """The inputs of a trade-off: the classes of datasets, the outputs, and the losses."""
 
     query: Query
-    orbits: Orbits
+    orbits: DatasetOrbits
     outputs: tuple[Any, ...]
-    tradeoff: Tradeoff
+    tradeoff: TradeoffLosses
 
     @classmethod
-    def of(
+    def from_arguments(
         cls, query: Query, loss: ArrayLike | None, law: ArrayLike | None, sense: Sense, limit: float
-    ) -> _Question:
+    ) -> _TradeoffInputs:
         """Check the arguments of a user, and find the classes."""
         check_query(query)
-        table, outputs = loss_table(query, loss)
+        table, outputs = compute_loss_table(query, loss)
         classes = orbits(query, law)
         losses = classes.masses[:, None] * table[classes.values]
-        return cls(query, classes, outputs, tradeoff_of(losses, sense, limit))
+        return cls(query, classes, outputs, make_tradeoff_losses(losses, sense, limit))
 
     @property
-    def unrestricted(self) -> Tradeoff:
+    def unrestricted_losses(self) -> TradeoffLosses:
         """Return the losses with all entries allowed: at the least distortion, the limit restricts them."""
-        return Tradeoff(self.tradeoff.losses, np.ones_like(self.tradeoff.allowed))
+        return TradeoffLosses(self.tradeoff.losses, np.ones_like(self.tradeoff.allowed))
 
     @cached_property
-    def table(self) -> Any:
+    def class_table(self) -> Any:
         """Return (k_1, ..., k_n) the class of each dataset."""
         return self.orbits.query.table()
 
-    def joints(self, priors: Iterable[PriorOfDatasets]) -> list[FloatArray]:
+    def list_joint_laws(self, priors: Iterable[PriorOfDatasets]) -> list[FloatArray]:
         """List the laws (A, K) of a record and the class, of all records of each prior.
 
         Raises:
@@ -286,15 +294,15 @@ class _Question:
         found: list[FloatArray] = []
         for prior in priors:
             if isinstance(prior, WorstCasePrior):
-                found.append(self._checked(prior))
+                found.append(self._check_prior(prior))
                 continue
-            masses = law_of(self.query, prior)
-            found += [joint_of(masses, record, self.table) for record in range(masses.ndim)]
+            masses = check_dataset_law(self.query, prior)
+            found += [compute_joint_law(masses, record, self.class_table) for record in range(masses.ndim)]
         if not found:
             raise PriorError("there is no prior: give at least one law of the dataset")
         return found
 
-    def _checked(self, prior: WorstCasePrior) -> FloatArray:
+    def _check_prior(self, prior: WorstCasePrior) -> FloatArray:
         """Return the law of one record and the class, which must be one of this query."""
         classes = self.orbits.query
         if prior.record not in classes.kinds or prior.joint.shape != classes.log_counts(prior.record).shape:
@@ -305,22 +313,22 @@ class _Question:
         return prior.joint
 
 
-def _sense_of(distortion: float | None, leakage: float | None) -> tuple[Sense, float]:
+def _get_sense(distortion: float | None, leakage: float | None) -> tuple[Sense, float]:
     """Return what is minimised, and the limit on the other."""
     if (distortion is None) == (leakage is None):
         raise ProgramError("give exactly one limit: `distortion` for Problem 2, or `leakage` for Problem 3")
     if distortion is not None:
-        return "leakage", nonnegative(distortion, "the distortion D", UtilityError)
-    return "distortion", nonnegative(leakage or 0.0, "the leakage L", PrivacyError)
+        return "leakage", check_nonnegative(distortion, "the distortion D", UtilityError)
+    return "distortion", check_nonnegative(leakage or 0.0, "the leakage L", PrivacyError)
 
 
-def _program(
+def _make_program(
     query: Query, loss: ArrayLike | None, law: ArrayLike | None, entropy: float, sense: Sense, limit: float
 ) -> TradeoffProgram:
     """Return the program of a user's arguments, checked."""
     check_query(query)
-    least = checked_entropy(query, entropy)
-    question = _Question.of(query, loss, law, sense, limit)
+    least = check_entropy(query, entropy)
+    question = _TradeoffInputs.from_arguments(query, loss, law, sense, limit)
     parts: dict[str, Any] = {
         "query": query,
         "orbits": question.orbits,
@@ -330,11 +338,11 @@ def _program(
         "sense": sense,
         "limit": limit,
     }
-    return TradeoffProgram(declare=partial(_declare_against_binding_priors, parts), **parts)
+    return TradeoffProgram(build_model=partial(_build_model_against_binding_priors, parts), **parts)
 
 
-def _declare_against_binding_priors(parts: dict[str, Any]) -> Declaration:
+def _build_model_against_binding_priors(parts: dict[str, Any]) -> CvxpyModel:
     """Build the convex program against the priors that bind at the optimum of a program of these parts."""
-    program = TradeoffProgram(declare=partial(_declare_against_binding_priors, parts), **parts)
+    program = TradeoffProgram(build_model=partial(_build_model_against_binding_priors, parts), **parts)
     joints = [prior.joint for prior in binding_priors(program)]
-    return declare_tradeoff(program.tradeoff, joints, program.sense, program.limit)
+    return build_tradeoff_model(program.tradeoff, joints, program.sense, program.limit)

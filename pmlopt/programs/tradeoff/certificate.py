@@ -9,16 +9,16 @@ from typing import ClassVar
 
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.queries import Query
-from pmlopt.model.queries.record_leakage_measures import uniform_alone
-from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, gap_claim, value_claim
+from pmlopt.model.queries.record_leakage_measures import allows_only_uniform
+from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, check_gap, check_value
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.tradeoff.proof import (
     Sense,
-    Tradeoff,
+    TradeoffLosses,
     TradeoffProof,
-    audit_verified,
-    bound_verified,
-    limit_verified,
+    is_audit_valid,
+    is_bound_proved,
+    is_limit_kept,
 )
 
 
@@ -44,7 +44,7 @@ class TradeoffCertificate(Certificate):
 
     sense: Sense
     limit: float
-    tradeoff: Tradeoff
+    tradeoff: TradeoffLosses
     audit: RecordCertificate
     proof: TradeoffProof | None
 
@@ -66,7 +66,7 @@ class TradeoffCertificate(Certificate):
     @property
     def distortion(self) -> float:
         """Return the expected distortion of the mechanism, recomputed from its matrix."""
-        return self.tradeoff.distortion(self.mechanism.matrix)
+        return self.tradeoff.compute_distortion(self.mechanism.matrix)
 
     @property
     def entropy(self) -> float:
@@ -85,7 +85,7 @@ class TradeoffCertificate(Certificate):
         relative_slack = 1e-12
         if self.sense == "distortion":
             over, size = self.leakage - self.limit, self.query.log_size
-            room = relative_slack * max(1.0, size) if uniform_alone(self.entropy, size) else 0.0
+            room = relative_slack * max(1.0, size) if allows_only_uniform(self.entropy, size) else 0.0
             return over if over > room else 0.0
         over = self.distortion - self.limit
         return over if over > relative_slack * max(1.0, self.limit) else 0.0
@@ -120,26 +120,26 @@ class TradeoffCertificate(Certificate):
         what follows.
         """
         query, other = self.query, "leakage" if self.sense == "distortion" else "distortion"
-        kept = limit_verified(self.tradeoff, self.sense, self.limit, self.mechanism.matrix)
+        kept = is_limit_kept(self.tradeoff, self.sense, self.limit, self.mechanism.matrix)
         kept = kept and self.violation == 0
         limit = f"the {other} is {'' if kept else 'not '}proved to be at most {self.limit:.9g}"
         found = self.leakage if self.sense == "leakage" else self.distortion
-        audited = audit_verified(query, self.mechanism, self.audit)
+        audited = is_audit_valid(query, self.mechanism, self.audit)
         text = self.audit.statement if audited else f"this is not proved: {self.audit.statement}"
         return (
             Claim("limit", kept, DECIMAL, limit, self.limit),
             Claim("level", audited, DECIMAL, text, self.leakage),
-            value_claim(self.value, found, 0.0, DECIMAL),
-            self._bound_check(kept),
-            gap_claim(self, self.bound_rounding, self.is_maximised),
+            check_value(self.value, found, 0.0, DECIMAL),
+            self._check_bound(kept),
+            check_gap(self, self.bound_rounding, self.is_maximised),
         )
 
-    def _bound_check(self, kept: bool) -> Claim:
+    def _check_bound(self, kept: bool) -> Claim:
         """Check the claim that no mechanism is better than the bound, for valid losses, support and limit."""
         if self.bound == -math.inf:
             return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
         proof, query = self.proof, self.query
         about = self.tradeoff, self.sense, self.limit
-        holds = kept and proof is not None and bound_verified(*about, proof, query, self.entropy, self.bound)
+        holds = kept and proof is not None and is_bound_proved(*about, proof, query, self.entropy, self.bound)
         text = f"no {self.sense} below {self.bound:.9g}"
         return Claim("bound", holds, DECIMAL, text if holds else f"this is not proved: {text}", self.bound)

@@ -14,47 +14,47 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.model.queries.record_leakage_measures import uniform_alone
-from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.model.queries.record_leakage_measures import allows_only_uniform
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.local_ascent import climb, starts
-from pmlopt.programs.tradeoff.best_response import Response, best_response
-from pmlopt.programs.tradeoff.certifying import audited, likely_within
+from pmlopt.programs.record_leakage.local_ascent import draw_starts, maximize_locally
+from pmlopt.programs.tradeoff.best_response import BestResponse, solve_best_response
+from pmlopt.programs.tradeoff.build_certificate import audit_leakage, find_likely_member
 from pmlopt.programs.tradeoff.grouped_rows import (
-    Family,
     GroupedRows,
+    MechanismFamily,
     WorstCasePrior,
-    apart,
-    families,
-    heaviest,
-    searched_rows,
-    split,
-    within_distortion,
+    build_families,
+    find_member,
+    list_binding_priors,
+    plan_groupings,
+    select_distinct,
+    split_audit_prior,
 )
-from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
+from pmlopt.programs.tradeoff.program import TradeoffProgram, combine_convexly
 from pmlopt.programs.tradeoff.proof import TradeoffProof
-from pmlopt.solvers.outcome import Clock, Options
+from pmlopt.solvers.solver_result import Deadline, MethodOptions
 
-MAX_AUDIT_RELAXATIONS = 200_000
+MAX_AUDIT_CELLS = 200_000
 """Cells that all audits of a search bound at most."""
 
 
-AUDIT_SHARE, LONG_AUDIT_SHARE = 0.3, 0.7
+AUDIT_TIME_FRACTION, LONG_AUDIT_TIME_FRACTION = 0.3, 0.7
 """The part of a phase's time that is kept for an audit, so that it ends with a mechanism: as a rule, and
 where audits take long."""
 
-FIRST_AUDIT_SHARE, MEMBER_AUDIT_SHARE = 0.3, 0.6
+FIRST_AUDIT_TIME_FRACTION, MEMBER_AUDIT_TIME_FRACTION = 0.3, 0.6
 """Of the time left: for the audit that says how far to go on a path, and for that of a member of it, which
 ends early where it proves enough (Problem 3)."""
 
 
-CLIMB_ITERATIONS, CLIMBED_AT_ONCE = 300, 50
+MAX_CLIMB_ITERATIONS, CLIMB_ITERATIONS_AT_ONCE = 300, 50
 """Of the local method, at most, and between looks at the clock."""
 
 
-MET = "mechanism and bound meet"
-COARSE_MET = "no mechanism with equal rows for many classes is better"
-OUT_OF_TIME = "the time or the rounds gave out"
+GAP_CLOSED = "mechanism and bound meet"
+COARSE_GAP_CLOSED = "no mechanism with equal rows for many classes is better"
+LIMIT_REACHED = "the time or the rounds gave out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +67,18 @@ class AuditedMechanism:
 
 
 @dataclass
-class SearchState:
+class TradeoffSearch:
     """The state of a search: priors so far, the best mechanism, the best bound.
 
     Attributes:
         program: what is solved.
         tolerance: the gap that is good enough, in units of the value.
         seed: of the oracle's starts.
-        clock: what is left of the time.
+        deadline: what is left of the time.
         priors: every one within the entropy bound.
-        lower, proof: the best bound and its multipliers.
+        lower_bound, proof: the best bound and its multipliers.
         best: the best mechanism so far.
-        nodes: relaxations that are left for all audits together.
+        remaining_cells: relaxations that are left for all audits together.
         rounds: programs solved.
         audits: certified oracles called.
         compile_seconds, solve_seconds: what the programs took.
@@ -87,33 +87,33 @@ class SearchState:
     program: TradeoffProgram
     tolerance: float
     seed: int
-    clock: Clock
+    deadline: Deadline
     priors: list[WorstCasePrior] = field(default_factory=list)
-    lower: float = 0.0
+    lower_bound: float = 0.0
     proof: TradeoffProof = field(default_factory=lambda: TradeoffProof((), 0.0))
     best: AuditedMechanism | None = None
-    nodes: int = MAX_AUDIT_RELAXATIONS
+    remaining_cells: int = MAX_AUDIT_CELLS
     rounds: int = 0
     audits: int = 0
     compile_seconds: float = 0.0
     solve_seconds: float = 0.0
 
     @property
-    def met(self) -> bool:
+    def is_gap_closed(self) -> bool:
         """Return whether the gap between the best mechanism and the best bound is good enough."""
-        return self.best is not None and self.best.value - self.lower <= self.tolerance
+        return self.best is not None and self.best.value - self.lower_bound <= self.tolerance
 
-    def learn(self, proof: TradeoffProof) -> None:
+    def add_proof(self, proof: TradeoffProof) -> None:
         """Keep a proof that bounds more."""
-        bound = self.program.bound(proof)
-        if bound > self.lower or not self.proof.cuts:
-            self.lower, self.proof = max(bound, self.lower), proof
+        bound = self.program.compute_bound(proof)
+        if bound > self.lower_bound or not self.proof.cuts:
+            self.lower_bound, self.proof = max(bound, self.lower_bound), proof
 
-    def audit(
+    def audit_mechanism(
         self,
         matrix: FloatArray,
-        nodes: int = MAX_AUDIT_RELAXATIONS,
-        until: Clock | None = None,
+        nodes: int = MAX_AUDIT_CELLS,
+        until: Deadline | None = None,
         lower: float = -math.inf,
     ) -> RecordCertificate:
         """Certify the leakage, no finer than is needed, and keep the mechanism where it is the best.
@@ -126,19 +126,21 @@ class SearchState:
         """
         program, self.audits = self.program, self.audits + 1
         leakage = program.sense == "leakage"
-        audit = audited(
-            program, matrix, self.tolerance / 4, seed=self.seed, clock=until or self.clock,
-            enough=max(self.lower, lower) + 0.9 * self.tolerance if leakage else program.limit,
-            nodes=max(1, min(nodes, self.nodes)),
+        audit = audit_leakage(
+            program, matrix, self.tolerance / 4, seed=self.seed, clock=until or self.deadline,
+            enough=max(self.lower_bound, lower) + 0.9 * self.tolerance if leakage else program.limit,
+            nodes=max(1, min(nodes, self.remaining_cells)),
         )  # fmt: skip
-        self.nodes -= sum(len(proof.cells or ()) for proof in audit.proofs)
-        value = audit.bound if leakage else program.tradeoff.distortion(matrix)
+        self.remaining_cells -= sum(len(proof.cells or ()) for proof in audit.proofs)
+        value = audit.bound if leakage else program.tradeoff.compute_distortion(matrix)
         within = leakage or audit.bound <= program.limit
         if within and (self.best is None or value < self.best.value):
             self.best = AuditedMechanism(matrix, value, audit)
         return audit
 
-    def follow(self, path: Family, audit: RecordCertificate, room: float, until: Clock, nodes: int) -> None:
+    def follow_path(
+        self, path: MechanismFamily, audit: RecordCertificate, room: float, until: Deadline, nodes: int
+    ) -> None:
         """Follow a path until the audit proves the leakage to be within the limit (Problem 3).
 
         An audit of no more effort finds a bound above the leakage by about the same factor, so that the
@@ -154,12 +156,12 @@ class SearchState:
         program = self.program
         # at most six members of a path are audited
         for _ in range(6):
-            if audit.value <= 0 or until.late:
+            if audit.value <= 0 or until.expired:
                 return
-            matrix = likely_within(program, path, audit, program.limit - room)
-            if self.best is not None and program.tradeoff.distortion(matrix) >= self.best.value:
+            matrix = find_likely_member(program, path, audit, program.limit - room)
+            if self.best is not None and program.tradeoff.compute_distortion(matrix) >= self.best.value:
                 return
-            audit = self.audit(matrix, nodes, until.part(MEMBER_AUDIT_SHARE))
+            audit = self.audit_mechanism(matrix, nodes, until.fraction(MEMBER_AUDIT_TIME_FRACTION))
             if audit.bound <= program.limit:
                 return
 
@@ -171,28 +173,28 @@ class CuttingPlanePhase:
     Attributes:
         search: what is known, and what is learnt here.
         rows: which rows may differ.
-        until: what is left of the time.
+        deadline: what is left of the time.
         certain: whether mechanisms are audited; else the phase ends where the local method finds no prior.
-        reserve: seconds that are kept for an audit.
-        last: the mechanism of the last program.
-        aim: its value, as the solver says.
-        leaked: what is known of its leakage: the most under a prior that was found.
-        price: of the leakage in the last program, in distortion (Problem 3).
+        reserved_seconds: seconds that are kept for an audit.
+        last_matrix: the mechanism of the last program.
+        objective_value: its value, as the solver says.
+        max_leakage: what is known of its leakage: the most under a prior that was found.
+        total_weight: of the leakage in the last program, in distortion (Problem 3).
         solved_for: how many priors the last program had.
         proof: the multipliers of the last program.
         audited: whether a mechanism of this phase was audited.
         rounds: programs solved.
     """
 
-    search: SearchState
+    search: TradeoffSearch
     rows: GroupedRows
-    until: Clock
+    deadline: Deadline
     certain: bool
-    reserve: float
-    last: FloatArray | None = None
-    aim: float = 0.0
-    price: float = 0.0
-    leaked: float = 0.0
+    reserved_seconds: float
+    last_matrix: FloatArray | None = None
+    objective_value: float = 0.0
+    total_weight: float = 0.0
+    max_leakage: float = 0.0
     solved_for: int = 0
     proof: TradeoffProof | None = None
     audited: bool = False
@@ -204,19 +206,19 @@ class CuttingPlanePhase:
         return self.search.program
 
     @property
-    def late(self) -> bool:
+    def is_out_of_time(self) -> bool:
         """Return whether the time is over, but for an audit where no mechanism was audited yet."""
-        return self.until.late_by(0.0 if self.audited else -self.reserve)
+        return self.deadline.expired_for(0.0 if self.audited else -self.reserved_seconds)
 
     @property
-    def met(self) -> str | None:
+    def end_reason(self) -> str | None:
         """Return why nothing better is to be found among these rows; None where something may be."""
         best = self.search.best
-        if self.search.met:
-            return MET
-        if best is None or self.last is None or self.rows.all:
+        if self.search.is_gap_closed:
+            return GAP_CLOSED
+        if best is None or self.last_matrix is None or self.rows.is_finest:
             return None
-        return COARSE_MET if best.value - self.aim <= self.search.tolerance else None
+        return COARSE_GAP_CLOSED if best.value - self.objective_value <= self.search.tolerance else None
 
     def run(self, first: FloatArray | None) -> str:
         """Run program and oracle in turn until the bounds meet, and return how it ended.
@@ -226,81 +228,87 @@ class CuttingPlanePhase:
         """
         program, search = self.program, self.search
         if not search.priors:
-            half = convex_combination(program.cheapest, program.constant, 0.5)
-            first = program.repaired(half) if first is None else first
-            self._add_priors(self.rows.repeated(first[self.rows.first]), -math.inf)
+            half = combine_convexly(program.least_distortion_matrix, program.constant_matrix, 0.5)
+            first = program.repair_matrix(half) if first is None else first
+            self._add_priors(self.rows.repeat_rows(first[self.rows.first_classes]), -math.inf)
         ending = None
         while ending is None:
-            ending = self._round()
-        late = self.until.late and search.best is not None
-        if self.certain and not (late or self.audited or self.met) and self.last is not None:
-            last, best = self.last, search.best
-            if program.sense == "leakage" and best is not None and best.audit.value < self.leaked:
+            ending = self._run_round()
+        late = self.deadline.expired and search.best is not None
+        if self.certain and not (late or self.audited or self.end_reason) and self.last_matrix is not None:
+            last, best = self.last_matrix, search.best
+            if program.sense == "leakage" and best is not None and best.audit.value < self.max_leakage:
                 last = best.matrix  # it is known to leak less
-            self._audit(last, math.inf)
+            self._audit_and_learn(last, math.inf)
         return ending
 
-    def _round(self) -> str | None:
+    def _run_round(self) -> str | None:
         """Solve, and add priors: from the local method where it finds any, else from an audit."""
-        room = self.room
-        found = self._solve()
+        room = self.leakage_slack
+        found = self._solve_with_retry()
         if found is None:
             return "the solver could not solve a program"
-        self.last = self.rows.repeated(self.program.repaired(found.matrix)[self.rows.first])
-        self.aim, self.leaked = found.aim, found.leaked
-        if self.met:
-            return self.met
+        self.last_matrix = self.rows.repeat_rows(
+            self.program.repair_matrix(found.matrix)[self.rows.first_classes]
+        )
+        self.objective_value, self.max_leakage = found.objective_value, found.leakage
+        if self.end_reason:
+            return self.end_reason
         # at most 100 programs in each phase
         if self.rounds >= 100:
-            return OUT_OF_TIME
-        if self._add_priors(self.last, found.leaked + self._significant) or self.late:
-            return OUT_OF_TIME if self.late else None
+            return LIMIT_REACHED
+        if self._add_priors(self.last_matrix, found.leakage + self._min_improvement) or self.is_out_of_time:
+            return LIMIT_REACHED if self.is_out_of_time else None
         if not self.certain:
             return "no prior was found that leaks more"
-        news = self._audit(self.last, found.leaked)
-        if self.met:
+        news = self._audit_and_learn(self.last_matrix, found.leakage)
+        if self.end_reason:
             return self.met
-        if not news and self.room >= room / 2:
+        if not news and self.leakage_slack >= room / 2:
             return "no prior was found that leaks more, and the audit left a gap: allow it more time"
         return None
 
-    def _solve(self) -> Response | None:
+    def _solve_with_retry(self) -> BestResponse | None:
         """Solve for the best mechanism against the priors so far; None where that failed."""
         search = self.search
         self.rounds += 1
         search.rounds += 1
-        found = self._solved()
+        found = self._solve_and_check()
         if found is None:  # the solver lost its way among the priors: the ones that count, and what is new
-            search.priors = heaviest(search.proof) + search.priors[self.solved_for :]
-            found = self._solved() if search.priors else None
+            search.priors = list_binding_priors(search.proof) + search.priors[self.solved_for :]
+            found = self._solve_and_check() if search.priors else None
         self.solved_for = len(search.priors)
         return found
 
-    def _solved(self) -> Response | None:
+    def _solve_and_check(self) -> BestResponse | None:
         """Solve the program, and return None where its own multipliers do not confirm its value."""
         program, search = self.program, self.search
-        found = self._response(search.priors)
+        found = self._solve_against(search.priors)
         # a program that is further above the bound of its own multipliers has not been solved
-        if found is None or found.aim - max(found.own, program.floor) > max(1e-2, 10 * search.tolerance):
+        if found is None or found.objective_value - max(found.own_bound, program.trivial_bound) > max(
+            1e-2, 10 * search.tolerance
+        ):
             return None
-        search.learn(found.proof)
-        self.proof, self.price = found.proof, sum(cut.weight for cut in found.proof.cuts)
-        few = heaviest(found.proof)
-        gap = found.aim - search.lower
-        if self.rows.all and gap > search.tolerance / 2 and 0 < len(few) < len(search.priors):
-            again = self._response(few)  # among many priors that are nearly alike multipliers blur
+        search.add_proof(found.proof)
+        self.proof, self.total_weight = found.proof, sum(cut.weight for cut in found.proof.cuts)
+        few = list_binding_priors(found.proof)
+        gap = found.objective_value - search.lower_bound
+        if self.rows.is_finest and gap > search.tolerance / 2 and 0 < len(few) < len(search.priors):
+            again = self._solve_against(few)  # among many priors that are nearly alike multipliers blur
             if again is not None:
-                search.learn(again.proof)
+                search.add_proof(again.proof)
         return found
 
-    def _response(self, priors: Sequence[WorstCasePrior]) -> Response | None:
+    def _solve_against(self, priors: Sequence[WorstCasePrior]) -> BestResponse | None:
         """Solve for the best mechanism against some priors; the solver stops with the phase."""
         search, program = self.search, self.program
-        limit = program.limit - (0.0 if program.sense == "leakage" else self.room)
+        limit = program.limit - (0.0 if program.sense == "leakage" else self.leakage_slack)
         # the first program of a search always runs, as it proves a bound
         least = 0.5 if search.rounds <= 1 else 1e-2
         # far below the gaps that are required
-        found = best_response(self.rows, priors, limit, Options(self.until.at_least(least), 1e-10))
+        found = solve_best_response(
+            self.rows, priors, limit, MethodOptions(self.deadline.at_least(least), 1e-10)
+        )
         if found is not None:
             search.compile_seconds += found.compile_seconds
             search.solve_seconds += found.solve_seconds
@@ -311,37 +319,37 @@ class CuttingPlanePhase:
         known = self.search.priors
         before = len(known)
         for record in self.program.orbits.query.kinds:
-            adversary = self.rows.adversary(matrix, record)
-            if adversary.tight:
+            adversary = self.rows.build_adversary(matrix, record)
+            if adversary.only_uniform:
                 if not any(prior.record == record for prior in known):
-                    uniform = self.program.adversary(self.program.constant, record).uniform
+                    uniform = self.program.build_adversary(self.program.constant_matrix, record).uniform_law
                     known.append(WorstCasePrior(record, uniform))
                 continue
-            warm = [self.rows.merged(prior.joint) for prior in known if prior.record == record]
+            warm = [self.rows.merge_law(prior.joint) for prior in known if prior.record == record]
             count = int(np.clip(50_000 // adversary.log_counts.size, 2, 12))
-            first = np.stack([*starts(adversary, count, self.search.seed + self.rounds), *warm[-count:]])
-            joints, values = self._climbed(adversary, first)
-            self.leaked = max(self.leaked, float(values.max()))
-            for joint in apart(joints, values, floor):
-                if adversary.leaked(adversary.allowed(joint)) > floor:
-                    known.append(WorstCasePrior(record, self.rows.spread(joint, record)))
+            first = np.stack([*draw_starts(adversary, count, self.search.seed + self.rounds), *warm[-count:]])
+            joints, values = self._climb_in_time(adversary, first)
+            self.max_leakage = max(self.max_leakage, float(values.max()))
+            for joint in select_distinct(joints, values, floor):
+                if adversary.compute_leakage(adversary.make_allowed(joint)) > floor:
+                    known.append(WorstCasePrior(record, self.rows.spread_law(joint, record)))
         return len(known) > before
 
-    def _climbed(self, adversary: Adversary, first: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _climb_in_time(self, adversary: BoundedAdversary, first: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Run the local method from some laws, while there is time."""
         # the local method goes on while an iteration gains 1e-4 of the tolerance
         least = 1e-4 * self.search.tolerance
-        joints, values = climb(adversary, first, CLIMBED_AT_ONCE, least)
-        for _ in range(CLIMB_ITERATIONS // CLIMBED_AT_ONCE - 1):
+        joints, values = maximize_locally(adversary, first, CLIMB_ITERATIONS_AT_ONCE, least)
+        for _ in range(MAX_CLIMB_ITERATIONS // CLIMB_ITERATIONS_AT_ONCE - 1):
             before = values
-            if self.late:
+            if self.is_out_of_time:
                 break
-            joints, values = climb(adversary, joints, CLIMBED_AT_ONCE, least)
+            joints, values = maximize_locally(adversary, joints, CLIMB_ITERATIONS_AT_ONCE, least)
             if float((values - before).max()) <= least:
                 break
         return joints, values
 
-    def _audit(self, matrix: FloatArray, claimed: float) -> bool:
+    def _audit_and_learn(self, matrix: FloatArray, claimed: float) -> bool:
         """Prove the leakage of a mechanism, keep it if it is the best, and add its worst prior.
 
         Returns whether that prior leaks more than is claimed: in Problem 3 by an amount of account, for
@@ -350,35 +358,37 @@ class CuttingPlanePhase:
         program, search = self.program, self.search
         leakage = program.sense == "leakage"
         self.audited = True
-        until = self.until if leakage else self.until.part(FIRST_AUDIT_SHARE)
-        audit = search.audit(matrix, until=until, lower=-math.inf if self.rows.all else self.aim)
-        if audit.value > claimed and not uniform_alone(program.entropy, program.orbits.query.log_size):
-            law = split(audit, program.log_counts[audit.record])
-            allowed = program.adversary(program.constant, audit.record).allowed(law)
+        until = self.deadline if leakage else self.deadline.fraction(FIRST_AUDIT_TIME_FRACTION)
+        audit = search.audit_mechanism(
+            matrix, until=until, lower=-math.inf if self.rows.is_finest else self.objective_value
+        )
+        if audit.value > claimed and not allows_only_uniform(program.entropy, program.orbits.query.log_size):
+            law = split_audit_prior(audit, program.log_counts[audit.record])
+            allowed = program.build_adversary(program.constant_matrix, audit.record).make_allowed(law)
             search.priors.append(WorstCasePrior(audit.record, allowed))
         if not leakage and audit.bound > program.limit:
 
-            def mixed(share: float) -> FloatArray:
-                return convex_combination(matrix, program.constant, share)
+            def mix_with_constant(share: float) -> FloatArray:
+                return combine_convexly(matrix, program.constant_matrix, share)
 
-            search.follow(mixed, audit, self.room, self.until, MAX_AUDIT_RELAXATIONS)
-        return audit.value > claimed + (0.0 if leakage else self._significant)
+            search.follow_path(mix_with_constant, audit, self.leakage_slack, self.deadline, MAX_AUDIT_CELLS)
+        return audit.value > claimed + (0.0 if leakage else self._min_improvement)
 
     @property
-    def _significant(self) -> float:
+    def _min_improvement(self) -> float:
         """Return how much more than claimed a prior must leak to be worth adding."""
-        return self.search.tolerance / 4 if self.program.sense == "leakage" else self.room / 2
+        return self.search.tolerance / 4 if self.program.sense == "leakage" else self.leakage_slack / 2
 
     @property
-    def room(self) -> float:
+    def leakage_slack(self) -> float:
         """Return how far below the limit on the leakage the programs aim, so that audits need not be finer.
 
         As much as costs a fraction of the tolerance in distortion, at the price of the last program.
         """
-        return min(self.program.limit / 4, self.search.tolerance / 4 / max(self.price, 1e-3))
+        return min(self.program.limit / 4, self.search.tolerance / 4 / max(self.total_weight, 1e-3))
 
 
-def search(state: SearchState, first: FloatArray | None) -> str:
+def search_tradeoff(state: TradeoffSearch, first: FloatArray | None) -> str:
     """Search with few rows, then with all, and return how it ended.
 
     Mechanisms by formula are audited first, so that there is something in hand whatever happens. Where there
@@ -386,44 +396,44 @@ def search(state: SearchState, first: FloatArray | None) -> str:
     the local method alone may go round for hours among priors that are nearly alike. Otherwise it is where
     these begin, and audited where the gap stays open.
     """
-    plans = searched_rows(state.program)
+    plans = plan_groupings(state.program)
     _audit_families(state, plans[0])
-    ending, coarse = OUT_OF_TIME, None
+    ending, coarse = LIMIT_REACHED, None
     # many more classes than values: more than two for each
-    first_certain = plans[-1].count > 2 * plans[0].count
+    first_certain = plans[-1].group_count > 2 * plans[0].group_count
     for rows in plans:
-        if state.clock.late and state.best is not None and rows is not plans[0]:
+        if state.deadline.expired and state.best is not None and rows is not plans[0]:
             break
         last = rows is plans[-1]
         # audits of more rows than values hardly ever end in time: they get the last quarter
-        until = state.clock if last else state.clock.part(0.75)
+        until = state.deadline if last else state.deadline.fraction(0.75)
         long = state.program.sense == "distortion" or (first_certain and not last)
         certain = last or first_certain
-        kept = (LONG_AUDIT_SHARE if long else AUDIT_SHARE) * (until.left() or 0.0)
+        kept = (LONG_AUDIT_TIME_FRACTION if long else AUDIT_TIME_FRACTION) * (until.remaining() or 0.0)
         phase = CuttingPlanePhase(state, rows, until, certain, kept if certain else 0.0)
         ending = phase.run(first)
-        if state.met:
-            return MET
+        if state.is_gap_closed:
+            return GAP_CLOSED
         if not last:  # among many priors that are nearly alike multipliers blur
-            coarse = phase.last
-            state.priors = state.priors if phase.proof is None else heaviest(phase.proof)
-    if not (first_certain or state.clock.late) and coarse is not None:
-        state.audit(coarse)
-        ending = MET if state.met else ending
+            coarse = phase.last_matrix
+            state.priors = state.priors if phase.proof is None else list_binding_priors(phase.proof)
+    if not (first_certain or state.deadline.expired) and coarse is not None:
+        state.audit_mechanism(coarse)
+        ending = GAP_CLOSED if state.is_gap_closed else ending
     if state.best is None:
-        state.audit(state.program.constant)
+        state.audit_mechanism(state.program.constant_matrix)
     return ending
 
 
-def _audit_families(state: SearchState, rows: GroupedRows) -> None:
+def _audit_families(state: TradeoffSearch, rows: GroupedRows) -> None:
     """Audit the symmetric channel and the exponential mechanism, each by single relaxations."""
     program = state.program
     if program.sense == "distortion":
-        state.audit(program.constant, 1)
-    for family in families(rows):
-        if state.best is not None and state.clock.late:
+        state.audit_mechanism(program.constant_matrix, 1)
+    for family in build_families(rows):
+        if state.best is not None and state.deadline.expired:
             return
         if program.sense == "leakage":
-            state.audit(within_distortion(rows, family), 1)
+            state.audit_mechanism(find_member(rows, family), 1)
         else:
-            state.follow(family, state.audit(family(0.5), 1), 0.0, state.clock, 1)
+            state.follow_path(family, state.audit_mechanism(family(0.5), 1), 0.0, state.deadline, 1)

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.core.roots import halved
-from pmlopt.programs.certificate import Restart
-from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.core.roots import bisect
+from pmlopt.programs.certificate import WarmStart
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
-from pmlopt.programs.tradeoff.proof import Tradeoff, TradeoffProof
+from pmlopt.programs.tradeoff.program import TradeoffProgram, combine_convexly
+from pmlopt.programs.tradeoff.proof import TradeoffLosses, TradeoffProof
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,19 +30,19 @@ class WorstCasePrior:
     joint: FloatArray
 
 
-def split(audit: RecordCertificate, counts: FloatArray) -> FloatArray:
+def split_audit_prior(audit: RecordCertificate, counts: FloatArray) -> FloatArray:
     """Split (A, K) the worst prior of an audit uniformly inside the classes that it merged."""
     channel = audit.channel
-    return divided(audit.joint, counts, channel.log_counts(audit.record), channel.classes)
+    return divide_groups(audit.joint, counts, channel.log_counts(audit.record), channel.classes)
 
 
-def divided(joint: FloatArray, counts: FloatArray, merged: FloatArray, groups: IntArray) -> FloatArray:
+def divide_groups(joint: FloatArray, counts: FloatArray, merged: FloatArray, groups: IntArray) -> FloatArray:
     """Divide (A, K) a law of the letter and a group of classes uniformly over the classes.
 
     Examples:
         >>> counts = np.log([[1.0, 3.0, 2.0]])
         >>> law, groups = np.array([[0.4, 0.6]]), np.array([0, 0, 1])
-        >>> divided(law, counts, np.log([[4.0, 2.0]]), groups).round(9).tolist()
+        >>> divide_groups(law, counts, np.log([[4.0, 2.0]]), groups).round(9).tolist()
         [[0.1, 0.3, 0.6]]
     """
     known = groups >= 0
@@ -53,14 +53,14 @@ def divided(joint: FloatArray, counts: FloatArray, merged: FloatArray, groups: I
     return np.asarray(shares * joint[:, np.maximum(groups, 0)])
 
 
-def heaviest(proof: TradeoffProof) -> list[WorstCasePrior]:
+def list_binding_priors(proof: TradeoffProof) -> list[WorstCasePrior]:
     """List the priors of a proof whose weights are not negligible."""
     # priors with less than 1e-3 of the largest weight do not bind
     least = 1e-3 * max((cut.weight for cut in proof.cuts), default=0.0)
     return [WorstCasePrior(cut.record, cut.joint) for cut in proof.cuts if cut.weight > least]
 
 
-def priors_of(program: TradeoffProgram, restart: Restart) -> list[WorstCasePrior]:
+def read_warm_priors(program: TradeoffProgram, restart: WarmStart) -> list[WorstCasePrior]:
     """Read the priors of a warm start, mixed until they are inside the entropy bound of a program.
 
     Those of another shape, or that no dataset of this query can have, are left out.
@@ -70,14 +70,14 @@ def priors_of(program: TradeoffProgram, restart: Restart) -> list[WorstCasePrior
         record, joint = restart.arrays.get(f"record{place}"), restart.arrays.get(f"joint{place}")
         if record is None or joint is None or np.size(record) != 1 or int(record) not in program.log_counts:
             continue
-        adversary = program.adversary(program.constant, int(record))
-        law = adversary.starting(joint)
+        adversary = program.build_adversary(program.constant_matrix, int(record))
+        law = adversary.check_start(joint)
         if law is not None:
-            found.append(WorstCasePrior(int(record), adversary.allowed(law)))
+            found.append(WorstCasePrior(int(record), adversary.make_allowed(law)))
     return found
 
 
-def apart(joints: FloatArray, values: FloatArray, floor: float) -> Sequence[FloatArray]:
+def select_distinct(joints: FloatArray, values: FloatArray, floor: float) -> Sequence[FloatArray]:
     """Select a few laws above a floor, the largest first, that differ from each other."""
     chosen: list[FloatArray] = []
     for place in np.argsort(-values):
@@ -107,28 +107,28 @@ class GroupedRows:
     groups: IntArray
 
     @property
-    def count(self) -> int:
+    def group_count(self) -> int:
         """Return how many groups there are."""
         return int(self.groups.max()) + 1
 
     @property
-    def all(self) -> bool:
+    def is_finest(self) -> bool:
         """Return whether each class is a group of its own."""
-        return self.count == len(self.groups)
+        return self.group_count == len(self.groups)
 
     @cached_property
-    def members(self) -> FloatArray:
+    def membership(self) -> FloatArray:
         """Return (K, G) one where a class is in a group."""
-        return np.eye(self.count)[self.groups]
+        return np.eye(self.group_count)[self.groups]
 
     @cached_property
-    def tradeoff(self) -> Tradeoff:
+    def tradeoff(self) -> TradeoffLosses:
         """Return the losses (G, M) of the groups, and the entries that every class of a group allows."""
         known = self.program.tradeoff
-        return Tradeoff(self.members.T @ known.losses, self.members.T @ ~known.allowed == 0)
+        return TradeoffLosses(self.membership.T @ known.losses, self.membership.T @ ~known.allowed == 0)
 
     @cached_property
-    def first(self) -> IntArray:
+    def first_classes(self) -> IntArray:
         """Return (G,) the first class of each group."""
         return np.unique(self.groups, return_index=True)[1]
 
@@ -137,32 +137,34 @@ class GroupedRows:
         """Return (A, G) the logarithms of the counts of letters and groups, for one record of each kind."""
         found = {}
         for record, counts in self.program.log_counts.items():
-            found[record] = np.full((len(counts), self.count), -np.inf)
+            found[record] = np.full((len(counts), self.group_count), -np.inf)
             for merged, row in zip(found[record], counts, strict=True):
                 np.logaddexp.at(merged, self.groups, row)
         return found
 
-    def merged(self, joint: FloatArray) -> FloatArray:
+    def merge_law(self, joint: FloatArray) -> FloatArray:
         """Merge (A, K) a law of letter and class into one of letter and group (A, G)."""
-        return np.asarray(joint @ self.members)
+        return np.asarray(joint @ self.membership)
 
-    def repeated(self, rows: FloatArray) -> FloatArray:
+    def repeat_rows(self, rows: FloatArray) -> FloatArray:
         """Repeat (K, M) the rows (G, M) of the groups for their classes."""
         return np.asarray(rows[self.groups])
 
-    def adversary(self, matrix: FloatArray, record: int) -> Adversary:
+    def build_adversary(self, matrix: FloatArray, record: int) -> BoundedAdversary:
         """Build Problem 1 against a mechanism (K, M) with equal rows inside the groups."""
         program = self.program
         counts = self.log_counts[record]
-        return Adversary(matrix[self.first], counts, program.entropy, program.orbits.query.log_size)
+        return BoundedAdversary(
+            matrix[self.first_classes], counts, program.entropy, program.orbits.query.log_size
+        )
 
-    def spread(self, joint: FloatArray, record: int) -> FloatArray:
+    def spread_law(self, joint: FloatArray, record: int) -> FloatArray:
         """Expand (A, K) a law (A, G) of letter and group uniformly inside the groups, within the bound."""
-        law = divided(joint, self.program.log_counts[record], self.log_counts[record], self.groups)
-        return self.program.adversary(self.program.constant, record).allowed(law)
+        law = divide_groups(joint, self.program.log_counts[record], self.log_counts[record], self.groups)
+        return self.program.build_adversary(self.program.constant_matrix, record).make_allowed(law)
 
 
-def searched_rows(program: TradeoffProgram) -> list[GroupedRows]:
+def plan_groupings(program: TradeoffProgram) -> list[GroupedRows]:
     """List the groupings of rows to search, few first: by the values, then all, or as many as can be.
 
     Where there are too many classes, neighbours of one value are taken together, each group of about the same
@@ -174,15 +176,15 @@ def searched_rows(program: TradeoffProgram) -> list[GroupedRows]:
     coarse = GroupedRows(program, np.unique(values, return_inverse=True)[1].ravel())
     fine = np.arange(classes)
     if classes > most_groups:
-        parts = max(1, most_groups // coarse.count)
-        places = coarse.groups * parts + _parts(program, coarse.groups, parts)
+        parts = max(1, most_groups // coarse.group_count)
+        places = coarse.groups * parts + _split_by_mass(program, coarse.groups, parts)
         fine = np.unique(places, return_inverse=True)[1]
-    if coarse.all or len(np.unique(fine)) == coarse.count:
+    if coarse.is_finest or len(np.unique(fine)) == coarse.group_count:
         return [coarse]
     return [coarse, GroupedRows(program, fine.ravel())]
 
 
-def _parts(program: TradeoffProgram, groups: IntArray, parts: int) -> IntArray:
+def _split_by_mass(program: TradeoffProgram, groups: IntArray, parts: int) -> IntArray:
     """Return (K,) the part of its value that each class belongs to: parts of about the same probability."""
     found = np.zeros(len(groups), dtype=np.int64)
     for value in range(int(groups.max()) + 1):
@@ -193,45 +195,45 @@ def _parts(program: TradeoffProgram, groups: IntArray, parts: int) -> IntArray:
     return found
 
 
-Family = Callable[[float], FloatArray]
+MechanismFamily = Callable[[float], FloatArray]
 """Mechanisms (K, M) by a number from 0, the least distortion, to 1, the uniform answer."""
 
 
-def families(rows: GroupedRows) -> list[Family]:
+def build_families(rows: GroupedRows) -> list[MechanismFamily]:
     """Build the symmetric channel and the exponential mechanism with the distortion as its score.
 
     Source: [wu2026entropy, (33) and (47)], [mcsherry2007mechanism].
     """
     program = rows.program
-    cheapest = program.cheapest[rows.first]
+    cheapest = program.least_distortion_matrix[rows.first_classes]
     uniform = np.full(cheapest.shape, 1 / cheapest.shape[1])
     masses = np.bincount(rows.groups, program.orbits.masses)[:, None]
     losses = np.where(masses > 0, rows.tradeoff.losses / np.where(masses > 0, masses, 1.0), 0.0)
     losses -= losses.min(axis=1, keepdims=True)
     spread = float(losses.max()) or 1.0
 
-    def symmetric(place: float) -> FloatArray:
-        return rows.repeated(convex_combination(cheapest, uniform, place))
+    def build_symmetric(place: float) -> FloatArray:
+        return rows.repeat_rows(combine_convexly(cheapest, uniform, place))
 
-    def exponential(place: float) -> FloatArray:
+    def build_exponential(place: float) -> FloatArray:
         if place <= 0:
-            return rows.repeated(cheapest)
+            return rows.repeat_rows(cheapest)
         # e^-60 is nothing
         weights = np.exp(losses * (-60.0 * (1 - place) ** 3 / spread))
-        return rows.repeated(weights / weights.sum(axis=1, keepdims=True))
+        return rows.repeat_rows(weights / weights.sum(axis=1, keepdims=True))
 
-    return [symmetric, exponential]
+    return [build_symmetric, build_exponential]
 
 
-def within_distortion(rows: GroupedRows, family: Family) -> FloatArray:
+def find_member(rows: GroupedRows, family: MechanismFamily) -> FloatArray:
     """Find the member of a family with the largest distortion within the limit, or of the uniform answer."""
     program = rows.program
 
-    def within(place: float) -> bool:
-        return program.tradeoff.distortion(family(place)) <= program.limit
+    def is_within(place: float) -> bool:
+        return program.tradeoff.compute_distortion(family(place)) <= program.limit
 
-    if within(1.0):
+    if is_within(1.0):
         return family(1.0)
     # the member of the family, to its last digits
-    share = halved(lambda share: within(1 - share), 0.0, 1.0, 1e-15)
-    return program.repaired(family(1 - share))
+    share = bisect(lambda share: is_within(1 - share), 0.0, 1.0, 1e-15)
+    return program.repair_matrix(family(1 - share))

@@ -23,32 +23,37 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.loaded_later import special
-from pmlopt.programs.program import Found
-from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of, runs
-from pmlopt.programs.record_leakage.local_ascent import informations
+from pmlopt.core.lazy_imports import special
+from pmlopt.programs.program import MethodResult
+from pmlopt.programs.record_leakage.alternating import (
+    AlternatingRun,
+    check_dataset_count,
+    compute_joint_law,
+    run_all,
+)
+from pmlopt.programs.record_leakage.local_ascent import compute_informations
+from pmlopt.programs.tradeoff.build_certificate import audit_leakage, certify_tradeoff, mix_within_leakage
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.certifying import audited, certify_tradeoff, within_leakage
-from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
+from pmlopt.programs.tradeoff.program import TradeoffProgram, combine_convexly
 from pmlopt.programs.tradeoff.proof import Sense
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-MARGIN = 0.01
+PENALTY_MARGIN = 0.01
 """The margin delta of Algorithms 7 and 10: violations up to it are mixed away at the end."""
-MAX_ROUNDS, MAX_WEIGHTS, MAX_STEPS = 15, 40, 200
+MAX_ROUNDS, MAX_WEIGHT_CHANGES, MAX_GRADIENT_STEPS = 15, 40, 200
 """Of Algorithms 6 and 9, 7 and 10, 8 and 11, at most; the paper gives no numbers."""
 
 
-WEIGHT_GROWTH, STEP_SHRINKAGE = 1.5, 0.5
+WEIGHT_GROWTH, STEP_REDUCTION = 1.5, 0.5
 """Factors of the penalty weight in Algorithms 7 and 10, of the step in 8 and 11."""
 
 
-STATIONARY = 1e-4
+STATIONARY_ATOL = 1e-4
 """A leakage, or an excess over the limit, that changes by less from round to round stands still."""
 
 
 @dataclass(frozen=True, eq=False)
-class Penalised:
+class PenalizedProblem:
     """The penalised problem for one prior: `aim + lambda softplus(bounded - limit)^2`.
 
     Attributes:
@@ -65,69 +70,72 @@ class Penalised:
     limit: float
     weight: float
 
-    def leaked(self, matrix: FloatArray) -> tuple[float, int]:
+    def max_leakage(self, matrix: FloatArray) -> tuple[float, int]:
         """Compute the largest I(X_i; Y), and its record."""
-        found = [float(informations(joint[None], matrix)[0]) for joint in self.joints]
+        found = [float(compute_informations(joint[None], matrix)[0]) for joint in self.joints]
         return max(found), int(np.argmax(found))
 
-    def both(self, matrix: FloatArray) -> tuple[float, float]:
+    def evaluate_both(self, matrix: FloatArray) -> tuple[float, float]:
         """Compute the objective's quantity, and the bounded one."""
-        leaked, spent = self.leaked(matrix)[0], float((self.losses * matrix).sum())
+        leaked, spent = self.max_leakage(matrix)[0], float((self.losses * matrix).sum())
         return (leaked, spent) if self.sense == "leakage" else (spent, leaked)
 
-    def value(self, matrix: FloatArray) -> float:
+    def evaluate(self, matrix: FloatArray) -> float:
         """Compute the objective, [wu2026entropy, (23) or (27)]."""
-        aim, bounded = self.both(matrix)
+        aim, bounded = self.evaluate_both(matrix)
         return aim + self.weight * float(np.logaddexp(0.0, bounded - self.limit)) ** 2
 
-    def gradient(self, matrix: FloatArray) -> FloatArray:
+    def compute_gradient(self, matrix: FloatArray) -> FloatArray:
         """Compute (K, M) the gradient at the record that leaks most: [wu2026entropy, (24), (25), (29)]."""
-        joint = self.joints[self.leaked(matrix)[1]]
+        joint = self.joints[self.max_leakage(matrix)[1]]
         laws = np.maximum(joint @ matrix, 1e-300)
         letters = np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
         of_leaked = joint.T @ np.log(laws / (letters * laws.sum(axis=0)))
-        excess = self.both(matrix)[1] - self.limit
+        excess = self.evaluate_both(matrix)[1] - self.limit
         slope = 2 * self.weight * float(np.logaddexp(0.0, excess) * special.expit(excess))
         if self.sense == "leakage":
             return np.asarray(of_leaked + slope * self.losses)
         return np.asarray(self.losses + slope * of_leaked)
 
 
-def exponentiated_gradient(
-    problem: Penalised, matrix: FloatArray, steps: int = MAX_STEPS, clock: Clock = FOREVER
+def descend_multiplicatively(
+    problem: PenalizedProblem,
+    matrix: FloatArray,
+    steps: int = MAX_GRADIENT_STEPS,
+    clock: Deadline = NO_DEADLINE,
 ) -> FloatArray:
     """Run Algorithms 8 and 11: multiplicative gradient steps with backtracking, at falling rates."""
     rate = float(len(matrix))
-    value = problem.value(matrix)
+    value = problem.evaluate(matrix)
     for step in range(steps):
-        gradient = problem.gradient(matrix)
+        gradient = problem.compute_gradient(matrix)
         size = rate / math.sqrt(step + 1)
         for _ in range(40):
             moved = matrix * np.exp(-size * (gradient - gradient.min(axis=1, keepdims=True)))
             moved = np.maximum(moved, 1e-300)
             moved /= moved.sum(axis=1, keepdims=True)
-            found = problem.value(moved)
+            found = problem.evaluate(moved)
             if found <= value - 0.5 * float((gradient * (matrix - moved)).sum()):
                 break
-            size *= STEP_SHRINKAGE
+            size *= STEP_REDUCTION
         else:
             return matrix
         change = float(np.abs(moved - matrix).sum())
         matrix, value = moved, found
         # a step that changes all entries together by less is the last
-        if change < 1e-7 or clock.late:
+        if change < 1e-7 or clock.expired:
             break
     return matrix
 
 
-def adapted(problem: Penalised, matrix: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+def adapt_weight(problem: PenalizedProblem, matrix: FloatArray, clock: Deadline = NO_DEADLINE) -> FloatArray:
     """Run Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, and falls below it."""
     before = math.inf
-    margin = min(MARGIN, problem.limit / 10)
-    for _ in range(MAX_WEIGHTS):
-        matrix = exponentiated_gradient(problem, matrix, clock=clock)
-        excess = problem.both(matrix)[1] - problem.limit
-        if (abs(excess) <= margin and abs(excess - before) < STATIONARY) or clock.late:
+    margin = min(PENALTY_MARGIN, problem.limit / 10)
+    for _ in range(MAX_WEIGHT_CHANGES):
+        matrix = descend_multiplicatively(problem, matrix, clock=clock)
+        excess = problem.evaluate_both(matrix)[1] - problem.limit
+        if (abs(excess) <= margin and abs(excess - before) < STATIONARY_ATOL) or clock.expired:
             break
         if abs(excess) > margin:
             factor = WEIGHT_GROWTH if excess > 0 else 1 / WEIGHT_GROWTH
@@ -136,47 +144,47 @@ def adapted(problem: Penalised, matrix: FloatArray, clock: Clock = FOREVER) -> F
     return matrix
 
 
-def penalised(
-    program: TradeoffProgram, seed: int, clock: Clock, first: FloatArray | None = None
-) -> Found[TradeoffCertificate]:
+def solve_by_penalties(
+    program: TradeoffProgram, seed: int, clock: Deadline, first: FloatArray | None = None
+) -> MethodResult[TradeoffCertificate]:
     """Run Algorithms 6 and 9: alternate a prior against the mechanism and a mechanism against the prior.
 
     Raises:
         SolverUnavailableError: there are too many datasets for Algorithm 1.
     """
-    check_listed(program.orbits.query)
+    check_dataset_count(program.orbits.query)
     # 40 % of the time is reserved for the audits at the end
-    end, clock = clock, clock.part(1 - 0.4)
+    end, clock = clock, clock.fraction(1 - 0.4)
     random = np.random.default_rng(seed)
     table = program.orbits.query.table()
-    inside = _inside(program)
-    given = inside if first is None else program.repaired(first)
+    inside = _build_interior_start(program)
+    given = inside if first is None else program.repair_matrix(first)
     # a multiplicative step never changes a zero: a little of a positive mechanism is mixed in
-    matrix = given if first is None else convex_combination(given, inside, 1e-6)
+    matrix = given if first is None else combine_convexly(given, inside, 1e-6)
     best, last, rounds = (math.inf, given), math.inf, 0
     priors: list[FloatArray] = []
-    while rounds < MAX_ROUNDS and (rounds == 0 or not clock.late):
+    while rounds < MAX_ROUNDS and (rounds == 0 or not clock.expired):
         rounds += 1
-        climb = Climb(table, matrix[table], program.entropy, 1e-6, clock)
+        climb = AlternatingRun(table, matrix[table], program.entropy, 1e-6, clock)
         # two random starts of Algorithm 1 in each round
         climbs = [climb] * 2 + [replace(climb, first=prior) for prior in priors[-1:]]
-        found = max(runs(climbs, random), key=lambda one: one.value)
+        found = max(run_all(climbs, random), key=lambda one: one.value)
         priors.append(found.prior)
-        late = clock.late  # then the prior may leak far too little
+        late = clock.expired  # then the prior may leak far too little
         if not late and (rounds > 1 or first is not None):  # the method's own start is no answer
-            best = min(best, (_merit(program, found.value, matrix), matrix), key=lambda pair: pair[0])
-        if late or abs(found.value - last) < STATIONARY:
+            best = min(best, (_compute_merit(program, found.value, matrix), matrix), key=lambda pair: pair[0])
+        if late or abs(found.value - last) < STATIONARY_ATOL:
             break
         last = found.value
-        joints = tuple(joint_of(found.prior, record, table) for record in range(table.ndim))
-        problem = Penalised(joints, program.losses, program.sense, program.limit, 1.0)
-        matrix = adapted(problem, matrix, clock)
-    finished = not clock.late
-    ends = [_finished(program, best[1], seed, end)]
+        joints = tuple(compute_joint_law(found.prior, record, table) for record in range(table.ndim))
+        problem = PenalizedProblem(joints, program.losses, program.sense, program.limit, 1.0)
+        matrix = adapt_weight(problem, matrix, clock)
+    finished = not clock.expired
+    ends = [_certify_end(program, best[1], seed, end)]
     if first is not None:  # the local optima of Algorithm 1 may have made less of it
-        ends.append(_finished(program, given, seed, end))
+        ends.append(_certify_end(program, given, seed, end))
     certificate, message = min(ends, key=lambda end: (end[0].violation > 0, end[0].value))
-    return Found(
+    return MethodResult(
         certificate=certificate,
         finished=finished,
         message=f"{rounds} rounds, no bound{message}",
@@ -186,39 +194,39 @@ def penalised(
     )
 
 
-def _inside(program: TradeoffProgram) -> FloatArray:
+def _build_interior_start(program: TradeoffProgram) -> FloatArray:
     """Build a mechanism with positive entries, in Problem 2 of distortion D where that can be."""
     uniform = np.full(program.losses.shape, 1 / program.losses.shape[1])
-    spent = program.tradeoff.distortion(uniform)
+    spent = program.tradeoff.compute_distortion(uniform)
     if program.sense == "distortion" or spent <= program.limit:
-        return convex_combination(program.cheapest, uniform, 0.5)
-    share = (program.limit - program.least) / (spent - program.least)
-    return convex_combination(program.cheapest, uniform, max(share, 1e-3))
+        return combine_convexly(program.least_distortion_matrix, uniform, 0.5)
+    share = (program.limit - program.min_distortion) / (spent - program.min_distortion)
+    return combine_convexly(program.least_distortion_matrix, uniform, max(share, 1e-3))
 
 
-def _merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) -> float:
+def _compute_merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) -> float:
     """Compute the objective of an iterate, plus ten times by how much it exceeds the limit."""
-    spent = program.tradeoff.distortion(matrix)
+    spent = program.tradeoff.compute_distortion(matrix)
     aim, bounded = (leaked, spent) if program.sense == "leakage" else (spent, leaked)
     return aim + 10 * max(0.0, bounded - program.limit)
 
 
-def _finished(
-    program: TradeoffProgram, matrix: FloatArray, seed: int, clock: Clock
+def _certify_end(
+    program: TradeoffProgram, matrix: FloatArray, seed: int, clock: Deadline
 ) -> tuple[TradeoffCertificate, str]:
     """Certify a mechanism, a violation within the margin mixed away, and return whether that was so."""
     message = ""
-    excess = program.tradeoff.distortion(matrix) - program.limit
-    if program.sense == "leakage" and 0 < excess <= MARGIN:
-        matrix = program.repaired(matrix)
+    excess = program.tradeoff.compute_distortion(matrix) - program.limit
+    if program.sense == "leakage" and 0 < excess <= PENALTY_MARGIN:
+        matrix = program.repair_matrix(matrix)
         message = f"; a violation of {excess:.1e} was mixed away"
     enough = program.limit if program.sense == "distortion" else 0.0
-    audit = audited(program, matrix, 1e-7, enough=enough, seed=seed, clock=clock)
+    audit = audit_leakage(program, matrix, 1e-7, enough=enough, seed=seed, clock=clock)
     excess = audit.bound - program.limit
-    if program.sense == "distortion" and 0 < excess <= MARGIN:
+    if program.sense == "distortion" and 0 < excess <= PENALTY_MARGIN:
         # mixed slightly further than needed, for the audit to stay within L
         room = program.limit * 1e-6
-        matrix = within_leakage(program, matrix, audit, program.limit - room)
-        audit = audited(program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, clock=clock)
+        matrix = mix_within_leakage(program, matrix, audit, program.limit - room)
+        audit = audit_leakage(program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, clock=clock)
         message = f"; a violation of {excess:.1e} was mixed away"
     return certify_tradeoff(program, audit, -math.inf, None), message

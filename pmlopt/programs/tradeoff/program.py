@@ -10,15 +10,15 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label
-from pmlopt.core.loaded_later import cp, sparse
+from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.model.queries import Orbits, Query
-from pmlopt.programs.program import Declaration, Program, problem_of
-from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.model.queries import DatasetOrbits, Query
+from pmlopt.programs.program import CvxpyModel, Program, build_problem
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.proof import Sense, Tradeoff, TradeoffProof, tradeoff_bound
+from pmlopt.programs.tradeoff.proof import Sense, TradeoffLosses, TradeoffProof, compute_tradeoff_bound
 
-EXTRA_SHARES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12)
+EXTRA_MIXING_SHARES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12)
 """How much further than computed a mechanism is mixed, one after the other, until rounding is overcome."""
 
 
@@ -50,9 +50,9 @@ class TradeoffProgram(Program[TradeoffCertificate]):
     """
 
     query: Query
-    orbits: Orbits
+    orbits: DatasetOrbits
     outputs: tuple[Label, ...]
-    tradeoff: Tradeoff
+    tradeoff: TradeoffLosses
     entropy: float
     sense: Sense
     limit: float
@@ -61,14 +61,14 @@ class TradeoffProgram(Program[TradeoffCertificate]):
     """Leakage and distortion are minimised."""
 
     @property
-    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """Return the classes of datasets and the outputs."""
         return self.orbits.query.values, self.outputs
 
     @property
     def scale(self) -> float:
         """Return one nat for a leakage; for a distortion that of the best constant, or 1 where that is 0."""
-        return 1.0 if self.sense == "leakage" else self.trivial or 1.0
+        return 1.0 if self.sense == "leakage" else self.constant_distortion or 1.0
 
     @property
     def losses(self) -> FloatArray:
@@ -76,17 +76,17 @@ class TradeoffProgram(Program[TradeoffCertificate]):
         return self.tradeoff.losses
 
     @property
-    def least(self) -> float:
+    def min_distortion(self) -> float:
         """Return the least expected distortion of all mechanisms."""
-        return self.tradeoff.least
+        return self.tradeoff.min_distortion
 
     @property
-    def trivial(self) -> float:
+    def constant_distortion(self) -> float:
         """Return the least expected distortion of a constant mechanism, which leaks nothing."""
         return float(self.losses.sum(axis=0).min())
 
     @cached_property
-    def cheapest(self) -> FloatArray:
+    def least_distortion_matrix(self) -> FloatArray:
         """Return (K, M) the mechanism that gives each class the output of least loss, the first of equals."""
         values = np.unique(self.orbits.values, return_inverse=True)[1].ravel()
         together = np.zeros((int(values.max()) + 1, self.losses.shape[1]))
@@ -96,65 +96,65 @@ class TradeoffProgram(Program[TradeoffCertificate]):
         return matrix
 
     @cached_property
-    def constant(self) -> FloatArray:
+    def constant_matrix(self) -> FloatArray:
         """Return (K, M) the constant mechanism of the least expected distortion."""
         matrix = np.zeros(self.losses.shape)
         matrix[:, int(self.losses.sum(axis=0).argmin())] = 1.0
         return matrix
 
     @property
-    def floor(self) -> float:
+    def trivial_bound(self) -> float:
         """Return the value that no mechanism can be below: the least distortion, or no leakage."""
-        return self.least if self.sense == "distortion" else 0.0
+        return self.min_distortion if self.sense == "distortion" else 0.0
 
     @cached_property
     def log_counts(self) -> dict[int, FloatArray]:
         """Return (A, K) the logarithms of the counts of letters and classes, for one record of each kind."""
         return {record: self.orbits.query.log_counts(record) for record in self.orbits.query.kinds}
 
-    def adversary(self, matrix: FloatArray, record: int) -> Adversary:
+    def build_adversary(self, matrix: FloatArray, record: int) -> BoundedAdversary:
         """Build Problem 1 against a mechanism, for the records of one kind."""
-        return Adversary(matrix, self.log_counts[record], self.entropy, self.orbits.query.log_size)
+        return BoundedAdversary(matrix, self.log_counts[record], self.entropy, self.orbits.query.log_size)
 
-    def bound(self, proof: TradeoffProof) -> float:
+    def compute_bound(self, proof: TradeoffProof) -> float:
         """Compute a lower bound on the value of all mechanisms from multipliers, at least the trivial one."""
-        return max(self.floor, tradeoff_bound(self.tradeoff, self.sense, self.limit, proof))
+        return max(self.trivial_bound, compute_tradeoff_bound(self.tradeoff, self.sense, self.limit, proof))
 
-    def repaired(self, matrix: FloatArray) -> FloatArray:
+    def repair_matrix(self, matrix: FloatArray) -> FloatArray:
         """Repair a solver's matrix to the nearest mechanism; in Problem 2 mixed to distortion at most D."""
         found = np.where(self.tradeoff.allowed, np.maximum(matrix, 0.0), 0.0)
         # smaller entries of a solver's mechanism are noise
         found = np.where(found > 1e-12, found, 0.0)
         found /= found.sum(axis=1, keepdims=True)
-        return found if self.sense == "distortion" else self._within(found)
+        return found if self.sense == "distortion" else self._mix_within_distortion(found)
 
-    def _within(self, matrix: FloatArray) -> FloatArray:
+    def _mix_within_distortion(self, matrix: FloatArray) -> FloatArray:
         """Mix with the cheapest mechanism, as far as the limit on the distortion needs."""
         if not self.tradeoff.allowed.all():  # all that is allowed is as cheap, up to rounding
             return matrix
-        spent = self.tradeoff.distortion(matrix)
+        spent = self.tradeoff.compute_distortion(matrix)
         if spent <= self.limit:
             return matrix
-        share = (spent - self.limit) / max(spent - self.least, 1e-300)
-        for more in EXTRA_SHARES:
-            mixed = convex_combination(matrix, self.cheapest, min(1.0, share + more))
-            if self.tradeoff.distortion(mixed) <= self.limit:
+        share = (spent - self.limit) / max(spent - self.min_distortion, 1e-300)
+        for more in EXTRA_MIXING_SHARES:
+            mixed = combine_convexly(matrix, self.least_distortion_matrix, min(1.0, share + more))
+            if self.tradeoff.compute_distortion(mixed) <= self.limit:
                 return mixed
-        return self.cheapest
+        return self.least_distortion_matrix
 
-    def mechanism(self, matrix: FloatArray) -> Mechanism:
+    def to_mechanism(self, matrix: FloatArray) -> Mechanism:
         """Return a matrix with the labels of the classes and outputs."""
         return Mechanism(matrix, self.orbits.query.values, self.outputs)
 
 
-def convex_combination(matrix: FloatArray, other: FloatArray, share: float) -> FloatArray:
+def combine_convexly(matrix: FloatArray, other: FloatArray, share: float) -> FloatArray:
     """Compute the convex combination `(1 - share) * matrix + share * other` of two mechanisms."""
     return np.asarray((1 - share) * matrix + share * other)
 
 
-def declare_tradeoff(
-    tradeoff: Tradeoff, joints: Sequence[FloatArray], sense: Sense, limit: float | cp.Parameter
-) -> Declaration:
+def build_tradeoff_model(
+    tradeoff: TradeoffLosses, joints: Sequence[FloatArray], sense: Sense, limit: float | cp.Parameter
+) -> CvxpyModel:
     """Build the problem of the best mechanism against finitely many priors, in `q` (K, M).
 
     With "leakage", Problem 2: minimise t subject to `I_j(q) <= t` and `E[d] <= D`. With "distortion",
@@ -177,14 +177,14 @@ def declare_tradeoff(
 
     Examples:
         >>> hamming = 1 - np.eye(2)
-        >>> tradeoff = Tradeoff(hamming / 2, np.ones((2, 2), dtype=bool))
-        >>> program = declare_tradeoff(tradeoff, [np.eye(2) / 2], "leakage", 0.1)
+        >>> tradeoff = TradeoffLosses(hamming / 2, np.ones((2, 2), dtype=bool))
+        >>> program = build_tradeoff_model(tradeoff, [np.eye(2) / 2], "leakage", 0.1)
         >>> value = program.problem.solve(solver="CLARABEL")  # rate-distortion: log 2 - h(0.1)
         >>> round(float(value), 5)
         0.36806
     """
     matrix = cp.Variable(tradeoff.losses.shape, nonneg=True, name="mechanism")
-    leaked = informations(matrix, joints)
+    leaked = express_informations(matrix, joints)
     spent = cp.sum(cp.multiply(tradeoff.losses, matrix))
     variables = {"mechanism": matrix}
     constraints = {"rows": cp.sum(matrix, axis=1) == 1}
@@ -199,10 +199,10 @@ def declare_tradeoff(
         aim = spent
     if not tradeoff.allowed.all():
         constraints["support"] = matrix[~tradeoff.allowed] == 0
-    return Declaration(problem_of(cp.Minimize(aim), constraints), variables, constraints)
+    return CvxpyModel(build_problem(cp.Minimize(aim), constraints), variables, constraints)
 
 
-def informations(matrix: cp.Expression, joints: Sequence[FloatArray]) -> cp.Expression:
+def express_informations(matrix: cp.Expression, joints: Sequence[FloatArray]) -> cp.Expression:
     """Build (J,) convex expressions of I(X_i; Y) under each prior in the mechanism."""
     parts = [joint[joint.sum(axis=1) > 0] for joint in joints]
     letters = [part.sum(axis=1, keepdims=True) for part in parts]

@@ -10,24 +10,32 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
-from pmlopt.core.loaded_later import optimize
+from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding
+from pmlopt.core.lazy_imports import optimize
 from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
 from pmlopt.model.queries import Query
-from pmlopt.programs.exact.arithmetic import DIGITS, Rows, dot, has_entropy, stochastic, table_of, total
+from pmlopt.programs.exact.arithmetic import (
+    DECIMAL_DIGITS,
+    DecimalRows,
+    dot_decimals,
+    has_entropy,
+    normalize_decimal_rows,
+    sum_decimals,
+    to_decimal_rows,
+)
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 Sense = Literal["leakage", "distortion"]
 """What is minimised: "leakage" in Problem 2 of [wu2026entropy], "distortion" in Problem 3."""
 
-RELATIVE_TOLERANCE = 1e-12
+LOSS_RTOL = 1e-12
 """Losses, and a limit and an end of its range, are equal where they differ by this share: rounding."""
 
 
 @dataclass(frozen=True, eq=False)
-class Tradeoff:
+class TradeoffLosses:
     """Losses of the expected distortion, and the entries of a mechanism that may be positive.
 
     Attributes:
@@ -39,34 +47,34 @@ class Tradeoff:
     losses: Annotated[FloatArray, Shape("N", "M")]
     allowed: Annotated[BoolArray, Shape("N", "M")]
 
-    def distortion(self, matrix: FloatArray) -> float:
+    def compute_distortion(self, matrix: FloatArray) -> float:
         """Compute the expected distortion of a mechanism."""
         return float((self.losses * matrix).sum())
 
     @property
-    def least(self) -> float:
+    def min_distortion(self) -> float:
         """Return the least expected distortion of all mechanisms."""
         return math.fsum(self.losses.min(axis=1).tolist())
 
 
-def tradeoff_of(losses: FloatArray, sense: Sense, limit: float) -> Tradeoff:
+def make_tradeoff_losses(losses: FloatArray, sense: Sense, limit: float) -> TradeoffLosses:
     """Return the losses with the support of the mechanisms that may be optimal.
 
     That is everything, unless Problem 2 asks for the least distortion of all: then the rows are on their
     cheapest outputs alone.
 
     Examples:
-        >>> tradeoff_of(1 - np.eye(2), "leakage", 0.0).allowed.tolist()
+        >>> make_tradeoff_losses(1 - np.eye(2), "leakage", 0.0).allowed.tolist()
         [[True, False], [False, True]]
     """
-    free = Tradeoff(losses, np.ones(losses.shape, dtype=bool))
-    if sense == "distortion" or limit > free.least * (1 + RELATIVE_TOLERANCE):
+    free = TradeoffLosses(losses, np.ones(losses.shape, dtype=bool))
+    if sense == "distortion" or limit > free.min_distortion * (1 + LOSS_RTOL):
         return free
-    return Tradeoff(losses, losses <= losses.min(axis=1, keepdims=True) * (1 + RELATIVE_TOLERANCE))
+    return TradeoffLosses(losses, losses <= losses.min(axis=1, keepdims=True) * (1 + LOSS_RTOL))
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class PriorCut:
     """A prior within the entropy bound, and a lower bound on the leakage of every mechanism under it.
 
     For any law psi of the letter given the output, I(X_i; Y) is at least
@@ -94,17 +102,17 @@ class TradeoffProof:
         price: of the distortion, at least 0 (Problem 2 only).
     """
 
-    cuts: tuple[Cut, ...]
+    cuts: tuple[PriorCut, ...]
     price: float
 
     @property
-    def nonnegative(self) -> bool:
+    def is_nonnegative(self) -> bool:
         """Return whether all multipliers are finite numbers of at least 0."""
         return all(math.isfinite(x) and x >= 0 for x in (self.price, *(cut.weight for cut in self.cuts)))
 
 
-def tradeoff_bound(
-    tradeoff: Tradeoff,
+def compute_tradeoff_bound(
+    tradeoff: TradeoffLosses,
     sense: Sense,
     limit: float,
     proof: TradeoffProof,
@@ -123,47 +131,53 @@ def tradeoff_bound(
         limit: D, or L in nats.
         proof: any priors and posteriors, weights and a price of at least 0.
         factor: by which the price (Problem 2) or the weights (Problem 3) are taken larger.
-        known: the `gains_of` the cuts, where they were computed before.
+        known: the `sum_cuts` the cuts, where they were computed before.
 
     Raises:
         ProgramError: a multiplier is negative or no finite number.
 
     Examples:
-        >>> tradeoff = Tradeoff((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
+        >>> tradeoff = TradeoffLosses((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
         >>> posterior = np.array([[0.9, 0.1], [0.1, 0.9]])
-        >>> cut = Cut(0, np.eye(2) / 2, posterior, 1.0)
-        >>> round(tradeoff_bound(tradeoff, "leakage", 0.1, TradeoffProof((cut,), np.log(9).item())), 6)
+        >>> cut = PriorCut(0, np.eye(2) / 2, posterior, 1.0)
+        >>> round(compute_tradeoff_bound(tradeoff, "leakage", 0.1, TradeoffProof((cut,), np.log(9).item())), 6)
         0.368064
     """
-    if not proof.nonnegative:
+    if not proof.is_nonnegative:
         raise ProgramError("a multiplier of the proof is negative or not finite: give numbers of at least 0")
     total = sum(cut.weight for cut in proof.cuts)
     leakage = sense == "leakage"
     if leakage and total <= 0:
         return 0.0  # a leakage is never less
-    gains, sizes = known or gains_of(proof.cuts, tradeoff.losses.shape)
-    of_gains, of_losses, offset = _shares(leakage, limit, total, factor * proof.price, factor)
+    gains, sizes = known or sum_cuts(proof.cuts, tradeoff.losses.shape)
+    of_gains, of_losses, offset = _compute_factors(leakage, limit, total, factor * proof.price, factor)
     worth = np.where(tradeoff.allowed, of_gains * gains + of_losses * tradeoff.losses, math.inf)
     size = float((of_gains * sizes + of_losses * tradeoff.losses).max(axis=1).sum()) + abs(offset)
-    return max(0.0, float(worth.min(axis=1).sum() - offset) - rounding_of(worth.size, size))
+    return max(0.0, float(worth.min(axis=1).sum() - offset) - bound_sum_rounding(worth.size, size))
 
 
-def _shares(leakage: bool, limit: Any, weights: Any, price: Any, factor: Any) -> tuple[Any, Any, Any]:
+def _compute_factors(
+    leakage: bool, limit: Any, weights: Any, price: Any, factor: Any
+) -> tuple[Any, Any, Any]:
     """Compute the factors of gains and losses, and the value of the limit: floats, or decimals."""
     if leakage:
         return 1 / weights, price / weights, price / weights * limit
     return factor, 1, factor * weights * limit
 
 
-def sharpened_tradeoff(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> TradeoffProof:
+def sharpen_proof(
+    tradeoff: TradeoffLosses, sense: Sense, limit: float, proof: TradeoffProof
+) -> TradeoffProof:
     """Return the proof with the scale of its weights, relative to the distortion, that bounds most."""
-    gains = gains_of(proof.cuts, tradeoff.losses.shape)
+    gains = sum_cuts(proof.cuts, tradeoff.losses.shape)
 
-    def loss(place: float) -> float:
-        return -tradeoff_bound(tradeoff, sense, limit, proof, math.exp(place), gains)
+    def compute_loss(place: float) -> float:
+        return -compute_tradeoff_bound(tradeoff, sense, limit, proof, math.exp(place), gains)
 
-    found = optimize.minimize_scalar(loss, bounds=(-0.2, 0.2), method="bounded", options={"xatol": 1e-12})
-    if loss(float(found.x)) >= loss(0.0):
+    found = optimize.minimize_scalar(
+        compute_loss, bounds=(-0.2, 0.2), method="bounded", options={"xatol": 1e-12}
+    )
+    if compute_loss(float(found.x)) >= compute_loss(0.0):
         return proof
     factor = math.exp(float(found.x))
     if sense == "leakage":
@@ -171,24 +185,24 @@ def sharpened_tradeoff(tradeoff: Tradeoff, sense: Sense, limit: float, proof: Tr
     return replace(proof, cuts=tuple(replace(cut, weight=cut.weight * factor) for cut in proof.cuts))
 
 
-def gains_of(cuts: Sequence[Cut], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+def sum_cuts(cuts: Sequence[PriorCut], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
     """Compute (K, M) the weighted sum g of the cuts, and the sizes of its terms that rounding touches."""
     gains, sizes = np.zeros(shape), np.zeros(shape)
     for cut in cuts:
-        joint, logs = _log_ratios(cut.joint, cut.posterior, np.log)
+        joint, logs = _compute_log_ratios(cut.joint, cut.posterior, np.log)
         gains += cut.weight * joint.T @ logs
         sizes += cut.weight * joint.T @ (1 + np.abs(logs))
     return gains, sizes
 
 
-def _log_ratios(joint: Any, posterior: Any, log: Callable[[Any], Any]) -> tuple[Any, Any]:
+def _compute_log_ratios(joint: Any, posterior: Any, log: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Compute J and `log(psi(a|y) / pi_a)` of the letters that occur, floats or decimals."""
     letters = joint.sum(axis=1)
     used = letters > 0
     return joint[used], log(posterior[used] / letters[used, None])
 
 
-def only_constants(query: Query, entropy: float) -> bool:
+def allows_only_constants(query: Query, entropy: float) -> bool:
     """Return whether only constant mechanisms leak nothing.
 
     They do where the entropy leaves room around the uniform dataset and a record has two letters or more:
@@ -198,35 +212,35 @@ def only_constants(query: Query, entropy: float) -> bool:
     return query.log_size - entropy > 1e-9 * max(1.0, query.log_size) and max(query.alphabets) > 1
 
 
-ROUNDING = Decimal(2) ** -46
+DISTORTION_RTOL = Decimal(2) ** -46
 """What rounding may do to a distortion, over its size: products and sums of a few floats."""
 
 
-def audit_verified(query: Query, mechanism: Mechanism, audit: RecordCertificate) -> bool:
+def is_audit_valid(query: Query, mechanism: Mechanism, audit: RecordCertificate) -> bool:
     """Return whether an audit proves the leakage of this mechanism, with its rows derived again."""
     channel = replace(audit.channel, query=query, mechanism=mechanism)
     return replace(audit, mechanism=mechanism, channel=channel).verify()
 
 
-def limit_verified(tradeoff: Tradeoff, sense: Sense, limit: float, matrix: FloatArray) -> bool:
+def is_limit_kept(tradeoff: TradeoffLosses, sense: Sense, limit: float, matrix: FloatArray) -> bool:
     """Return whether losses, support, limit and mechanism are valid, and the limit of Problem 2 is kept."""
     losses, allowed = tradeoff.losses, tradeoff.allowed
     if sense not in ("leakage", "distortion") or not (math.isfinite(limit) and limit >= 0):
         return False
-    fits = losses.shape == allowed.shape == matrix.shape and _nonnegative(losses, matrix)
-    if not fits or not _support_holds(tradeoff, sense, limit) or matrix[~allowed].any():
+    fits = losses.shape == allowed.shape == matrix.shape and _are_nonnegative(losses, matrix)
+    if not fits or not _is_support_valid(tradeoff, sense, limit) or matrix[~allowed].any():
         return False
     with localcontext() as context:
-        context.prec = DIGITS
-        rows, costs = table_of(matrix), table_of(losses)
-        if any(abs(total(row) - 1) > ROUNDING for row in rows):
+        context.prec = DECIMAL_DIGITS
+        rows, costs = to_decimal_rows(matrix), to_decimal_rows(losses)
+        if any(abs(sum_decimals(row) - 1) > DISTORTION_RTOL for row in rows):
             return False
-        spent = total(dot(row, cost) for row, cost in zip(rows, costs, strict=True))
-        return sense == "distortion" or spent <= Decimal(limit) + _slack(costs)
+        spent = sum_decimals(dot_decimals(row, cost) for row, cost in zip(rows, costs, strict=True))
+        return sense == "distortion" or spent <= Decimal(limit) + _distortion_rounding(costs)
 
 
-def bound_verified(
-    tradeoff: Tradeoff,
+def is_bound_proved(
+    tradeoff: TradeoffLosses,
     sense: Sense,
     limit: float,
     proof: TradeoffProof,
@@ -235,40 +249,40 @@ def bound_verified(
     bound: float,
 ) -> bool:
     """Return whether the priors and multipliers of a proof show that no mechanism is better than a bound."""
-    if not (math.isfinite(bound) and proof.nonnegative):
+    if not (math.isfinite(bound) and proof.is_nonnegative):
         return False
     with localcontext() as context:
-        context.prec = DIGITS
-        if not all(_cut_holds(cut, tradeoff, query, entropy) for cut in proof.cuts):
+        context.prec = DECIMAL_DIGITS
+        if not all(_is_cut_valid(cut, tradeoff, query, entropy) for cut in proof.cuts):
             return False
-        losses = table_of(tradeoff.losses)
-        slack = Decimal(0) if sense == "leakage" else _slack(losses)
-        if sense == "distortion" and limit == 0 and only_constants(query, entropy):
-            return min(total(column) for column in zip(*losses, strict=True)) + slack >= Decimal(bound)
-        return proved_least(tradeoff, sense, limit, proof) + slack >= Decimal(bound)
+        losses = to_decimal_rows(tradeoff.losses)
+        slack = Decimal(0) if sense == "leakage" else _distortion_rounding(losses)
+        if sense == "distortion" and limit == 0 and allows_only_constants(query, entropy):
+            return min(sum_decimals(column) for column in zip(*losses, strict=True)) + slack >= Decimal(bound)
+        return bound_in_decimals(tradeoff, sense, limit, proof) + slack >= Decimal(bound)
 
 
-def _nonnegative(*arrays: FloatArray) -> bool:
+def _are_nonnegative(*arrays: FloatArray) -> bool:
     """Return whether all entries are finite and at least 0."""
     return all(bool((np.isfinite(array) & (array >= 0)).all()) for array in arrays)
 
 
-def _slack(losses: Rows) -> Decimal:
+def _distortion_rounding(losses: DecimalRows) -> Decimal:
     """Return what rounding may do to an expected distortion."""
-    return ROUNDING * total(max(cost) for cost in losses)
+    return DISTORTION_RTOL * sum_decimals(max(cost) for cost in losses)
 
 
-def _support_holds(tradeoff: Tradeoff, sense: Sense, limit: float) -> bool:
+def _is_support_valid(tradeoff: TradeoffLosses, sense: Sense, limit: float) -> bool:
     """Return whether the support leaves out no mechanism within the limit."""
     if tradeoff.allowed.all():
         return True
-    cheapest = tradeoff_of(tradeoff.losses, "leakage", 0.0).allowed
+    cheapest = make_tradeoff_losses(tradeoff.losses, "leakage", 0.0).allowed
     # the limit and the least distortion are both rounded
-    near = limit <= tradeoff.least * (1 + 1e-11)
+    near = limit <= tradeoff.min_distortion * (1 + 1e-11)
     return sense == "leakage" and near and bool(np.array_equal(tradeoff.allowed, cheapest))
 
 
-def _cut_holds(cut: Cut, tradeoff: Tradeoff, query: Query, entropy: float) -> bool:
+def _is_cut_valid(cut: PriorCut, tradeoff: TradeoffLosses, query: Query, entropy: float) -> bool:
     """Return whether a cut is a prior of the entropy with a law of the letter for each output."""
     if cut.record not in range(query.records):
         return False
@@ -276,29 +290,31 @@ def _cut_holds(cut: Cut, tradeoff: Tradeoff, query: Query, entropy: float) -> bo
     letters, outputs = len(log_counts), tradeoff.losses.shape[1]
     if cut.joint.shape != log_counts.shape or cut.joint.shape[1] != len(tradeoff.losses):
         return False
-    if cut.posterior.shape != (letters, outputs) or not _nonnegative(cut.joint, cut.posterior):
+    if cut.posterior.shape != (letters, outputs) or not _are_nonnegative(cut.joint, cut.posterior):
         return False
     if not (cut.posterior[cut.joint.sum(axis=1) > 0] > 0).all():
         return False
     return has_entropy(cut.joint, log_counts, entropy, query.log_size)
 
 
-def proved_least(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> Decimal:
+def bound_in_decimals(tradeoff: TradeoffLosses, sense: Sense, limit: float, proof: TradeoffProof) -> Decimal:
     """Compute the trade-off's bound in decimals of the context, or the least distortion if that is more."""
     leakage = sense == "leakage"
-    losses = np.array(table_of(tradeoff.losses), dtype=object)
-    floor = Decimal(0) if leakage else total(losses.min(axis=1))
-    weights = total(Decimal(cut.weight) for cut in proof.cuts)
+    losses = np.array(to_decimal_rows(tradeoff.losses), dtype=object)
+    floor = Decimal(0) if leakage else sum_decimals(losses.min(axis=1))
+    weights = sum_decimals(Decimal(cut.weight) for cut in proof.cuts)
     if leakage and weights <= 0:
         return floor
     gains = np.full(losses.shape, Decimal(0))
     for cut in proof.cuts:
-        flat, width = stochastic(cut.joint.reshape(1, -1))[0], cut.joint.shape[1]
+        flat, width = normalize_decimal_rows(cut.joint.reshape(1, -1))[0], cut.joint.shape[1]
         exact = np.array(flat, dtype=object).reshape(-1, width)
-        posterior = np.array(stochastic(cut.posterior.T), dtype=object).T
-        joint, logs = _log_ratios(exact, posterior, np.vectorize(Decimal.ln, otypes=[object]))
+        posterior = np.array(normalize_decimal_rows(cut.posterior.T), dtype=object).T
+        joint, logs = _compute_log_ratios(exact, posterior, np.vectorize(Decimal.ln, otypes=[object]))
         gains = gains + Decimal(cut.weight) * (joint.T @ logs)
-    of_gains, of_losses, offset = _shares(leakage, Decimal(limit), weights, Decimal(proof.price), Decimal(1))
+    of_gains, of_losses, offset = _compute_factors(
+        leakage, Decimal(limit), weights, Decimal(proof.price), Decimal(1)
+    )
     worth = np.where(tradeoff.allowed, of_gains * gains + of_losses * losses, math.inf)
-    least: Decimal = total(worth.min(axis=1)) - offset
+    least: Decimal = sum_decimals(worth.min(axis=1)) - offset
     return max(floor, least)

@@ -13,15 +13,15 @@ from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import RATIONAL, Certificate, Claim
-from pmlopt.programs.exact.arithmetic import holds_exactly
-from pmlopt.programs.least_leakage.certificate import LevelCertificate, highest_rank
+from pmlopt.programs.exact.arithmetic import is_met_exactly
+from pmlopt.programs.least_leakage.certificate import LevelCertificate, find_highest_rank
 
 
-def keeps(certificate: LevelCertificate, epsilon: float) -> bool:
+def is_within_level(certificate: LevelCertificate, epsilon: float) -> bool:
     """Return whether a mechanism is within epsilon up to the last digits, decided in rational arithmetic."""
     # a logarithm and the grid are rounded by as much: likelihood ratios of at most 2 are within log 2
     claim = PML(epsilon + (2.0**-50), certificate.privacy.over)
-    return holds_exactly(certificate.prior, claim, certificate.mechanism.matrix)
+    return is_met_exactly(certificate.prior, claim, certificate.mechanism.matrix)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,14 +54,14 @@ class ThresholdCertificate(Certificate):
     @property
     def threshold(self) -> int:
         """Return the rank below which the mechanism emits nothing, that of `value`; 0 where it has none."""
-        return self._rank(self.value)
+        return self._find_rank(self.value)
 
     @property
-    def ceiling(self) -> int:
+    def max_possible_rank(self) -> int:
         """Return the highest rank that is not ruled out, that of `bound`; 0 where it has none."""
-        return self._rank(self.bound)
+        return self._find_rank(self.bound)
 
-    def _rank(self, value: float) -> int:
+    def _find_rank(self, value: float) -> int:
         if self.utilities is None:
             return int(value) if value == int(value) else 0
         return int((self.utilities == value).argmax() + 1) if (self.utilities == value).any() else 0
@@ -70,7 +70,7 @@ class ThresholdCertificate(Certificate):
     def level(self) -> float:
         """Return the PML level of the mechanism that keeps the threshold, in nats."""
         level = self.kept.level
-        return self.epsilon if level > self.epsilon and keeps(self.kept, self.epsilon) else level
+        return self.epsilon if level > self.epsilon and is_within_level(self.kept, self.epsilon) else level
 
     @property
     def next_bound(self) -> float:
@@ -91,17 +91,17 @@ class ThresholdCertificate(Certificate):
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims that the threshold is kept within the level, and that the next one leaks more.
 
-        The mechanism is `kept`'s, has its level, which is at most epsilon (as `keeps` decides), and emits no
+        The mechanism is `kept`'s, has its level, which is at most epsilon (as `is_within_level` decides), and emits no
         rank below `value`; and with no rank of `bound` or less every mechanism leaks more than epsilon, or
         there is no higher rank for all letters. Over a set of priors, all that for the same set.
         """
         matrix, kept = self.mechanism.matrix, self.kept
         same = self.mechanism == kept.mechanism
-        within = same and keeps(kept, self.epsilon)
+        within = same and is_within_level(kept, self.epsilon)
         steps = np.diff(np.zeros(0) if self.utilities is None else self.utilities)
         rising = bool((steps > 0).all() or (steps < 0).all())
         above = rising and bool(1 <= self.threshold <= self.order[matrix > 0].min())
-        ceiling = rising and self._nothing_beyond()
+        ceiling = rising and self._is_bound_proved()
         names = ("mechanism", "level", "pairs")
         return (
             *(replace(claim, name=claim.name if claim.name in names else f"{claim.name} of the level")
@@ -111,13 +111,13 @@ class ThresholdCertificate(Certificate):
                   self.epsilon, kept.value),
             Claim("value", above, RATIONAL, self.statement if above else "outputs below the threshold occur",
                   self.value),
-            *self._beyond_checks(),
+            *self._check_next_threshold(),
             Claim("bound", ceiling, RATIONAL, f"nothing above {self.bound:g} within {self.epsilon:g} nats"
                   if ceiling else f"this is not proved: nothing above {self.bound:g}", self.bound),
-            Claim("gap", self.threshold <= self.ceiling, RATIONAL, f"{self.gap:.3g}", self.gap),
+            Claim("gap", self.threshold <= self.max_possible_rank, RATIONAL, f"{self.gap:.3g}", self.gap),
         )  # fmt: skip
 
-    def _beyond_checks(self) -> tuple[Claim, ...]:
+    def _check_next_threshold(self) -> tuple[Claim, ...]:
         """Check the claims about the threshold after the bound."""
         if self.beyond is None:
             return ()
@@ -125,16 +125,18 @@ class ThresholdCertificate(Certificate):
         text = "; ".join(failed) or "its mechanism and level are as they are said to be"
         return (Claim("next threshold", not failed, RATIONAL, text),)
 
-    def _nothing_beyond(self) -> bool:
+    def _is_bound_proved(self) -> bool:
         """Return whether no threshold above the bound is kept within epsilon."""
         if self.beyond is None:
-            return self.ceiling >= highest_rank(self.order, self.kept.privacy.over)
-        return self.ceiling > 0 and self._rules_out(self.beyond)
+            return self.max_possible_rank >= find_highest_rank(self.order, self.kept.privacy.over)
+        return self.max_possible_rank > 0 and self._rules_out(self.beyond)
 
     def _rules_out(self, proof: LevelCertificate) -> bool:
         """Return whether the multipliers prove that the threshold after `bound` leaks more than epsilon."""
-        above = np.array_equal(proof.allowed, self.order > self.ceiling)
+        above = np.array_equal(proof.allowed, self.order > self.max_possible_rank)
         same = np.array_equal(proof.prior.pmf, self.kept.prior.pmf)
-        if proof.floor is not None or not (above and same and proof.privacy.over == self.kept.privacy.over):
+        if proof.normalized_floor is not None or not (
+            above and same and proof.privacy.over == self.kept.privacy.over
+        ):
             return False
-        return proof.proved_again() > self.epsilon
+        return proof.recompute_bound() > self.epsilon

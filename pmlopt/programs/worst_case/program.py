@@ -8,18 +8,18 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, float_array, nonnegative
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, copy_float_array
+from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import LinearUtility
 from pmlopt.model.utility.orders import highest_threshold
-from pmlopt.programs.design_program import Outputs, outputs_of
-from pmlopt.programs.least_leakage.certificate import highest_rank
-from pmlopt.programs.least_leakage.program import LeastLeakage, least_leakage_on
-from pmlopt.programs.program import Declaration, Program, problem_of
+from pmlopt.programs.design_program import Outputs, resolve_outputs
+from pmlopt.programs.least_leakage.certificate import find_highest_rank
+from pmlopt.programs.least_leakage.program import LeastLeakage, build_least_leakage
+from pmlopt.programs.program import CvxpyModel, Program, build_problem
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 
@@ -53,7 +53,7 @@ class BestWorstCase(Program[ThresholdCertificate]):
     over: PriorSet | None = None
 
     @property
-    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+    def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """Return the letters of the prior and the outputs."""
         return self.prior.labels, self.outputs
 
@@ -70,13 +70,13 @@ class BestWorstCase(Program[ThresholdCertificate]):
         return float(np.abs(np.diff(self.utilities)).min())
 
     @property
-    def highest(self) -> int:
+    def highest_rank(self) -> int:
         """Return the highest rank that every letter has an output of, at a finite level."""
-        return highest_rank(self.order, self.over)
+        return find_highest_rank(self.order, self.over)
 
-    def at(self, threshold: int) -> LeastLeakage:
+    def build_least_leakage(self, threshold: int) -> LeastLeakage:
         """Build the least leakage at a threshold."""
-        return least_leakage_on(self.prior, self.order >= threshold, self.outputs, self.over)
+        return build_least_leakage(self.prior, self.order >= threshold, self.outputs, self.over)
 
     def __repr__(self) -> str:
         return f"<BestWorstCase within {self.epsilon:g} nats>"
@@ -113,12 +113,12 @@ def best_worst_case(
         1.0
     """
     known = as_prior(prior)
-    claim = _claim(known, epsilon, over)
+    claim = _check_requirement(known, epsilon, over)
     highest_threshold(order)  # checks the order
-    ranks = float_array(order, 2, "the order", UtilityError)
+    ranks = copy_float_array(order, 2, "the order", UtilityError)
     if len(ranks) != known.size:
         raise UtilityError(f"the order has {len(ranks)} rows for {known.size} letters: give one for each")
-    return _declared(known, ranks, claim, outputs_of(known.labels, ranks.shape[1], outputs))
+    return _make_program(known, ranks, claim, resolve_outputs(known.labels, ranks.shape[1], outputs))
 
 
 def best_guaranteed_utility(
@@ -153,29 +153,29 @@ def best_guaranteed_utility(
         [2.0, 1.0, 0.0]
     """
     known = as_prior(prior)
-    claim = _claim(known, epsilon, over)
+    claim = _check_requirement(known, epsilon, over)
     if not isinstance(utility, LinearUtility):
         raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
-    labels = outputs_of(known.labels, utility.columns, outputs)
-    signed, ranks = np.unique(utility.gains(known.labels, labels), return_inverse=True)
+    labels = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
+    signed, ranks = np.unique(utility.evaluate_gains(known.labels, labels), return_inverse=True)
     utilities = (signed if utility.maximised else -signed) + 0.0
     order = np.asarray(ranks.reshape(known.size, len(labels)) + 1, dtype=np.float64)
-    return _declared(known, order, claim, labels, utilities)
+    return _make_program(known, order, claim, labels, utilities)
 
 
-def _claim(prior: Prior, epsilon: float, over: PriorSet | None) -> PML:
+def _check_requirement(prior: Prior, epsilon: float, over: PriorSet | None) -> PML:
     """Return the requirement, checked against the letters of the prior."""
-    claim = PML(nonnegative(epsilon, "epsilon", PrivacyError), over)
+    claim = PML(check_nonnegative(epsilon, "epsilon", PrivacyError), over)
     claim.priors(prior)
     return claim
 
 
-def _declared(
+def _make_program(
     prior: Prior, order: FloatArray, pml: PML, outputs: tuple[Label, ...], utilities: FloatArray | None = None
 ) -> BestWorstCase:
     values = np.arange(1.0, order.shape[1] + 1) if utilities is None else utilities
     return BestWorstCase(
-        declare=partial(_declaration, prior, order, pml, values),
+        build_model=partial(_build_model, prior, order, pml, values),
         prior=prior,
         order=order,
         epsilon=pml.epsilon,
@@ -185,13 +185,13 @@ def _declared(
     )
 
 
-def _declaration(prior: Prior, order: FloatArray, claim: PML, values: FloatArray) -> Declaration:
+def _build_model(prior: Prior, order: FloatArray, claim: PML, values: FloatArray) -> CvxpyModel:
     n, m = order.shape
     k = len(values)
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")
     law = cp.Variable((1, m), nonneg=True, name="output_law")
     kept = cp.Variable(k, boolean=True, name="kept")  # of the thresholds 2 to K, and none above
-    declared = claim.declare(prior, mechanism, law)
+    declared = claim.to_cvxpy(prior, mechanism, law)
     above = kept[order.astype(int).ravel() - 1]  # the threshold just above each pair's rank
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,
@@ -204,4 +204,4 @@ def _declaration(prior: Prior, order: FloatArray, claim: PML, values: FloatArray
     variables = {"mechanism": mechanism, "output_law": law, "kept": kept, **declared.variables}
     sense = cp.Maximize if values[-1] >= values[0] else cp.Minimize
     objective = sense(values[0] + np.append(np.diff(values), 0.0) @ kept)
-    return Declaration(problem_of(objective, constraints), variables, constraints)
+    return CvxpyModel(build_problem(objective, constraints), variables, constraints)

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, positive, said, whole
-from pmlopt.core.display import nats, things
+from pmlopt.core.arrays import Label, check_integer, check_positive, join_words
+from pmlopt.core.display import format_nats, pluralize
 from pmlopt.data.prior import Prior
-from pmlopt.data.sampling.categorical import Seed, random_bits
+from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError, PrivacyError
-from pmlopt.measures.outcomes import OutcomeTells
+from pmlopt.measures.outcomes import OutcomeSummary
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import UtilityLike
 from pmlopt.programs.designs import design
 from pmlopt.programs.program import Program
-from pmlopt.publishing.exploring.exploration import Curve, Exploration, Part, Point
+from pmlopt.publishing.exploring.exploration import CurvePoint, Exploration, ExploredCurve, ExploredPart
 from pmlopt.publishing.exploring.solved import (
-    HALF_WIDTH,
+    DEFAULT_HALF_WIDTH,
     ROUNDED_COUNTS,
-    answered,
-    facts_of,
-    parts_of,
+    compute_facts,
+    make_parts,
+    solve_grid,
     warn_of_exact_counts,
 )
 from pmlopt.publishing.stated_law import restate_secret
@@ -33,14 +33,14 @@ from pmlopt.releases import Ledger, Stream
 from pmlopt.releases.attributes import attribute_levels
 
 
-def of_columns(
+def explore_columns(
     joint: Secret,
     utility: UtilityLike | tuple[UtilityLike, UtilityLike],
     *,
     total: float,
     count: int = 21,
     title: str = "",
-    half_width: float = HALF_WIDTH,
+    half_width: float = DEFAULT_HALF_WIDTH,
     exact_counts: bool = False,
 ) -> Exploration:
     """Explore how a total level is split over two columns that are both released, each by its best design.
@@ -64,13 +64,13 @@ def of_columns(
 
     Examples:
         >>> pair = Secret([[0.4, 0.1], [0.1, 0.4]])
-        >>> seen = of_columns(pair, "hamming", total=0.4, count=3)
+        >>> seen = explore_columns(pair, "hamming", total=0.4, count=3)
         >>> together = seen.curves[0].points
         >>> [point.at for point in together], together[0].value <= 0.4
         ([0.0, 0.2, 0.4], True)
     """
-    most = positive(total, "the total", PrivacyError)
-    splits = whole(count, "the number of splits", InputError)
+    most = check_positive(total, "the total", PrivacyError)
+    splits = check_integer(count, "the number of splits", InputError)
     if splits < 2 or len(joint.joint) > 1:
         raise InputError("give two splits or more, and one joint law of the two columns")
     counted, joint = joint.counted, restate_secret(joint, exact_counts)
@@ -79,11 +79,11 @@ def of_columns(
     priors = (Prior(joint.law, joint.values), joint.prior)
     levels = [most * k / (splits - 1) for k in range(splits)]
 
-    def column(side: int, epsilon: float) -> Program[Any]:
+    def design_column(side: int, epsilon: float) -> Program[Any]:
         return design(priors[side], PML(epsilon), utilities[side])
 
-    solved = [answered(column, {"side": [side], "epsilon": levels}) for side in (0, 1)]
-    curves: dict[str, list[Point]] = {"both columns": [], names[0]: [], names[1]: []}
+    solved = [solve_grid(design_column, {"side": [side], "epsilon": levels}) for side in (0, 1)]
+    curves: dict[str, list[CurvePoint]] = {"both columns": [], names[0]: [], names[1]: []}
     for level, rest, *answers in zip(
         levels, levels[::-1], solved[0].results, solved[1].results[::-1], strict=True
     ):
@@ -92,20 +92,24 @@ def of_columns(
             continue
         found = attribute_levels(joint.joint[0], [one.mechanism for _, one in pair])
         told = dict(zip(curves, (found.together, *found.each), strict=True))
-        facts = [("levels of the designs", f"{nats(level)} and {nats(rest)}")]
-        facts += [(f"told of {name}", nats(amount)) for name, amount in told.items()]
-        facts += [("outcomes that tell most of both", said(found.outcome))]
+        facts = [("levels of the designs", f"{format_nats(level)} and {format_nats(rest)}")]
+        facts += [(f"told of {name}", format_nats(amount)) for name, amount in told.items()]
+        facts += [("outcomes that tell most of both", join_words(found.outcome))]
         facts += [(f"utility of {name}", f"{one.value:.6g} (gap {one.gap:.1e})") for name, one in pair]
         facts += [
-            (f"{name}: {what}", text) for name, one in pair for what, text in facts_of(one, half_width)[1:]
+            (f"{name}: {what}", text)
+            for name, one in pair
+            for what, text in compute_facts(one, half_width)[1:]
         ]
-        parts = tuple(part for name, one in pair for part in parts_of(one, name))
+        parts = tuple(part for name, one in pair for part in make_parts(one, name))
         python = f"first, second = pmlopt.PML({level!r}), pmlopt.PML({rest!r})\n{_DESIGNED}"
         for name, amount in told.items():
             curves[name].append(
-                Point(level, amount, status="measured", facts=tuple(facts), parts=parts, python=python)
+                CurvePoint(level, amount, status="measured", facts=tuple(facts), parts=parts, python=python)
             )
-    drawn = [Curve(name, tuple(own), f"What both releases tell of {name}.") for name, own in curves.items()]
+    drawn = [
+        ExploredCurve(name, tuple(own), f"What both releases tell of {name}.") for name, own in curves.items()
+    ]
     return Exploration(
         title or f"Explore two columns within {most:g} nats",
         f"level of {names[0]} [nats]",
@@ -116,7 +120,7 @@ def of_columns(
             *([ROUNDED_COUNTS] if counted and not exact_counts else []),
         ),
         warnings=warn_of_exact_counts(joint.prior),
-        failures=(*solved[0].failures, *solved[1].failures),
+        failures=(*solved[0].describe_failures, *solved[1].describe_failures),
         before_python="import pmlopt\n\njoint, utility = ...  # what was explored",
     )
 
@@ -126,7 +130,7 @@ one = pmlopt.solve(pmlopt.design(pmlopt.Prior(joint.law, joint.values), first, u
 other = pmlopt.solve(pmlopt.design(joint.prior, second, utility))"""
 
 
-def of_stream(
+def explore_stream(
     stream: Stream, states: Iterable[Label] = (), *, seed: Seed = None, title: str = ""
 ) -> Exploration:
     """Explore a stream over time: what was revealed so far, and what each next release would reveal.
@@ -147,33 +151,35 @@ def of_stream(
     Examples:
         >>> from pmlopt import Chain
         >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
-        >>> seen = of_stream(Stream(chain, PML(0.4), "hamming"), ["home", "home"], seed=1)
+        >>> seen = explore_stream(Stream(chain, PML(0.4), "hamming"), ["home", "home"], seed=1)
         >>> [point.at for point in seen.curves[0].points], seen.limit
         ([1.0, 2.0], 0.4)
     """
-    at, bits = stream.copy(), random_bits(seed)
-    points = [Point(float(time), level, status="released") for time, level in enumerate(stream.levels, 1)]
+    at, bits = stream.copy(), make_random_bits(seed)
+    points = [
+        CurvePoint(float(time), level, status="released") for time, level in enumerate(stream.levels, 1)
+    ]
     for state in states:
         result, cap, law = at.solve(), at.cap, at.law
         output = at.release(state, bits)
         time, level = max(at.worst.items(), key=lambda pair: pair[1])
         facts = [
-            ("what was drawn", said([output])),
-            ("level up to which this release may go", nats(cap)),
+            ("what was drawn", join_words([output])),
+            ("level up to which this release may go", format_nats(cap)),
             ("expected utility of this release", f"{result.value:.6g} (gap {result.gap:.1e})"),
         ]
         if stream.about != "path":
-            facts.append(("most is told of the state at time", f"{time}: {nats(level)}"))
-        parts = (Part.of("", result.mechanism, law),)
+            facts.append(("most is told of the state at time", f"{time}: {format_nats(level)}"))
+        parts = (ExploredPart.from_mechanism("", result.mechanism, law),)
         place = float(len(at.levels))
-        points.append(Point(place, at.level, status="drawn", facts=tuple(facts), parts=parts))
+        points.append(CurvePoint(place, at.level, status="drawn", facts=tuple(facts), parts=parts))
     if not points:
         raise InputError("the stream has no release: give states along which to draw some")
     about = {"state": "one state, past, present or future", "path": "all states together"}
     what = about.get(str(stream.about), f"{stream.about} states in a row")
     return Exploration(
         title or "Explore a stream over time", "time", "told so far [nats]",
-        (Curve("told so far", tuple(points), f"What the outputs so far tell of {what}."),),
+        (ExploredCurve("told so far", tuple(points), f"What the outputs so far tell of {what}."),),
         about=(
             f"No sequence of outputs tells more than {stream.privacy.epsilon:g} nats of {what}.",
             "At each time the prior is what the outputs before it left; outcomes tell what they add.",
@@ -182,7 +188,7 @@ def of_stream(
     )  # fmt: skip
 
 
-def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
+def explore_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
     """Explore a ledger by person: what was revealed, what is left of the total, and the posterior of each.
 
     People with the same history share a point; those of whom most was told come first.
@@ -190,7 +196,7 @@ def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
     Examples:
         >>> ledger = Ledger([0.5, 0.5], people=3, total=1.0)
         >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0, 1, 0])
-        >>> seen = of_ledger(ledger)
+        >>> seen = explore_ledger(ledger)
         >>> [round(math.exp(point.value), 12) for point in seen.curves[0].points]
         [1.5, 1.5]
     """
@@ -199,25 +205,29 @@ def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
     # Histories of a ledger that a page shows: those of which most is told.
     for place, group in enumerate(groups[:60], 1):
         person, level = int(group[0]), float(ledger.levels[group[0]])
-        facts = [("people with this history", f"{len(group)}: {said(group.tolist())}")]
+        facts = [("people with this history", f"{len(group)}: {join_words(group.tolist())}")]
         if ledger.total is not None:
             left = ledger.remaining(person=person)
-            facts.append(("left of the total", nats(max(0.0, ledger.total - level))))
+            facts.append(("left of the total", format_nats(max(0.0, ledger.total - level))))
             for letter, rest in zip(ledger.initial.labels, left.tolist(), strict=True):
-                amount = "excluded" if math.isinf(rest) else nats(max(0.0, rest))
-                facts.append((f"left for {said([letter])}", amount))
+                amount = "excluded" if math.isinf(rest) else format_nats(max(0.0, rest))
+                facts.append((f"left for {join_words([letter])}", amount))
         left_to = f"pmlopt.design(ledger.prior({person}), ledger.requirement(person={person}), utility)"
         python = "" if ledger.total is None else f"result = pmlopt.solve({left_to})"
-        parts, known = (_told(ledger, person),), tuple(facts)
-        points.append(Point(float(place), level, status="recorded", facts=known, parts=parts, python=python))
-    about = [f"{things(ledger.releases, 'release')} recorded of {things(ledger.people, 'person', 'people')}."]
+        parts, known = (_make_history_outcome(ledger, person),), tuple(facts)
+        points.append(
+            CurvePoint(float(place), level, status="recorded", facts=known, parts=parts, python=python)
+        )
+    about = [
+        f"{pluralize(ledger.releases, 'release')} recorded of {pluralize(ledger.people, 'person', 'people')}."
+    ]
     if more := len(groups) - len(points):
-        about.append(f"Left out are {things(more, 'history', 'histories')} of which less is told.")
+        about.append(f"Left out are {pluralize(more, 'history', 'histories')} of which less is told.")
     return Exploration(
-        title or f"Explore a ledger of {things(ledger.people, 'person', 'people')}",
+        title or f"Explore a ledger of {pluralize(ledger.people, 'person', 'people')}",
         "history, those of which most is told first",
         "told of the person [nats]",
-        (Curve("told of the person", tuple(points)),),
+        (ExploredCurve("told of the person", tuple(points)),),
         about=tuple(about),
         limit=ledger.total,
         warnings=warn_of_exact_counts(ledger.initial),
@@ -225,7 +235,7 @@ def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
     )
 
 
-def _told(ledger: Ledger, person: int) -> Part:
+def _make_history_outcome(ledger: Ledger, person: int) -> ExploredPart:
     """Return all that was revealed of a person as one outcome, by its likelihood for each letter, up to a
     factor.
     """
@@ -237,5 +247,7 @@ def _told(ledger: Ledger, person: int) -> Part:
     share = 1.0 if len(excluded) == prior.size - 1 else min(float(after[x]), math.nextafter(1.0, 0.0))
     outcome = "all releases"
     probability = float(prior.pmf @ likelihood)
-    tells = OutcomeTells(outcome, probability, prior.labels[x], float(prior.pmf[x]), share, excluded)
-    return Part("", prior.labels, (outcome,), likelihood[:, None], prior.pmf, (tells,), likelihood=True)
+    tells = OutcomeSummary(outcome, probability, prior.labels[x], float(prior.pmf[x]), share, excluded)
+    return ExploredPart(
+        "", prior.labels, (outcome,), likelihood[:, None], prior.pmf, (tells,), likelihood=True
+    )

@@ -17,19 +17,19 @@ from typing import Any, Literal
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, said, shown
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, escape_control_characters, join_words
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MissingExtraError
-from pmlopt.measures.outcomes import OutcomeTells, what_outcomes_tell
-from pmlopt.programs.certificate import finite
-from pmlopt.programs.reports.pages import MOST_OUTCOMES, TOLD, style
+from pmlopt.measures.outcomes import OutcomeSummary, summarize_outcomes
+from pmlopt.programs.certificate import finite_or_none
+from pmlopt.programs.reports.pages import MAX_REPORTED_OUTCOMES, OUTCOME_COLUMNS, read_style_sheet
 
-LEAST_PROBABILITY = 1e-9
+MIN_SHOWN_PROBABILITY = 1e-9
 """The probability up to which an outcome counts as one that does not occur, where points are compared."""
 
 
-MOST_ENTRIES = 800_000
+MAX_PAGE_ENTRIES = 800_000
 """Entries of all matrices on a page, of four bytes each: 4.3 MB. Of more, matrices are left out, and said."""
 
 POLICY = (
@@ -39,7 +39,7 @@ POLICY = (
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ExploredPart:
     """A mechanism, or what is known of one person, on the letters of a prior.
 
     Attributes:
@@ -57,15 +57,15 @@ class Part:
     outputs: tuple[Label, ...]
     matrix: FloatArray
     prior: FloatArray | None = None
-    tells: tuple[OutcomeTells, ...] = ()
+    tells: tuple[OutcomeSummary, ...] = ()
     likelihood: bool = False
 
     @classmethod
-    def of(cls, name: str, mechanism: Mechanism, prior: Prior | None) -> Part:
+    def from_mechanism(cls, name: str, mechanism: Mechanism, prior: Prior | None) -> ExploredPart:
         """Return the part of a mechanism, without outputs that never occur.
 
         Examples:
-            >>> kept = Part.of("", Mechanism([[1.0, 0.0], [1.0, 0.0]]), Prior([0.5, 0.5]))
+            >>> kept = ExploredPart.from_mechanism("", Mechanism([[1.0, 0.0], [1.0, 0.0]]), Prior([0.5, 0.5]))
             >>> kept.outputs, kept.matrix.shape, kept.tells[0].leakage
             ((0,), (2, 1), 0.0)
         """
@@ -74,7 +74,7 @@ class Part:
         matrix = mechanism.matrix[:, occurs]
         if prior is None:
             return cls(name, tuple(mechanism.inputs), outputs, matrix)
-        tells = tuple(what_outcomes_tell(prior, mechanism))
+        tells = tuple(summarize_outcomes(prior, mechanism))
         return cls(name, tuple(mechanism.inputs), outputs, matrix, prior.pmf, tells)
 
     @property
@@ -82,20 +82,20 @@ class Part:
         """Return the leakage of each outcome in nats, and whether it identifies a letter, in the outputs'
         order.
         """
-        found = {one.output: (one.leakage, one.identifies) for one in self.tells}
+        found = {one.output: (one.leakage, one.identifies_letter) for one in self.tells}
         return [found[output] for output in self.outputs] if found else []
 
     @property
     def occurring(self) -> BoolArray:
-        """Return (M,) which outcomes are likelier than `LEAST_PROBABILITY`; for some letter if no prior is
+        """Return (M,) which outcomes are likelier than `MIN_SHOWN_PROBABILITY`; for some letter if no prior is
         known.
         """
         law = self.matrix.max(axis=0) if self.prior is None else self.prior @ self.matrix
-        return np.asarray(law > LEAST_PROBABILITY)
+        return np.asarray(law > MIN_SHOWN_PROBABILITY)
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class CurvePoint:
     """One answer of a sweep.
 
     Attributes:
@@ -120,13 +120,13 @@ class Point:
     meanings: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ExploredPart, ...] = ()
     command: str = ""
     python: str = ""
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class ExploredCurve:
     """The points of one requirement, by where they are.
 
     Attributes:
@@ -136,7 +136,7 @@ class Curve:
     """
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
     about: str = ""
 
     @property
@@ -145,42 +145,50 @@ class Curve:
         text.
 
         Examples:
-            >>> told = [Part.of("", Mechanism(m), Prior([0.5, 0.5])) for m in (np.eye(2), [[1, 0], [1, 0]])]
-            >>> Curve("", (Point(0.1, 0, parts=(told[1],)), Point(0.2, 0, parts=(told[0],)))).changes
+            >>> told = [ExploredPart.from_mechanism("", Mechanism(m), Prior([0.5, 0.5])) for m in (np.eye(2), [[1, 0], [1, 0]])]
+            >>> ExploredCurve("", (CurvePoint(0.1, 0, parts=(told[1],)), CurvePoint(0.2, 0, parts=(told[0],)))).changes
             [(0.1, 0.2, 'the outcome 1 appears')]
         """
         found = []
         for one, other in zip(self.points, self.points[1:], strict=False):
             for before, after in zip(one.parts, other.parts, strict=False):
                 where = f" ({after.name})" if after.name else ""
-                found += [(one.at, other.at, text + where) for text in _changes(before, after)]
+                found += [(one.at, other.at, text + where) for text in _describe_changes(before, after)]
         return found
 
 
-def _changes(before: Part, after: Part) -> list[str]:
+def _describe_changes(before: ExploredPart, after: ExploredPart) -> list[str]:
     """Yield what happens from one part to the next of its curve."""
-    old, new = _shapes(before), _shapes(after)
+    old, new = _normalize_columns(before), _normalize_columns(after)
     both = [y for y in old if y in new]
     return [
-        *_told([y for y in new if y not in old], "appear"),
-        *_told([y for y in old if y not in new], "disappear"),
-        *(text for group in _merged(old, new, both) for text in _told(group, "tell the same from here on")),
-        *(text for group in _merged(new, old, both) for text in _told(group, "tell the same no more")),
+        *_format_outcomes([y for y in new if y not in old], "appear"),
+        *_format_outcomes([y for y in old if y not in new], "disappear"),
+        *(
+            text
+            for group in _find_merged(old, new, both)
+            for text in _format_outcomes(group, "tell the same from here on")
+        ),
+        *(
+            text
+            for group in _find_merged(new, old, both)
+            for text in _format_outcomes(group, "tell the same no more")
+        ),
     ]
 
 
-def _told(outputs: Sequence[Label], happens: str) -> list[str]:
+def _format_outcomes(outputs: Sequence[Label], happens: str) -> list[str]:
     """Return a sentence on outcomes, if there are any."""
     if not outputs:
         return []
     return [
-        f"the outcome {said(outputs)} {happens}s"
+        f"the outcome {join_words(outputs)} {happens}s"
         if len(outputs) == 1
-        else f"the outcomes {said(outputs)} {happens}"
+        else f"the outcomes {join_words(outputs)} {happens}"
     ]
 
 
-def _merged(
+def _find_merged(
     old: Mapping[Label, bytes], new: Mapping[Label, bytes], both: Sequence[Label]
 ) -> list[list[Label]]:
     """Return the outcomes that reveal the same after, and did not all do so before."""
@@ -190,7 +198,7 @@ def _merged(
     return [group for group in groups.values() if len({old[y] for y in group}) > 1]
 
 
-def _shapes(part: Part) -> dict[Label, bytes]:
+def _normalize_columns(part: ExploredPart) -> dict[Label, bytes]:
     """Return the column of each outcome that occurs, up to a factor: the same for those that reveal the
     same.
     """
@@ -221,7 +229,7 @@ class Exploration:
     title: str
     across: str
     height: str
-    curves: tuple[Curve, ...]
+    curves: tuple[ExploredCurve, ...]
     choice: str = "Curve"
     better: Literal["less", "more", ""] = ""
     about: tuple[str, ...] = ()
@@ -240,15 +248,15 @@ class Exploration:
         """
         data = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
         own = resources(__package__)
-        title = html.escape(shown(self.title))
+        title = html.escape(escape_control_characters(self.title))
         body = (own / "page.html").read_text("utf-8").replace("{title}", title)
         return (
             "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
             "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-            f"<title>{title}</title><style>{style()}{(own / 'page.css').read_text('utf-8')}</style></head>"
+            f"<title>{title}</title><style>{read_style_sheet()}{(own / 'page.css').read_text('utf-8')}</style></head>"
             f"<body>{body}<script type='application/json' id='data'>{data}</script>"
-            f"<script>{vega()}</script>"
+            f"<script>{load_vega_scripts()}</script>"
             f"<script type='module'>{(own / 'page.js').read_text('utf-8')}</script></body></html>\n"
         )
 
@@ -258,14 +266,14 @@ class Exploration:
         """
         points = [point for curve in self.curves for point in curve.points]
         entries = sum(part.matrix.size for point in points for part in point.parts)
-        kept = _Kept(-(-entries // MOST_ENTRIES) or 1)
+        kept = _CurveWriter(-(-entries // MAX_PAGE_ENTRIES) or 1)
         return {
-            "title": shown(self.title),
+            "title": escape_control_characters(self.title),
             **{name: getattr(self, name) for name in ("across", "height", "choice", "better", "limit")},
             "about": [*(f"Warning: {line}" for line in self.warnings), *self.about, *self.failures],
-            "told": list(TOLD),
+            "told": list(OUTCOME_COLUMNS),
             "before": {"command": self.before_command, "python": self.before_python},
-            "curves": [kept.curve(curve) for curve in self.curves],
+            "curves": [kept.write_curve(curve) for curve in self.curves],
             "shared": kept.shared,
         }
 
@@ -276,8 +284,8 @@ class Exploration:
             FileFormatError: the ending is not .html, or the file cannot be written.
             MissingExtraError: vl-convert-python is not installed.
         """
-        files.ending_of(path, (".html",))
-        files.write_whole(path, self.html.encode())
+        files.file_format(path, (".html",))
+        files.atomic_write(path, self.html.encode())
 
     def __repr__(self) -> str:
         """How many points there are, of which curves."""
@@ -287,12 +295,12 @@ class Exploration:
     def _repr_html_(self) -> str:
         """Return the page in a frame of a notebook."""
         frame = "style='width:100%;height:48rem;border:0'"
-        title = html.escape(shown(self.title))
+        title = html.escape(escape_control_characters(self.title))
         return f"<iframe title='{title}' {frame} srcdoc='{html.escape(self.html)}'></iframe>"
 
 
 @cache
-def vega() -> str:
+def load_vega_scripts() -> str:
     """Return the libraries that draw, as one script: Vega, Vega-Lite and their embedding.
 
     Raises:
@@ -310,7 +318,7 @@ def vega() -> str:
 
 
 @dataclass
-class _Kept:
+class _CurveWriter:
     """A writer of curves as plain data that writes shared content, such as labels, once.
 
     Attributes:
@@ -322,48 +330,50 @@ class _Kept:
     shared: list[Any] = field(default_factory=list)
     places: dict[Hashable, int] = field(default_factory=dict)
 
-    def curve(self, curve: Curve) -> dict[str, Any]:
+    def write_curve(self, curve: ExploredCurve) -> dict[str, Any]:
         return {
             "name": curve.name,
             "about": curve.about,
-            "points": [self.point(point, place % self.step == 0) for place, point in enumerate(curve.points)],
+            "points": [
+                self.write_point(point, place % self.step == 0) for place, point in enumerate(curve.points)
+            ],
             "changes": [list(change) for change in curve.changes],
         }
 
-    def point(self, point: Point, whole: bool) -> dict[str, Any]:
-        numbers = {name: finite(getattr(point, name)) for name in ("value", "bound", "gap", "level")}
-        return {**vars(point), **numbers, "parts": [self.part(part, whole) for part in point.parts]}
+    def write_point(self, point: CurvePoint, whole: bool) -> dict[str, Any]:
+        numbers = {name: finite_or_none(getattr(point, name)) for name in ("value", "bound", "gap", "level")}
+        return {**vars(point), **numbers, "parts": [self.write_part(part, whole) for part in point.parts]}
 
-    def part(self, part: Part, whole: bool) -> dict[str, Any]:
+    def write_part(self, part: ExploredPart, whole: bool) -> dict[str, Any]:
         prior = None if part.prior is None else part.prior.tolist()
         return {
             "name": part.name,
-            "inputs": self.labels(part.inputs),
-            "outputs": self.labels(part.outputs),
-            "matrix": encoded(part.matrix) if whole else None,
-            "prior": None if prior is None else self.place(("prior", *prior), prior),
+            "inputs": self.write_labels(part.inputs),
+            "outputs": self.write_labels(part.outputs),
+            "matrix": encode_floats(part.matrix) if whole else None,
+            "prior": None if prior is None else self.store_once(("prior", *prior), prior),
             "leakages": [list(leakage) for leakage in part.leakages],
-            "rows": [list(one.row) for one in part.tells[:MOST_OUTCOMES]],
-            "left": max(0, len(part.tells) - MOST_OUTCOMES),
+            "rows": [list(one.table_row) for one in part.tells[:MAX_REPORTED_OUTCOMES]],
+            "left": max(0, len(part.tells) - MAX_REPORTED_OUTCOMES),
             "likelihood": part.likelihood,
         }
 
-    def labels(self, labels: tuple[Label, ...]) -> int:
-        texts = [shown(str(label)) for label in labels]
-        return self.place(("labels", *texts), texts)
+    def write_labels(self, labels: tuple[Label, ...]) -> int:
+        texts = [escape_control_characters(str(label)) for label in labels]
+        return self.store_once(("labels", *texts), texts)
 
-    def place(self, key: Hashable, content: Any) -> int:
+    def store_once(self, key: Hashable, content: Any) -> int:
         if key not in self.places:
             self.places[key] = len(self.shared)
             self.shared.append(content)
         return self.places[key]
 
 
-def encoded(matrix: FloatArray) -> str:
+def encode_floats(matrix: FloatArray) -> str:
     """Return the entries row by row, as floats of four bytes in base 64: seven digits of each.
 
     Examples:
-        >>> np.frombuffer(base64.b64decode(encoded(np.eye(2))), "<f4").tolist()
+        >>> np.frombuffer(base64.b64decode(encode_floats(np.eye(2))), "<f4").tolist()
         [1.0, 0.0, 0.0, 1.0]
     """
     return base64.b64encode(np.ascontiguousarray(matrix, "<f4").tobytes()).decode()

@@ -9,21 +9,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pmlopt.core.display import nats, things
+from pmlopt.core.display import format_nats, pluralize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, MechanismError, SweepError
-from pmlopt.measures.outcomes import outcome_warnings
+from pmlopt.measures.outcomes import list_outcome_warnings
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.program import Program
-from pmlopt.programs.reports.pages import EXACT_COUNTS, warnings_of
+from pmlopt.programs.reports.pages import EXACT_COUNTS, list_warnings
 from pmlopt.programs.result import Result
-from pmlopt.publishing.exploring.exploration import Part, Point
+from pmlopt.publishing.exploring.exploration import CurvePoint, ExploredPart
 from pmlopt.releases.estimation import people_needed
-from pmlopt.sweeps import Row, Sweep, sweep
+from pmlopt.sweeps import Sweep, SweepRow, sweep
 from pmlopt.verification import load
 
-HALF_WIDTH = 0.01
+DEFAULT_HALF_WIDTH = 0.01
 """Of the intervals of estimated frequencies for which people are counted: one in a hundred."""
 
 ROUNDED_COUNTS = "Counts of people are rounded, as in a release, and designs are for the rounded shares."
@@ -31,7 +31,7 @@ ROUNDED_COUNTS = "Counts of people are rounded, as in a release, and designs are
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class SweepAnswers:
     """The rows of a sweep, and the result of each.
 
     Attributes:
@@ -43,7 +43,7 @@ class Answers:
     results: tuple[Result[Any] | None, ...]
 
     @classmethod
-    def read(cls, table: Sweep, folder: str | os.PathLike[str] | None) -> Answers:
+    def read(cls, table: Sweep, folder: str | os.PathLike[str] | None) -> SweepAnswers:
         """Read those of a sweep whose mechanisms are in a folder, as `sweep(..., mechanisms=folder)` wrote
         it.
 
@@ -63,7 +63,7 @@ class Answers:
         return cls(table, tuple(found))
 
     @property
-    def solved(self) -> Iterator[tuple[Row, Result[Any] | None]]:
+    def solved_rows(self) -> Iterator[tuple[SweepRow, Result[Any] | None]]:
         """Return the rows that have a value, each with its result."""
         pairs = zip(self.table.rows, self.results, strict=True)
         return ((row, result) for row, result in pairs if row.value is not None and not row.failed)
@@ -76,12 +76,12 @@ class Answers:
         ))  # fmt: skip
 
     @property
-    def failures(self) -> tuple[str, ...]:
+    def describe_failures(self) -> tuple[str, ...]:
         """Return a sentence where rows have an error, with the first one."""
         failed = self.table.failed
         if not failed:
             return ()
-        count = f"{len(failed)} of {things(len(self.table.rows), 'point')}"
+        count = f"{len(failed)} of {pluralize(len(self.table.rows), 'point')}"
         return (f"{count} could not be solved and are left out; the first says: {failed[0].error}",)
 
 
@@ -90,27 +90,27 @@ def warn_of_exact_counts(*priors: Prior | None) -> tuple[str, ...]:
     return (EXACT_COUNTS,) if any(getattr(one, "samples", None) is not None for one in priors) else ()
 
 
-def answered(builder: Callable[..., Program[Any]], grid: Any, **options: Any) -> Answers:
+def solve_grid(builder: Callable[..., Program[Any]], grid: Any, **options: Any) -> SweepAnswers:
     """Solve the programs of a grid as `sweep` does, and keep the results.
 
     Raises:
         SweepError: no point could be solved, or as `sweep` does.
     """
     with TemporaryDirectory() as folder:
-        found = Answers.read(sweep(builder, grid, mechanisms=folder, **options), folder)
-    if not any(True for _ in found.solved):
+        found = SweepAnswers.read(sweep(builder, grid, mechanisms=folder, **options), folder)
+    if not any(True for _ in found.solved_rows):
         raise SweepError(f"no point could be solved: {found.table.rows[0].error}")
     return found
 
 
-def point_of(
+def make_point(
     at: float,
-    row: Row,
+    row: SweepRow,
     result: Result[Any] | None,
-    half_width: float = HALF_WIDTH,
+    half_width: float = DEFAULT_HALF_WIDTH,
     command: str = "",
     python: str = "",
-) -> Point:
+) -> CurvePoint:
     """Return a point with the numbers of its row, and what its mechanism reveals, where that is there.
 
     Args:
@@ -122,47 +122,49 @@ def point_of(
         python: the same.
     """
     assert row.value is not None
-    plain = Point(at, row.value, row.bound, row.gap, row.level, row.status, command=command, python=python)
+    plain = CurvePoint(
+        at, row.value, row.bound, row.gap, row.level, row.status, command=command, python=python
+    )
     if result is None:
         return plain
     certificate, prior = result.certificate, result.certificate.about
-    warned = outcome_warnings(result.tells) if result.tells else ()
+    warned = list_outcome_warnings(result.tells) if result.tells else ()
     if isinstance(certificate, ListedCertificate) and prior is not None:
-        warned = warnings_of(prior, certificate.privacy, result.tells)
+        warned = list_warnings(prior, certificate.privacy, result.tells)
     return replace(
         plain,
         promise=certificate.statement,
         meanings=getattr(getattr(certificate, "privacy", None), "meanings", ()),
-        facts=(*facts_of(result, half_width), ("found by", row.solver or result.solver)),
+        facts=(*compute_facts(result, half_width), ("found by", row.solver or result.solver)),
         warnings=warned,
-        parts=parts_of(result),
+        parts=make_parts(result),
     )
 
 
-def parts_of(result: Result[Any], name: str = "") -> tuple[Part, ...]:
+def make_parts(result: Result[Any], name: str = "") -> tuple[ExploredPart, ...]:
     """Return the mechanism of a result; nothing where its letters are not listed."""
     mechanism, prior = result.mechanism, result.certificate.about
     if not isinstance(mechanism, Mechanism):
         return ()
     known = prior is not None and prior.size == len(mechanism.inputs)
-    return (Part.of(name, mechanism, prior if known else None),)
+    return (ExploredPart.from_mechanism(name, mechanism, prior if known else None),)
 
 
-def facts_of(result: Result[Any], half_width: float) -> tuple[tuple[str, str], ...]:
+def compute_facts(result: Result[Any], half_width: float) -> tuple[tuple[str, str], ...]:
     """Compute the PML of a design under its prior, and how many people an estimate needs."""
     prior, mechanism = result.certificate.about, result.mechanism
     if not result.tells or prior is None:
         return ()
     return (
-        ("what the worst outcome tells", nats(result.tells[0].leakage)),
-        (f"people for frequencies within {half_width:g}", _people(prior, mechanism, half_width)),
+        ("what the worst outcome tells", format_nats(result.tells[0].leakage)),
+        (f"people for frequencies within {half_width:g}", _count_people(prior, mechanism, half_width)),
     )
 
 
-def _people(prior: Prior, mechanism: Mechanism, half_width: float) -> str:
+def _count_people(prior: Prior, mechanism: Mechanism, half_width: float) -> str:
     outcomes = int(mechanism.support.sum())
     if outcomes < prior.size:  # said without the rank, which takes a second for hundreds of letters
-        return f"no number is enough: {things(outcomes, 'outcome')} cannot tell {prior.size} letters apart"
+        return f"no number is enough: {pluralize(outcomes, 'outcome')} cannot tell {prior.size} letters apart"
     try:
         return f"{people_needed(prior, mechanism, half_width):,}"
     except MechanismError as cause:

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import real
-from pmlopt.core.files import csv_bytes
+from pmlopt.core.arrays import check_real
+from pmlopt.core.files import encode_csv
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError, PrivacyError, SweepError
@@ -21,21 +21,21 @@ from pmlopt.model.utility import UtilityLike
 from pmlopt.programs.design_program import Outputs
 from pmlopt.programs.designs import design
 from pmlopt.programs.program import Program
-from pmlopt.programs.reports.baselines import Measured, measured, randomized_response
+from pmlopt.programs.reports.baselines import UtilityMeasure, fit_randomized_response, make_utility_measure
 from pmlopt.programs.solving import certify
-from pmlopt.publishing.exploring.accounts import of_columns, of_ledger, of_stream
-from pmlopt.publishing.exploring.exploration import Curve, Exploration, Point
+from pmlopt.publishing.exploring.accounts import explore_columns, explore_ledger, explore_stream
+from pmlopt.publishing.exploring.exploration import CurvePoint, Exploration, ExploredCurve
 from pmlopt.publishing.exploring.solved import (
-    HALF_WIDTH,
+    DEFAULT_HALF_WIDTH,
     ROUNDED_COUNTS,
-    Answers,
-    answered,
-    point_of,
+    SweepAnswers,
+    make_point,
+    solve_grid,
     warn_of_exact_counts,
 )
 from pmlopt.publishing.stated_law import needs_sample, restate_prior, restate_secret
 from pmlopt.releases import Ledger, Stream
-from pmlopt.sweeps import Row, Sweep
+from pmlopt.sweeps import Sweep, SweepRow
 
 LEVELS, HIGHEST = 40, 3.0
 """How many levels are solved where nobody says, and the highest, in nats."""
@@ -47,7 +47,7 @@ Builder: TypeAlias = Callable[..., Program[Any]]
 
 
 @dataclass(frozen=True)
-class Copied:
+class CopyFormat:
     """The forms in which a design can be copied: a command and Python.
 
     Attributes:
@@ -67,13 +67,13 @@ def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
 
     What `source` is says what is explored; the arguments after it are those of that function:
 
-        a prior, then a utility          designs over the level, beside LDP and others (`of_design`)
-        a `Secret`, then a utility       the same about a secret (`of_secret`)
-        a `Secret`, a utility, `total`   two columns that are both released (`of_columns`)
-        a builder, or several by name    any programs over a `grid`, such as of records (`of_builders`)
-        a `Sweep`                        one that was solved, with its folder of mechanisms (`of_sweep`)
-        a `Stream`                       the level over time, along `states` (`of_stream`)
-        a `Ledger`                       what is left of its total, by person (`of_ledger`)
+        a prior, then a utility          designs over the level, beside LDP and others (`explore_design`)
+        a `Secret`, then a utility       the same about a secret (`explore_secret`)
+        a `Secret`, a utility, `total`   two columns that are both released (`explore_columns`)
+        a builder, or several by name    any programs over a `grid`, such as of records (`explore_builders`)
+        a `Sweep`                        one that was solved, with its folder of mechanisms (`explore_sweep`)
+        a `Stream`                       the level over time, along `states` (`explore_stream`)
+        a `Ledger`                       what is left of its total, by person (`explore_ledger`)
 
     Each number on the page is one of a certified answer; nothing is interpolated. A notebook shows the page,
     and `save` writes it to one file, which needs no network.
@@ -91,20 +91,20 @@ def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
         0.389299
     """
     if isinstance(source, Secret):
-        return (of_columns if "total" in options else of_secret)(source, *arguments, **options)
+        return (explore_columns if "total" in options else explore_secret)(source, *arguments, **options)
     if isinstance(source, Sweep):
-        return of_sweep(source, *arguments, **options)
+        return explore_sweep(source, *arguments, **options)
     if isinstance(source, Stream):
-        return of_stream(source, *arguments, **options)
+        return explore_stream(source, *arguments, **options)
     if isinstance(source, Ledger):
-        return of_ledger(source, *arguments, **options)
+        return explore_ledger(source, *arguments, **options)
     builders = isinstance(source, Mapping) and source and all(map(callable, source.values()))
     if callable(source) or builders:
-        return of_builders(source, *arguments, **options)
-    return of_design(source, *arguments, **options)
+        return explore_builders(source, *arguments, **options)
+    return explore_design(source, *arguments, **options)
 
 
-def of_design(
+def explore_design(
     prior: PriorLike,
     utility: UtilityLike,
     privacy: Callable[[float], Requirement] = PML,
@@ -112,9 +112,9 @@ def of_design(
     *,
     beside: Sequence[str] = BESIDE,
     outputs: Outputs = None,
-    half_width: float = HALF_WIDTH,
+    half_width: float = DEFAULT_HALF_WIDTH,
     title: str = "",
-    copied: Copied | None = None,
+    copied: CopyFormat | None = None,
     exact_counts: bool = False,
     **solving: Any,
 ) -> Exploration:
@@ -148,7 +148,7 @@ def of_design(
         raise InputError(f"beside has {strange[0]!r}: known are {', '.join(BESIDE)}")
     if levels is None:  # up to where PML asks for nothing, with three digits: a level is copied by hand
         levels = np.round(np.linspace(0, min(p.max_leakage, HIGHEST), LEVELS + 1)[1:], 3).tolist()
-    grid = sorted({real(level, "a level", PrivacyError) for level in levels})
+    grid = sorted({check_real(level, "a level", PrivacyError) for level in levels})
     if not grid:
         raise PrivacyError("there are no levels: give one at least")
     if not exact_counts and needs_sample(privacy(grid[0])):
@@ -156,40 +156,40 @@ def of_design(
             "the requirement has the exact counts of a sample (a confidence set, or a joint law of counts), "
             "which are not shown: explore a Secret itself, or give exact_counts=True (--exact-counts)"
         )
-    words = copied or copied_of(p, utility)
+    words = copied or make_copy_format(p, utility)
     requirements = [privacy]
     if "ldp" in beside and not isinstance(privacy(grid[0]), LDP):
         requirements.append(LDP)
 
-    def program(requirement: Callable[[float], Requirement], epsilon: float) -> Program[Any]:
+    def declare_program(requirement: Callable[[float], Requirement], epsilon: float) -> Program[Any]:
         return design(p, requirement(epsilon), utility, outputs)
 
-    builders = [partial(program, requirement) for requirement in requirements]
+    builders = [partial(declare_program, requirement) for requirement in requirements]
     first = [built(epsilon=grid[0]) for built in builders]  # complains of what no level is solved with
-    answers = [answered(built, {"epsilon": grid}, **solving) for built in builders]
+    answers = [solve_grid(built, {"epsilon": grid}, **solving) for built in builders]
     curves = [
-        _design_curve(type(requirement(grid[0])).__name__, found, half_width, words, requirement)
+        _make_design_curve(type(requirement(grid[0])).__name__, found, half_width, words, requirement)
         for requirement, found in zip(requirements, answers, strict=True)
     ]
-    compared, worth = _compared(builders[0], answers[0], beside, half_width)
+    compared, worth = _make_baselines(builders[0], answers[0], beside, half_width)
     height, about = words.utility.strip("'\""), tuple[str, ...]()
     if worth is not None:
-        height, everything = worth.what, worth.value(worth.everything)
-        about = (f"Releasing everything, with no privacy, has the {worth.what} {everything:.6g}.",)
+        height, everything = worth.utility_name, worth.value(worth.everything)
+        about = (f"Releasing everything, with no privacy, has the {worth.utility_name} {everything:.6g}.",)
     if p is not given_prior:
         about = (*about, ROUNDED_COUNTS)
     given = "" if privacy in (PML, LDP) else "\nprivacy = ...  # the requirement of a level that was explored"
     return Exploration(
         title or f"Explore {height} over privacy", "epsilon [nats]", height, (*curves, *compared),
         "Requirement", "more" if first[0].maximised else "less", about,
-        tuple(line for found in answers for line in found.failures),
+        tuple(line for found in answers for line in found.describe_failures),
         warn_of_exact_counts(p),
         before_command=words.before,
         before_python=f"import pmlopt\n\nprior = {words.prior}\nutility = {words.utility}{given}",
     )  # fmt: skip
 
 
-def of_secret(secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any) -> Exploration:
+def explore_secret(secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any) -> Exploration:
     """Explore the best utility of the data over the level about a secret, by `explore_design` with
     `about=secret`.
 
@@ -197,18 +197,20 @@ def of_secret(secret: Secret, utility: UtilityLike, *arguments: Any, **options: 
     """
     options = {"beside": BESIDE[1:], **options}
     stated = restate_secret(secret, options.get("exact_counts", False))
-    found = of_design(stated.prior, utility, lambda level: PML(level, about=stated), *arguments, **options)
+    found = explore_design(
+        stated.prior, utility, lambda level: PML(level, about=stated), *arguments, **options
+    )
     return found if stated is secret else replace(found, about=(*found.about, ROUNDED_COUNTS))
 
 
-def of_builders(
+def explore_builders(
     builders: Builder | Mapping[str, Builder],
     grid: Mapping[str, Sequence[Any]],
     *,
     height: str = "value",
     across: str = "",
     title: str = "",
-    half_width: float = HALF_WIDTH,
+    half_width: float = DEFAULT_HALF_WIDTH,
     **solving: Any,
 ) -> Exploration:
     """Explore programs of any kind over a grid, such as a trade-off of records or worst cases.
@@ -239,9 +241,9 @@ def of_builders(
     failures: list[str] = []
     warned: tuple[str, ...] = ()
     for name, builder in named.items():
-        found = answered(builder, grid, **solving)
-        curves += _sweep_curves(name, found, half_width, f"builders[{name!r}]" if name else "builder")
-        failures += found.failures
+        found = solve_grid(builder, grid, **solving)
+        curves += _make_sweep_curves(name, found, half_width, f"builders[{name!r}]" if name else "builder")
+        failures += found.describe_failures
         warned = warned or found.warnings
         sense = builder(**found.table.rows[0].point).maximised
     return Exploration(
@@ -257,14 +259,14 @@ def of_builders(
     )
 
 
-def of_sweep(
+def explore_sweep(
     table: Sweep,
     mechanisms: str | os.PathLike[str] | None = None,
     *,
     height: str = "value",
     across: str = "",
     title: str = "",
-    half_width: float = HALF_WIDTH,
+    half_width: float = DEFAULT_HALF_WIDTH,
 ) -> Exploration:
     """Explore a sweep that was solved.
 
@@ -279,85 +281,97 @@ def of_sweep(
     Raises:
         SweepError: no row has a value, or the folder is that of another sweep.
     """
-    found = Answers.read(table, mechanisms)
-    if not any(True for _ in found.solved):
+    found = SweepAnswers.read(table, mechanisms)
+    if not any(True for _ in found.solved_rows):
         raise SweepError("no row of the sweep has a value: there is nothing to explore")
     rises = any(
-        row.bound is not None and row.bound > row.value for row, _ in found.solved if row.value is not None
+        row.bound is not None and row.bound > row.value
+        for row, _ in found.solved_rows
+        if row.value is not None
     )
     return Exploration(
         title or f"Explore {height}", across or table.names[0], height,
-        tuple(_sweep_curves("", found, half_width)), "Curve", "more" if rises else "less",
-        failures=found.failures, warnings=found.warnings,
+        tuple(_make_sweep_curves("", found, half_width)), "Curve", "more" if rises else "less",
+        failures=found.describe_failures, warnings=found.warnings,
     )  # fmt: skip
 
 
-def _design_curve(
-    name: str, found: Answers, half_width: float, words: Copied, requirement: Callable[[float], Requirement]
-) -> Curve:
+def _make_design_curve(
+    name: str,
+    found: SweepAnswers,
+    half_width: float,
+    words: CopyFormat,
+    requirement: Callable[[float], Requirement],
+) -> ExploredCurve:
     """Return the curve of one requirement, whose points are written by its name where that suffices."""
     points = []
-    for row, result in found.solved:
+    for row, result in found.solved_rows:
         level = float(row.point["epsilon"])
         made = f"pmlopt.{name}({level!r})" if requirement in (PML, LDP) else f"privacy({level!r})"
         python = f"result = pmlopt.solve(pmlopt.design(prior, {made}, utility))"
         command = words.command(requirement, level)
-        points.append(point_of(level, row, result, half_width, command=command, python=python))
-    return Curve(name, tuple(points))
+        points.append(make_point(level, row, result, half_width, command=command, python=python))
+    return ExploredCurve(name, tuple(points))
 
 
-def _compared(
-    program: Builder, found: Answers, beside: Sequence[str], half_width: float
-) -> tuple[list[Curve], Measured | None]:
+def _make_baselines(
+    program: Builder, found: SweepAnswers, beside: Sequence[str], half_width: float
+) -> tuple[list[ExploredCurve], UtilityMeasure | None]:
     """Return randomized response and releasing nothing at the same limits; and what they are measured by."""
     curves: dict[str, list[Any]] = {"randomized response": [], "releasing nothing": []}
-    worth: Measured | None = None
-    for row, result in found.solved:
+    worth: UtilityMeasure | None = None
+    for row, result in found.solved_rows:
         assert result is not None
-        worth = measured(result.certificate)
+        worth = make_utility_measure(result.certificate)
         if worth is None:
             return [], None
-        matrices = {"response": randomized_response(result.certificate), "nothing": worth.nothing}
+        matrices = {"response": fit_randomized_response(result.certificate), "nothing": worth.nothing}
         for name, (short, matrix) in zip(curves, matrices.items(), strict=True):
             if short in beside and matrix is not None:
                 other = certify(program(**row.point), matrix)
-                known = Row(row.point, "for comparison", other.value, level=other.level, solver="by formula")
-                curves[name].append(point_of(float(row.point["epsilon"]), known, other, half_width))
+                known = SweepRow(
+                    row.point, "for comparison", other.value, level=other.level, solver="by formula"
+                )
+                curves[name].append(make_point(float(row.point["epsilon"]), known, other, half_width))
     notes = ("The same limits, with as little uniform noise as they allow.", "")
     named = zip(curves.items(), notes, strict=True)
-    return [Curve(name, tuple(points), note) for (name, points), note in named if points], worth
+    return [ExploredCurve(name, tuple(points), note) for (name, points), note in named if points], worth
 
 
-def _sweep_curves(name: str, found: Answers, half_width: float, builder: str = "") -> list[Curve]:
+def _make_sweep_curves(
+    name: str, found: SweepAnswers, half_width: float, builder: str = ""
+) -> list[ExploredCurve]:
     """Return a curve for each combination of all coordinates but the first; `builder` is its name in
     Python.
     """
     first = found.table.names[0]
 
-    def python(row: Row) -> str:
+    def write_python(row: SweepRow) -> str:
         point = ", ".join(f"{key}={value!r}" for key, value in row.point.items())
         return f"result = pmlopt.solve({builder}({point}))" if builder else ""
 
-    curves: dict[str, list[Point]] = {}
-    for row, result in sorted(found.solved, key=lambda pair: _place(pair[0], first)):
+    curves: dict[str, list[CurvePoint]] = {}
+    for row, result in sorted(found.solved_rows, key=lambda pair: _get_coordinate(pair[0], first)):
         others = [f"{key} = {value}" for key, value in row.point.items() if key != first]
         curve = curves.setdefault(", ".join(filter(None, (name, *others))) or "optimum", [])
-        curve.append(point_of(_place(row, first), row, result, half_width, python=python(row)))
-    return [Curve(said, tuple(points)) for said, points in curves.items()]
+        curve.append(
+            make_point(_get_coordinate(row, first), row, result, half_width, python=write_python(row))
+        )
+    return [ExploredCurve(said, tuple(points)) for said, points in curves.items()]
 
 
-def _place(row: Row, name: str) -> float:
-    return real(row.point[name], f"the grid's {name}", SweepError)
+def _get_coordinate(row: SweepRow, name: str) -> float:
+    return check_real(row.point[name], f"the grid's {name}", SweepError)
 
 
-def copied_of(prior: Prior, utility: UtilityLike) -> Copied:
+def make_copy_format(prior: Prior, utility: UtilityLike) -> CopyFormat:
     """Return how designs for a prior can be copied: with a file of its numbers, and the numbers
     themselves.
     """
     numbers = prior.counts or prior.probabilities.tolist()
     named = isinstance(utility, str)
 
-    def command(privacy: Callable[[float], Requirement], level: float) -> str:
+    def write_command(privacy: Callable[[float], Requirement], level: float) -> str:
         if not named or privacy not in (PML, LDP):
             return ""
         kind = "ldp" if privacy is LDP else "pml"
@@ -368,8 +382,8 @@ def copied_of(prior: Prior, utility: UtilityLike) -> Copied:
 
     counted = "from_weights" if prior.samples is None else "from_counts"
     maker = f"pmlopt.Prior.{counted}" if prior.counts else "pmlopt.Prior"
-    return Copied(
-        command,
+    return CopyFormat(
+        write_command,
         written_prior(prior) if named else "",
         f"{maker}({list(numbers)!r}, {list(prior.labels)!r})",
         repr(utility) if named else "...  # the one that was explored",
@@ -391,6 +405,6 @@ def written_pairs(secret: Secret) -> str:
 
 def _printed(rows: Sequence[Sequence[Any]], name: str) -> str:
     """Return the command that writes rows as a CSV file."""
-    text = csv_bytes(rows).decode().replace("\\", "\\\\").replace("%", "%%")
+    text = encode_csv(rows).decode().replace("\\", "\\\\").replace("%", "%%")
     text = text.replace("\n", "\\n").replace("\r", "")
     return f"printf {shlex.quote(text)} > {name}"

@@ -11,43 +11,43 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from pmlopt.core.arrays import (
+    DefaultLabels,
     FloatArray,
     IntArray,
     Label,
-    Positions,
-    few,
-    float_array,
-    label_key,
-    places_of,
-    positive,
-    whole,
+    abbreviate,
+    check_integer,
+    check_positive,
+    copy_float_array,
+    indices_of,
+    make_label_key,
 )
-from pmlopt.core.concave import Local, largest_over_laws
-from pmlopt.core.display import pandas
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
+from pmlopt.core.concave import Local, maximize_over_laws
+from pmlopt.core.display import import_pandas
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.data.tables.labelled import Labelled, Numbers, column, vector
+from pmlopt.data.tables.labelled import LabelledArray, Numbers, read_column, read_vector
 from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
-from pmlopt.measures.estimable import RANK_TOLERANCE, estimable
-from pmlopt.model.utility.estimation_error import Workload, workload_rows
+from pmlopt.measures.estimable import RANK_RTOL, estimable
+from pmlopt.model.utility.estimation_error import Workload, build_workload_rows
 from pmlopt.releases.estimation.intervals import (
     GoodnessOfFit,
-    bernstein_width,
-    confidence_of,
-    exact_intervals,
+    check_confidence,
+    check_counts,
+    compute_bernstein_width,
+    compute_exact_intervals,
+    compute_moments,
+    compute_score_ends,
+    compute_wald_ends,
     goodness_of_fit,
-    moments,
     normal_quantile,
-    score_ends,
-    wald_ends,
-    whole_counts,
 )
-from pmlopt.releases.estimation.posterior import Posterior, posterior_draws
+from pmlopt.releases.estimation.posterior import FrequencyPosterior, draw_posterior
 
-Counts: TypeAlias = Numbers | Labelled
+Counts: TypeAlias = Numbers | LabelledArray
 
 
-def observed(
+def count_outputs(
     mechanism: Mechanism, counts: Counts | None, released: Iterable[Label] | None = None
 ) -> IntArray:
     """Count (M,) how often each output of a mechanism was released.
@@ -68,14 +68,16 @@ def observed(
     if (counts is None) == (released is None):
         raise InputError("give the counts of the outputs or the released column: one of the two")
     if released is not None:
-        seen = whole_counts(np.bincount(_places(mechanism, released), minlength=len(mechanism.outputs)), 1)
+        seen = check_counts(
+            np.bincount(_find_outputs(mechanism, released), minlength=len(mechanism.outputs)), 1
+        )
         named = True
     else:
-        found = vector(counts, "the counts", MechanismError)
-        seen = whole_counts(found.along(0, mechanism.outputs, MechanismError, absent=0).values, 1)
+        found = read_vector(counts, "the counts", MechanismError)
+        seen = check_counts(found.reorder_axis(0, mechanism.outputs, MechanismError, absent=0).values, 1)
         named = found.axes[0] is not None
     if named:
-        _check_told_apart(mechanism)
+        _check_distinguishable(mechanism)
     for place in np.flatnonzero((seen > 0) & ~mechanism.support):
         raise MechanismError(
             f"the output {mechanism.outputs[place]!r} was released {seen[place]} times, and the mechanism "
@@ -84,28 +86,28 @@ def observed(
     return seen
 
 
-def _places(mechanism: Mechanism, released: Iterable[Label]) -> list[int]:
+def _find_outputs(mechanism: Mechanism, released: Iterable[Label]) -> list[int]:
     """Return the index of each person's output among those of a mechanism."""
-    people = column(released, "the released values", InputError)
-    return places_of(people, mechanism.outputs, "the released values", MechanismError)
+    people = read_column(released, "the released values", InputError)
+    return indices_of(people, mechanism.outputs, "the released values", MechanismError)
 
 
-def _check_told_apart(mechanism: Mechanism) -> None:
+def _check_distinguishable(mechanism: Mechanism) -> None:
     """Raise where outputs without labels, the numbers 0, 1, ..., are among the letters, too.
 
     Data that were never released would then pass for what was.
     """
     letters, outputs = mechanism.inputs, mechanism.outputs
-    if isinstance(outputs, Positions) and not isinstance(letters, Positions):
-        alike = [label for label in letters if label_key(label) in outputs]
+    if isinstance(outputs, DefaultLabels) and not isinstance(letters, DefaultLabels):
+        alike = [label for label in letters if make_label_key(label) in outputs]
         if alike:
             raise MechanismError(
-                f"the outputs {few(outputs)} have no labels, and {alike[0]!r} is a letter too: nothing tells "
+                f"the outputs {abbreviate(outputs)} have no labels, and {alike[0]!r} is a letter too: nothing tells "
                 "released data from data that were not; give the mechanism labels of its outputs"
             )
 
 
-def unbiased_weights(matrix: FloatArray, combinations: FloatArray, law: FloatArray) -> FloatArray:
+def compute_unbiased_weights(matrix: FloatArray, combinations: FloatArray, law: FloatArray) -> FloatArray:
     """Compute (K, M) weights V with `V P' = W`, of the least variance where the outputs have a given law.
 
     `V = W J^-1 P diag(1/q)` with `J = P diag(1/q) P'`; where J is singular and W in its range, by the
@@ -120,18 +122,18 @@ def unbiased_weights(matrix: FloatArray, combinations: FloatArray, law: FloatArr
 
     Examples:
         >>> P = np.array([[0.75, 0.25], [0.25, 0.75]])
-        >>> unbiased_weights(P, np.eye(2), np.array([0.5, 0.5])).round(9).tolist()
+        >>> compute_unbiased_weights(P, np.eye(2), np.array([0.5, 0.5])).round(9).tolist()
         [[1.5, -0.5], [-0.5, 1.5]]
     """
     occurs = matrix.max(axis=0) > 0
     roots = np.sqrt(law[occurs])
     scaled = matrix[:, occurs] / roots
     weights = np.zeros((len(combinations), matrix.shape[1]))
-    weights[:, occurs] = combinations @ np.linalg.pinv(scaled, rcond=RANK_TOLERANCE).T / roots
+    weights[:, occurs] = combinations @ np.linalg.pinv(scaled, rcond=RANK_RTOL).T / roots
     return weights
 
 
-def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
+def maximize_likelihood(matrix: FloatArray, counts: FloatArray) -> FloatArray:
     """Compute the (N,) frequencies f that maximise the likelihood `sum_y counts[y] log (f P)[y]`.
 
     With the shares w = counts / n, f is optimal iff no `g[x] = sum_y P[x,y] w[y] / (f P)[y]` is above one.
@@ -140,7 +142,7 @@ def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
         SolverError: no frequencies were found that are within 1e-12 of it, for each person.
 
     Examples:
-        >>> most_likely(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([60.0, 40.0])).round(9)
+        >>> maximize_likelihood(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([60.0, 40.0])).round(9)
         array([0.7, 0.3])
     """
     # How far from the largest mean log-likelihood frequencies may be that are taken for the maximum.
@@ -148,7 +150,7 @@ def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
     seen = counts > 0
     columns, shares = matrix[:, seen], counts[seen] / counts.sum()
 
-    def local(f: FloatArray) -> Local:
+    def evaluate_with_gradient(f: FloatArray) -> Local:
         law = f @ columns
         return (
             float(shares @ np.log(law)),
@@ -156,7 +158,7 @@ def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
             (columns * (shares / law**2)) @ columns.T,
         )
 
-    f, reached, bound = largest_over_laws(local, len(matrix), optimality)
+    f, reached, bound = maximize_over_laws(evaluate_with_gradient, len(matrix), optimality)
     if bound - reached > optimality:
         raise SolverError("the likelihood was not maximised: use the linear method, and report these counts")
     return f
@@ -246,39 +248,41 @@ class Estimate:
             >>> estimate(response, [60, 40]).confidence_interval(0.9).round(2)[0].tolist()
             [0.54, 0.85]
         """
-        share = self.confidence if confidence is None else confidence_of(confidence)
-        ends = self._ends(
-            share, len(self.combinations) if simultaneous else 1, _checked_kind(kind or self.kind)
+        share = self.confidence if confidence is None else check_confidence(confidence)
+        ends = self._interval_ends(
+            share, len(self.combinations) if simultaneous else 1, _check_interval_kind(kind or self.kind)
         )
         least, most = self.combinations.min(axis=1), self.combinations.max(axis=1)
         return self.origins[:, None] + np.clip(ends, least[:, None], most[:, None])
 
-    def _ends(self, confidence: float, count: int, kind: Intervals) -> FloatArray:
+    def _interval_ends(self, confidence: float, count: int, kind: Intervals) -> FloatArray:
         """Return the intervals of a kind less the origins, before they are cut to what frequencies can
         give.
         """
         matrix, n = self.mechanism.matrix, self.effective
         if kind in ("bernstein", "exact"):
-            self._check_alike(f"the intervals {kind!r}")
+            self._check_unweighted(f"the intervals {kind!r}")
         quantile, shares = normal_quantile(confidence, count), self.counts / n
         if kind == "wald":
-            return wald_ends(self.values, n * np.diag(self.covariance), n, quantile)
+            return compute_wald_ends(self.values, n * np.diag(self.covariance), n, quantile)
         if kind == "score":
-            values, (means, variances, skews) = self.weights @ shares, moments(self.weights, self.law)
+            values, (means, variances, skews) = self.weights @ shares, compute_moments(self.weights, self.law)
             # the variance if t were the mean, `variance + skew (t - mean) - (t - mean)^2`, from the values
             apart = values - means
             near = np.maximum(variances + skews * apart - apart**2, 0.0)
-            return score_ends(values, near, skews - 2 * apart, n, quantile)
+            return compute_score_ends(values, near, skews - 2 * apart, n, quantile)
         if kind == "exact":
-            return exact_intervals(
+            return compute_exact_intervals(
                 matrix, self.counts.astype(np.int64), self.combinations, self.weights, confidence
             )
         # weights that the counts have no part in
         law = matrix.mean(axis=0) if self.expected is None else self.expected @ matrix
-        fixed = unbiased_weights(matrix, self.combinations, law)
-        values, variances, _ = moments(fixed, shares)
+        fixed = compute_unbiased_weights(matrix, self.combinations, law)
+        values, variances, _ = compute_moments(fixed, shares)
         span = np.ptp(fixed[:, self.mechanism.support], axis=1)
-        width = bernstein_width(variances * n / max(n - 1, 1), span, self.people, (1 - confidence) / count)
+        width = compute_bernstein_width(
+            variances * n / max(n - 1, 1), span, self.people, (1 - confidence) / count
+        )
         return np.column_stack([values - width, values + width])
 
     def bootstrap_interval(
@@ -310,26 +314,28 @@ class Estimate:
             >>> estimate(response, [600, 400]).bootstrap_interval(samples=200).round(1)[0].tolist()
             [0.6, 0.8]
         """
-        share = self.confidence if confidence is None else confidence_of(confidence)
+        share = self.confidence if confidence is None else check_confidence(confidence)
         tail = (1 - share) / 2 / (len(self.combinations) if simultaneous else 1)
         again = np.random.default_rng(seed).multinomial(
-            round(self.effective), self.counts / self.counts.sum(), whole(samples, "the samples", InputError)
+            round(self.effective),
+            self.counts / self.counts.sum(),
+            check_integer(samples, "the samples", InputError),
         )
         if self.method == "linear":
             drawn = again @ self.weights.T / again.sum(axis=1, keepdims=True)
         else:
-            found = [most_likely(self.mechanism.matrix, one.astype(float)) for one in again]
+            found = [maximize_likelihood(self.mechanism.matrix, one.astype(float)) for one in again]
             drawn = np.array(found) @ self.combinations.T
         return np.asarray(self.origins[:, None] + np.quantile(drawn, [tail, 1 - tail], axis=0).T)
 
-    def _check_alike(self, what: str) -> None:
+    def _check_unweighted(self, what: str) -> None:
         """Raise where people have weights, for which the guarantee does not hold."""
         if self.effective != self.people:
             raise InputError(f"{what} are for people who are drawn alike: of a weighted sample take 'score'")
 
     def posterior(
         self, prior: PriorLike | None = None, people: float | None = None, *, seed: int = 0
-    ) -> Posterior:
+    ) -> FrequencyPosterior:
         """Return the posterior after these counts, if the frequencies are from a Dirichlet law.
 
         Its weights are `people` times the prior's frequencies: it counts as much as that many people who told
@@ -354,17 +360,17 @@ class Estimate:
             >>> bool(abs(found.mean[0] - 8 / 12) <= 4 * found.error[0])
             True
         """
-        self._check_alike("posteriors")
+        self._check_unweighted("posteriors")
         known = Prior.uniform(len(self.mechanism.inputs), self.mechanism.inputs) if prior is None else prior
-        p = paired(known, self.mechanism)[0].pmf
+        p = pair_with_prior(known, self.mechanism)[0].pmf
         own = len(p) / 2 if people is None else people
-        worth = positive(own, "the number of people that the prior is worth", InputError)
-        draws, error = posterior_draws(
+        worth = check_positive(own, "the number of people that the prior is worth", InputError)
+        draws, error = draw_posterior(
             self.mechanism.matrix, self.counts.astype(np.int64), worth * p, self.combinations, seed
         )
         mean, deviations = self.origins + draws.mean(axis=0), draws.std(axis=0)
         shifted = self.origins + draws
-        return Posterior(self.letters, mean, deviations, error, worth * p, self.confidence, shifted)
+        return FrequencyPosterior(self.letters, mean, deviations, error, worth * p, self.confidence, shifted)
 
     def summary(self) -> Any:
         """Return a pandas data frame: estimates, standard errors and the ends of `intervals`, a row for each
@@ -373,12 +379,12 @@ class Estimate:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        index = pandas().Index(list(self.letters), tupleize_cols=False)
+        index = import_pandas().Index(list(self.letters), tupleize_cols=False)
         columns = {
             "estimate": self.frequencies, "standard error": self.standard_errors,
             "from": self.intervals[:, 0], "to": self.intervals[:, 1],
         }  # fmt: skip
-        return pandas().DataFrame(columns, index=index)
+        return import_pandas().DataFrame(columns, index=index)
 
 
 def estimate(
@@ -455,31 +461,31 @@ def estimate(
         `estimable(mechanism).basis`, as a workload
     """
     m = as_mechanism(mechanism)
-    share = confidence_of(confidence)
+    share = check_confidence(confidence)
     if method not in get_args(Estimator):
         raise InputError(f"the method {method!r} is not known: use 'ml' or 'linear'")
-    rows = workload_rows(workload, m.inputs)
+    rows = build_workload_rows(workload, m.inputs)
     origins, combinations = rows.split()
-    likely = None if expected is None else paired(expected, m)[0].pmf
+    likely = None if expected is None else pair_with_prior(expected, m)[0].pmf
     if weights is not None and released is not None:
         released = list(released)
-    seen: IntArray | FloatArray = observed(m, counts, released)
+    seen: IntArray | FloatArray = count_outputs(m, counts, released)
     estimable(m).check(combinations)
     number = int(seen.sum())
     people, total = float(number), float(number)
     if weights is not None:
-        seen, people, total = _weighted(m, released, weights)
-    f = most_likely(m.matrix, seen.astype(float))
+        seen, people, total = _count_weighted(m, released, weights)
+    f = maximize_likelihood(m.matrix, seen.astype(float))
     fit = goodness_of_fit(m.matrix, seen, f)
-    _judge(fit, least_fit)
+    _check_fit(fit, least_fit)
     if method == "ml":
         law = (people * f + 0.5) / (people + len(f) / 2) @ m.matrix
-        weights = unbiased_weights(m.matrix, combinations, law)
+        weights = compute_unbiased_weights(m.matrix, combinations, law)
         values = combinations @ f
     else:
         law = seen + 0.5 * (m.matrix.max(axis=0) > 0)
         law /= law.sum()
-        weights = unbiased_weights(m.matrix, combinations, m.matrix.mean(axis=0))
+        weights = compute_unbiased_weights(m.matrix, combinations, m.matrix.mean(axis=0))
         values = weights @ seen / people
     occurred = seen > 0
     centred = weights - (weights @ law)[:, None]
@@ -487,20 +493,20 @@ def estimate(
         letters=rows.names, origins=origins, values=values,
         covariance=np.asarray((centred * law) @ centred.T / people),
         people=number, effective=people, total=total,
-        confidence=share, method=method, kind=_checked_kind(intervals),
+        confidence=share, method=method, kind=_check_interval_kind(intervals),
         log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])), fit=fit,
         mechanism=m, counts=seen, combinations=combinations, weights=weights, law=law, expected=likely,
     )  # fmt: skip
 
 
-def _weighted(
+def _count_weighted(
     mechanism: Mechanism, released: Iterable[Label] | None, weights: Iterable[float]
 ) -> tuple[FloatArray, float, float]:
     """Return (M,) weighted counts of the effective number of people, that number, and the sum of weights."""
     if released is None:
         raise InputError("weights are of people: give the released column by `released`, not the counts")
-    places = _places(mechanism, released)
-    each = float_array(weights, 1, "the weights", PriorError)
+    places = _find_outputs(mechanism, released)
+    each = copy_float_array(weights, 1, "the weights", PriorError)
     if len(each) != len(places):
         raise PriorError(f"there are {len(each)} weights for {len(places)} people: give one for each")
     if (each < 0).any() or not each.any():
@@ -511,13 +517,13 @@ def _weighted(
     return np.asarray(shares * people), people, total
 
 
-def _checked_kind(kind: str) -> Intervals:
+def _check_interval_kind(kind: str) -> Intervals:
     if kind not in get_args(Intervals):
         raise InputError(f"the intervals {kind!r} are not known: use {', '.join(get_args(Intervals))}")
     return cast("Intervals", kind)
 
 
-def _judge(fit: GoodnessOfFit, least: float) -> None:
+def _check_fit(fit: GoodnessOfFit, least: float) -> None:
     """Refuse counts that no frequencies agree with, and warn of those that hardly any does."""
     chance = f"p = {fit.p_value:.2g}" if fit.p_value > 0 else "p < 1e-300"
     if fit.p_value < least:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, float_array, within
-from pmlopt.core.loaded_later import sparse, special
+from pmlopt.core.arrays import FloatArray, IntArray, check_in_interval, copy_float_array
+from pmlopt.core.lazy_imports import sparse, special
 from pmlopt.errors import InputError, PriorError
-from pmlopt.measures.estimable import RANK_TOLERANCE
+from pmlopt.measures.estimable import RANK_RTOL
 from pmlopt.model.uncertainty.confidence import confidence_box
 
 
-def moments(weights: FloatArray, law: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def compute_moments(weights: FloatArray, law: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Compute the mean and the variance of each of K weights of an output, and its scaled third central
     moment.
 
@@ -40,18 +40,20 @@ def normal_quantile(confidence: float, count: int = 1) -> float:
     return -float(special.ndtri((1 - confidence) / (2 * count)))
 
 
-def wald_ends(values: FloatArray, variances: FloatArray, people: float, quantile: float) -> FloatArray:
+def compute_wald_ends(
+    values: FloatArray, variances: FloatArray, people: float, quantile: float
+) -> FloatArray:
     """Compute the (K, 2) ends `value -+ z sqrt(variance / n)`.
 
     Examples:
-        >>> wald_ends(np.array([0.5]), np.array([1.0]), 100, 1.96).round(3).tolist()
+        >>> compute_wald_ends(np.array([0.5]), np.array([1.0]), 100, 1.96).round(3).tolist()
         [[0.304, 0.696]]
     """
     width = quantile * np.sqrt(variances / people)
     return np.column_stack([values - width, values + width])
 
 
-def score_ends(
+def compute_score_ends(
     values: FloatArray, variances: FloatArray, skews: FloatArray, people: float, quantile: float
 ) -> FloatArray:
     """Compute the (K, 2) means t with `n (value - t)^2 <= z^2 s(t)`, s(t) the variance if t were the mean.
@@ -69,7 +71,7 @@ def score_ends(
     Source: [wilson1927probable], for shares.
 
     Examples:
-        >>> score_ends(np.array([0.1]), np.array([0.09]), np.array([0.8]), 50, 1.96).round(4).tolist()
+        >>> compute_score_ends(np.array([0.1]), np.array([0.09]), np.array([0.8]), 50, 1.96).round(4).tolist()
         [[0.0435, 0.2136]]
     """
     square = quantile**2
@@ -79,7 +81,7 @@ def score_ends(
     ])  # fmt: skip
 
 
-def bernstein_width(
+def compute_bernstein_width(
     variance: FloatArray | float, span: FloatArray | float, people: float, risk: float
 ) -> FloatArray:
     """Compute the half-width of intervals for means of n numbers that hold for every n.
@@ -90,7 +92,7 @@ def bernstein_width(
     Source: [maurer2009empirical, Theorem 4], on both sides.
 
     Examples:
-        >>> bernstein_width(1.0, 2.0, 1000, 0.05).round(4).tolist()
+        >>> compute_bernstein_width(1.0, 2.0, 1000, 0.05).round(4).tolist()
         0.1141
     """
     if people < 2:
@@ -101,7 +103,7 @@ def bernstein_width(
     )
 
 
-def exact_intervals(
+def compute_exact_intervals(
     matrix: FloatArray, counts: IntArray, combinations: FloatArray, weights: FloatArray, confidence: float
 ) -> FloatArray:
     """Compute the (K, 2) range of each combination w f over the frequencies that agree with the counts.
@@ -123,17 +125,17 @@ def exact_intervals(
     columns, n = matrix[:, occurs], len(matrix)
     box = confidence_box([int(count) for count in counts[occurs]], 1 - confidence)
     system = sparse.csc_array(np.vstack([columns.T, np.ones(n)]))
-    solver = highs.loaded(
-        highs.columnwise(
+    solver = highs.load_model(
+        highs.build_columnwise_model(
             np.zeros(n),
             (0.0, 1.0),
             (np.append(box.lower, 1.0), np.append(box.upper, 1.0)),
             (system.indptr, system.indices, system.data),
         ),
-        highs.RESTARTED,
+        highs.RESTART_OPTIONS,
     )
 
-    def highest(combination: FloatArray, estimate: FloatArray) -> float:
+    def prove_upper_end(combination: FloatArray, estimate: FloatArray) -> float:
         """Compute a proved upper end of one combination."""
         solver.changeColsCost(n, np.arange(n, dtype=np.int32), -combination)
         solver.run()
@@ -153,13 +155,13 @@ def exact_intervals(
     units = np.abs(combinations).max(axis=1, keepdims=True)  # the solver's tolerance is absolute
     units = np.where(units > 0, units, 1.0)
     ends = np.array([
-        (-highest(-row, -weight), highest(row, weight))
+        (-prove_upper_end(-row, -weight), prove_upper_end(row, weight))
         for row, weight in zip(combinations / units, weights[:, occurs] / units, strict=True)
     ])  # fmt: skip
     return np.asarray(units * ends)
 
 
-FEWEST_EXPECTED = 5.0
+MIN_EXPECTED_COUNT = 5.0
 """The least expected count of every output at which the law of large samples is used."""
 
 
@@ -214,14 +216,14 @@ def goodness_of_fit(
     outputs = int(occurs.sum())
     # Frequencies up to this are taken for zero.
     face = matrix[frequencies > 1e-9]
-    degrees = outputs - int(np.linalg.matrix_rank(face, tol=RANK_TOLERANCE * np.linalg.norm(face, 2)))
+    degrees = outputs - int(np.linalg.matrix_rank(face, tol=RANK_RTOL * np.linalg.norm(face, 2)))
     if math.isinf(statistic):
         return GoodnessOfFit(statistic, max(degrees, 0), 0.0)
     if degrees <= 0:
         return GoodnessOfFit(statistic, 0, 1.0)
-    if (people * law[occurs]).min() >= FEWEST_EXPECTED:
+    if (people * law[occurs]).min() >= MIN_EXPECTED_COUNT:
         larger = 1 + float((1 / law[occurs]).sum() - 1) / (6 * people * degrees)
-        return GoodnessOfFit(statistic, degrees, _chi_square(degrees, statistic / larger))
+        return GoodnessOfFit(statistic, degrees, _chi_square_tail(degrees, statistic / larger))
     half, rest = statistic / 2, outputs - 1
     bound = math.exp(rest - half + rest * math.log(half / rest)) if half > rest else 1.0
     return GoodnessOfFit(statistic, degrees, min(1.0, bound))
@@ -246,10 +248,10 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
         >>> found.degrees, round(found.p_value, 3)
         (1, 0.046)
     """
-    table = whole_counts(counts, 2).astype(float)
+    table = check_counts(counts, 2).astype(float)
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-    if expected.min() < FEWEST_EXPECTED:
+    if expected.min() < MIN_EXPECTED_COUNT:
         raise InputError(f"at a pair of outputs {expected.min():.2g} people are expected: too few for a test")
     seen = table > 0
     statistic = max(0.0, 2 * float(table[seen] @ np.log(table[seen] / expected[seen])))
@@ -258,14 +260,14 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
         return GoodnessOfFit(statistic, 0, 1.0)
     rows, columns = (float((table.sum() / table.sum(axis=axis)).sum()) - 1 for axis in (1, 0))
     larger = 1 + rows * columns / (6 * float(table.sum()) * degrees)
-    return GoodnessOfFit(statistic, degrees, _chi_square(degrees, statistic / larger))
+    return GoodnessOfFit(statistic, degrees, _chi_square_tail(degrees, statistic / larger))
 
 
-def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
+def check_counts(numbers: ArrayLike, ndim: int) -> IntArray:
     """Check counts of outputs, and return them as integers: at least 0, of one person or more."""
     # The largest number of people: up to here floats hold every whole number.
     largest_count = 2**53
-    array = float_array(numbers, ndim, "the counts", PriorError)
+    array = copy_float_array(numbers, ndim, "the counts", PriorError)
     wrong = array[(array < 0) | (array != np.rint(array))]
     if wrong.size:
         raise PriorError(f"the counts have the entry {wrong[0]:g}: give whole numbers of at least 0")
@@ -277,11 +279,11 @@ def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
     return array.astype(np.int64)
 
 
-def _chi_square(degrees: int, statistic: float) -> float:
+def _chi_square_tail(degrees: int, statistic: float) -> float:
     """Compute the probability that chi-square exceeds the statistic."""
     return float(special.chdtrc(degrees, statistic))
 
 
-def confidence_of(value: float) -> float:
+def check_confidence(value: float) -> float:
     """Check a confidence in (0, 1), and return it as a float."""
-    return within(value, "(0, 1)", "the confidence", InputError, ", such as 0.95")
+    return check_in_interval(value, "(0, 1)", "the confidence", InputError, ", such as 0.95")

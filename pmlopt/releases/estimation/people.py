@@ -6,20 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, positive, whole
-from pmlopt.core.roots import halved, least_whole
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
+from pmlopt.core.arrays import FloatArray, check_integer, check_nonnegative, check_positive
+from pmlopt.core.roots import bisect, find_min_integer
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.measures.estimable import estimable
-from pmlopt.model.utility.estimation_error import Workload, workload_rows
-from pmlopt.releases.estimation.frequencies import Intervals, unbiased_weights
+from pmlopt.model.utility.estimation_error import Workload, build_workload_rows
+from pmlopt.releases.estimation.frequencies import Intervals, compute_unbiased_weights
 from pmlopt.releases.estimation.intervals import (
-    bernstein_width,
-    confidence_of,
-    moments,
+    check_confidence,
+    compute_bernstein_width,
+    compute_moments,
+    compute_score_ends,
     normal_quantile,
-    score_ends,
 )
 
 _HALF_WIDTH = "the half-width", InputError
@@ -56,9 +56,9 @@ def half_width(
         >>> round(half_width([0.5, 0.5], response, 1537, workload=[[1, 0]], intervals="wald"), 4)
         0.05
     """
-    p, m = paired(prior, mechanism)
-    count = whole(people, "the number of people", InputError)
-    return _widths(p, m, confidence, workload, intervals)(count)
+    p, m = pair_with_prior(prior, mechanism)
+    count = check_integer(people, "the number of people", InputError)
+    return _make_width_function(p, m, confidence, workload, intervals)(count)
 
 
 def people_needed(
@@ -96,10 +96,13 @@ def people_needed(
         >>> people_needed([0.5, 0.5], response, 0.05, workload=[[1, 0]])  # (1.96 / 0.05)^2 - 1.96^2
         1533
     """
-    p, m = paired(prior, mechanism)
-    widths, width = _widths(p, m, confidence, workload, intervals), positive(half_width, *_HALF_WIDTH)
+    p, m = pair_with_prior(prior, mechanism)
+    widths, width = (
+        _make_width_function(p, m, confidence, workload, intervals),
+        check_positive(half_width, *_HALF_WIDTH),
+    )
     # Of a plan: floats end at 1e308.
-    needed = least_whole(lambda people: widths(people) <= width, 10**300)
+    needed = find_min_integer(lambda people: widths(people) <= width, 10**300)
     if needed is None:
         raise InputError(f"the half-width {half_width:g} is too small: no number of people is enough")
     return needed
@@ -152,24 +155,24 @@ def level_needed(
     """
     # How often the level at which PML asks for nothing is doubled: LDP asks for something at every level.
     doublings = 6
-    p, count = as_prior(prior), whole(people, "the number of people", InputError)
-    width = positive(half_width, *_HALF_WIDTH)
-    highest = p.max_leakage if most is None else nonnegative(most, "the largest level", PrivacyError)
-    combinations, share = workload_rows(workload, p.labels).split()[1], confidence_of(confidence)
+    p, count = as_prior(prior), check_integer(people, "the number of people", InputError)
+    width = check_positive(half_width, *_HALF_WIDTH)
+    highest = p.max_leakage if most is None else check_nonnegative(most, "the largest level", PrivacyError)
+    combinations, share = build_workload_rows(workload, p.labels).split()[1], check_confidence(confidence)
     enough: dict[float, Mechanism] = {}
 
-    def narrow(level: float) -> bool:
+    def is_narrow(level: float) -> bool:
         mechanism = as_mechanism(build(level))
         possible = estimable(mechanism).includes(combinations).all()
-        if possible and _widths_of(p, mechanism, share, combinations, intervals)(count) <= width:
+        if possible and _make_width_function_of(p, mechanism, share, combinations, intervals)(count) <= width:
             enough[level] = mechanism
         return level in enough
 
     for _ in range(0 if most is not None else doublings):
-        if narrow(highest):
+        if is_narrow(highest):
             break
         highest *= 2
-    if not narrow(highest):
+    if not is_narrow(highest):
         needed = people_needed(p, build(highest), width, share, workload, intervals)
         known = "that was given" if most is not None else f"that is tried: {2**doublings} times -log min p"
         raise PrivacyError(
@@ -179,11 +182,11 @@ def level_needed(
     # Share of the highest level at which a search for the least one begins.
     low = 1e-3 * highest
     # Relative width to which a level is bisected: the half-width then differs by about as much.
-    level = low if narrow(low) else halved(narrow, low, highest, 1e-3)
+    level = low if is_narrow(low) else bisect(is_narrow, low, highest, 1e-3)
     return level, enough[level]
 
 
-def _widths(
+def _make_width_function(
     prior: Prior,
     mechanism: Mechanism,
     confidence: float,
@@ -191,31 +194,34 @@ def _widths(
     intervals: Intervals,
 ) -> Callable[[int], float]:
     """Return the largest half-width of the intervals as a function of the number of people."""
-    combinations = workload_rows(workload, prior.labels).split()[1]
+    combinations = build_workload_rows(workload, prior.labels).split()[1]
     estimable(mechanism).check(combinations)
-    return _widths_of(prior, mechanism, confidence_of(confidence), combinations, intervals)
+    return _make_width_function_of(prior, mechanism, check_confidence(confidence), combinations, intervals)
 
 
-def _widths_of(
+def _make_width_function_of(
     prior: Prior, mechanism: Mechanism, share: float, combinations: FloatArray, intervals: Intervals
 ) -> Callable[[int], float]:
     """Return the same for combinations that can be estimated, with the confidence as it was checked."""
     if intervals not in ("score", "wald", "bernstein"):
         raise InputError(f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein")
     law, count = prior.pmf @ mechanism.matrix, len(combinations)
-    weights, quantile = unbiased_weights(mechanism.matrix, combinations, law), normal_quantile(share, count)
-    _, variances, skews = moments(weights, law)
+    weights, quantile = (
+        compute_unbiased_weights(mechanism.matrix, combinations, law),
+        normal_quantile(share, count),
+    )
+    _, variances, skews = compute_moments(weights, law)
     spans = np.ptp(weights[:, mechanism.support], axis=1)
 
-    def half_width(people: int) -> float:
+    def compute_half_width(people: int) -> float:
         number = float(people)
         if intervals == "bernstein":
-            widths = bernstein_width(variances, spans, number, (1 - share) / count)
+            widths = compute_bernstein_width(variances, spans, number, (1 - share) / count)
         elif intervals == "score":
-            ends = score_ends(np.zeros_like(variances), variances, skews, number, quantile)
+            ends = compute_score_ends(np.zeros_like(variances), variances, skews, number, quantile)
             widths = np.ptp(ends, axis=1) / 2
         else:
             widths = quantile * np.sqrt(variances / number)
         return float(widths.max())
 
-    return half_width
+    return compute_half_width

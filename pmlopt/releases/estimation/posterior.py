@@ -8,9 +8,9 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label
 from pmlopt.errors import SolverError
-from pmlopt.releases.estimation.intervals import confidence_of
+from pmlopt.releases.estimation.intervals import check_confidence
 
-CHAINS = 64
+CHAIN_COUNT = 64
 """Chains that run side by side: their means tell the error of the mean of all."""
 
 BLOCK, MOST_STEPS = 200, 30_000
@@ -19,7 +19,7 @@ steps at which sampling is given up."""
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class FrequencyPosterior:
     """The posterior of frequencies, or of combinations of them, after a release.
 
     Attributes:
@@ -50,11 +50,11 @@ class Posterior:
         Raises:
             InputError: the confidence is outside (0, 1).
         """
-        tail = (1 - confidence_of(confidence)) / 2
+        tail = (1 - check_confidence(confidence)) / 2
         return np.asarray(np.quantile(self.draws, [tail, 1 - tail], axis=0).T)
 
 
-def posterior_draws(
+def draw_posterior(
     matrix: FloatArray, counts: IntArray, concentration: FloatArray, combinations: FloatArray, seed: int
 ) -> tuple[FloatArray, FloatArray]:
     """Draw W f from the density `prod_y (f P)[y]^counts[y] prod_x f[x]^(a[x] - 1)` on the simplex.
@@ -84,23 +84,25 @@ def posterior_draws(
         return np.repeat(combinations.T, 2, axis=0), np.zeros(len(combinations))
     rng, seen = np.random.default_rng(seed), counts > 0
     columns, observed = matrix[:, seen], counts[seen].astype(float)
-    points = _start(rng, matrix, counts, concentration)
-    axes = _even_directions(columns, observed, concentration, points.mean(axis=0))
+    points = _choose_starts(rng, matrix, counts, concentration)
+    axes = _whiten_directions(columns, observed, concentration, points.mean(axis=0))
     kept: list[FloatArray] = []
     still = 1e-15 * np.abs(combinations).max(axis=1)  # of a row that frequencies hardly change
     # For each so many letters a point of a chain is one step more from the last that is kept.
     thin = 1 + n // 16
     for step in range(1, max(MOST_STEPS, 2 * BLOCK * thin) + 1):
         between = step % 2 == 0
-        towards = _between_letters(rng, n) if between else rng.normal(size=(CHAINS, n - 1)) @ axes.T
-        points = _moved(rng, points, towards, columns, observed, concentration)
+        towards = (
+            _draw_letter_directions(rng, n) if between else rng.normal(size=(CHAIN_COUNT, n - 1)) @ axes.T
+        )
+        points = _slice_sample(rng, points, towards, columns, observed, concentration)
         if step % thin == 0:
             kept.append(points @ combinations.T)
         if step % (BLOCK * thin) or step == BLOCK * thin:
             continue
         late = np.array(kept[len(kept) // 2 :])  # (steps, chains, K)
         spread, means = late.std(axis=(0, 1)), late.mean(axis=0)
-        errors = means.std(axis=0, ddof=1) / np.sqrt(CHAINS)
+        errors = means.std(axis=0, ddof=1) / np.sqrt(CHAIN_COUNT)
         # Error of each mean, as a share of the posterior's standard deviation, at which sampling ends: as of
         # 400 draws that are independent.
         if (errors <= 0.05 * spread + still).all():
@@ -111,17 +113,17 @@ def posterior_draws(
     )
 
 
-def _start(
+def _choose_starts(
     rng: np.random.Generator, matrix: FloatArray, counts: IntArray, concentration: FloatArray
 ) -> FloatArray:
     """Return (CHAINS, N) points of the simplex: one step of expectation from points all over it."""
-    wide = rng.dirichlet(np.full(len(matrix), 1.0), CHAINS)
+    wide = rng.dirichlet(np.full(len(matrix), 1.0), CHAIN_COUNT)
     law = wide @ matrix
     told = wide * (np.divide(counts, law, out=np.zeros_like(law), where=law > 0) @ matrix.T) + concentration
     return np.asarray(np.maximum(told / told.sum(axis=1, keepdims=True), 1e-300))
 
 
-def _even_directions(
+def _whiten_directions(
     columns: FloatArray, observed: FloatArray, concentration: FloatArray, centre: FloatArray
 ) -> FloatArray:
     """Return an (N, N - 1) root of the covariance at a point, of counts and prior, within the simplex."""
@@ -133,17 +135,17 @@ def _even_directions(
     return np.asarray(across @ (axes / np.sqrt(np.maximum(sizes, 1e-300))))
 
 
-def _between_letters(rng: np.random.Generator, n: int) -> FloatArray:
+def _draw_letter_directions(rng: np.random.Generator, n: int) -> FloatArray:
     """Draw (CHAINS, N) directions from one letter to another, each independently."""
-    chains = np.arange(CHAINS)
-    one = rng.integers(n, size=CHAINS)
-    other = (one + rng.integers(1, n, size=CHAINS)) % n
-    towards = np.zeros((CHAINS, n))
+    chains = np.arange(CHAIN_COUNT)
+    one = rng.integers(n, size=CHAIN_COUNT)
+    other = (one + rng.integers(1, n, size=CHAIN_COUNT)) % n
+    towards = np.zeros((CHAIN_COUNT, n))
     towards[chains, one], towards[chains, other] = 1.0, -1.0
     return towards
 
 
-def _moved(
+def _slice_sample(
     rng: np.random.Generator,
     points: FloatArray,
     towards: FloatArray,
@@ -158,19 +160,19 @@ def _moved(
     least = np.where(towards > 0, ratios, -np.inf).max(axis=1)
     laws, slopes = points @ columns, towards @ columns
 
-    def heights(at: FloatArray) -> FloatArray:
+    def log_density_at(at: FloatArray) -> FloatArray:
         moved = points + at[:, None] * towards
         with np.errstate(divide="ignore", invalid="ignore"):
             told = np.log(laws + at[:, None] * slopes) @ observed
             found = told + np.log(moved) @ (concentration - 1)
         return np.asarray(np.where((moved > 0).all(axis=1), found, -np.inf))
 
-    levels = heights(np.zeros(CHAINS)) - rng.exponential(size=CHAINS)
-    at, left = np.zeros(CHAINS), np.ones(CHAINS, dtype=bool)
+    levels = log_density_at(np.zeros(CHAIN_COUNT)) - rng.exponential(size=CHAIN_COUNT)
+    at, left = np.zeros(CHAIN_COUNT), np.ones(CHAIN_COUNT, dtype=bool)
     # Halvings, roughly, of a slice before a step is left out.
     for _ in range(60):
-        tried = np.where(left, least + (most - least) * rng.random(CHAINS), at)
-        inside: BoolArray = heights(tried) > levels
+        tried = np.where(left, least + (most - least) * rng.random(CHAIN_COUNT), at)
+        inside: BoolArray = log_density_at(tried) > levels
         at = np.where(left & inside, tried, at)
         left &= ~inside
         if not left.any():

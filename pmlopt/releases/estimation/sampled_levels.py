@@ -9,20 +9,27 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, Positions, nonnegative, within
-from pmlopt.core.loaded_later import optimize, special
-from pmlopt.core.roots import least_whole
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.core.arrays import (
+    BoolArray,
+    DefaultLabels,
+    FloatArray,
+    Label,
+    check_in_interval,
+    check_nonnegative,
+)
+from pmlopt.core.lazy_imports import optimize, special
+from pmlopt.core.roots import find_min_integer
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.tables.labelled import Numbers, table
 from pmlopt.errors import InputError, MechanismError, PrivacyError
-from pmlopt.model.uncertainty.confidence import HALVINGS, OUTWARD, binomial_intervals
-from pmlopt.releases.estimation.intervals import confidence_of, whole_counts
+from pmlopt.model.uncertainty.confidence import CONFIDENCE_RTOL, MAX_BISECTIONS, binomial_intervals
+from pmlopt.releases.estimation.intervals import check_confidence, check_counts
 
 Measure = Literal["pml", "ldp"]
 SampleTable: TypeAlias = Numbers
 
-_STEPS = 20
+_SEARCH_STEPS = 20
 """Of Newton's method, before an interval is halved."""
 
 
@@ -50,11 +57,11 @@ class SampledLevel:
         """Return whether the black box leaks more than epsilon: a test whose error is 1 - confidence at
         most.
         """
-        return self.lower > nonnegative(epsilon, "epsilon", PrivacyError)
+        return self.lower > check_nonnegative(epsilon, "epsilon", PrivacyError)
 
     def confirms(self, epsilon: float) -> bool:
         """Return whether the black box leaks epsilon at most, with the confidence of the interval."""
-        return self.upper <= nonnegative(epsilon, "epsilon", PrivacyError)
+        return self.upper <= check_nonnegative(epsilon, "epsilon", PrivacyError)
 
 
 def level_from_samples(
@@ -100,13 +107,13 @@ def level_from_samples(
         >>> found.refutes(0.3), found.refutes(0.4), found.confirms(0.5)
         (True, False, True)
     """
-    known, share = as_prior(prior), confidence_of(confidence)
+    known, share = as_prior(prior), check_confidence(confidence)
     _check_measure(measure)
-    drawn, outputs = _table(known, counts)
+    drawn, outputs = _check_table(known, counts)
     test = _CellTest(known.pmf, drawn.astype(float), measure)
     tail = (1 - share) / 2
-    lower, x, y = test.largest(tail / test.cells, 1)
-    upper, _, _ = test.largest(tail, -1)
+    lower, x, y = test.find_largest(tail / test.cells, 1)
+    upper, _, _ = test.find_largest(tail, -1)
     return SampledLevel(
         lower=max(0.0, lower), upper=max(0.0, upper), confidence=share, measure=measure,
         letter=known.labels[x], output=outputs[y], samples=tuple(int(n) for n in drawn.sum(axis=1)),
@@ -146,13 +153,13 @@ def samples_to_refute(
     """
     # Samples at each letter past which a plan is refused.
     most_planned = 10**15
-    known, m = paired(prior, mechanism)
-    share = confidence_of(confidence)
-    chance = within(power, "(0, 1)", "the power", InputError, ", such as 0.95")
+    known, m = pair_with_prior(prior, mechanism)
+    share = check_confidence(confidence)
+    chance = check_in_interval(power, "(0, 1)", "the power", InputError, ", such as 0.95")
     _check_measure(measure)
-    claim = nonnegative(epsilon, "epsilon", PrivacyError)
+    claim = check_nonnegative(epsilon, "epsilon", PrivacyError)
     with np.errstate(divide="ignore"):
-        exact = _ratios(known.pmf, m.matrix[:, m.support], m.matrix[:, m.support], measure)
+        exact = _compute_ratios(known.pmf, m.matrix[:, m.support], m.matrix[:, m.support], measure)
     x, y = np.unravel_index(int(exact.argmax()), exact.shape)
     if exact[x, y] <= claim:
         raise PrivacyError(
@@ -163,9 +170,9 @@ def samples_to_refute(
     other = min((k for k in range(known.size) if k != x), key=lambda k: column[k], default=x)
     cell = np.arange(known.size) if measure == "pml" else np.array([x, other])
     upward = cell == x
-    end = (1 - share) / 2 / _cells(known.size, len(m.outputs), measure)
+    end = (1 - share) / 2 / _count_cells(known.size, len(m.outputs), measure)
 
-    def enough(samples: int) -> bool:
+    def is_enough(samples: int) -> bool:
         """Return whether the lower end is above the claim with counts that are just within their
         quantiles.
         """
@@ -176,16 +183,16 @@ def samples_to_refute(
             upward, binom.ppf(tail, samples, column[cell]), binom.isf(tail, samples, column[cell])
         )
         drawn = np.stack([seen, samples - seen], axis=1)
-        return _CellTest(known.pmf, drawn, measure).end(int(x), int(cell[-1]), 0, end, 1) > claim
+        return _CellTest(known.pmf, drawn, measure).compute_end(int(x), int(cell[-1]), 0, end, 1) > claim
 
-    if (needed := least_whole(enough, most_planned)) is None:
+    if (needed := find_min_integer(is_enough, most_planned)) is None:
         raise PrivacyError(
             f"more than {most_planned:.0e} samples would be needed: the claim is too near to the level"
         )
     return needed
 
 
-def _ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure) -> FloatArray:
+def _compute_ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure) -> FloatArray:
     """Compute the (N, M) level of each letter and output, its own entry from one table, the others' from
     another.
 
@@ -201,7 +208,7 @@ def _ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure
         return np.where(own > 0, np.log(own) - np.log(np.where(own > 0, least, 1.0)), -np.inf)
 
 
-def _cells(letters: int, outputs: int, measure: Measure) -> int:
+def _count_cells(letters: int, outputs: int, measure: Measure) -> int:
     """Return how many cells are tested: letters and outputs, or for LDP pairs of letters and outputs."""
     return outputs * (letters if measure == "pml" else max(1, letters * (letters - 1)))
 
@@ -216,24 +223,24 @@ class _CellTest:
     def __init__(self, p: FloatArray, drawn: FloatArray, measure: Measure) -> None:
         self._p, self._measure = p, measure
         self._seen, self._missed = drawn, drawn.sum(axis=1, keepdims=True) - drawn
-        self.cells = _cells(len(drawn), drawn.shape[1], measure)
+        self.cells = _count_cells(len(drawn), drawn.shape[1], measure)
         self._entries = min(len(p), 2) if measure == "ldp" else len(p)  # of a cell
 
-    def largest(self, tail: float, end: Literal[1, -1]) -> tuple[float, int, int]:
+    def find_largest(self, tail: float, end: Literal[1, -1]) -> tuple[float, int, int]:
         """Find the largest of the bounds of all cells, each wrong with probability `tail` at most, and where.
 
         Cells are visited in the order of what their bound cannot exceed, until none can be larger.
         """
-        most = self._floors(tail) if end == 1 else self._ceilings(tail)
+        most = self._compute_floors(tail) if end == 1 else self._compute_ceilings(tail)
         found = (-math.inf, 0, 0)
         for place in np.argsort(-most, axis=None):
             other, x, y = (int(k) for k in np.unravel_index(place, most.shape))
             if most[other, x, y] <= found[0]:
                 break
-            found = max(found, (self.end(x, other, y, tail, end), x, y))
+            found = max(found, (self.compute_end(x, other, y, tail, end), x, y))
         return found
 
-    def end(self, x: int, other: int, y: int, tail: float, end: Literal[1, -1]) -> float:
+    def compute_end(self, x: int, other: int, y: int, tail: float, end: Literal[1, -1]) -> float:
         """Compute the bound of one cell: of x against all letters of the prior, or for LDP against the one
         other.
 
@@ -245,76 +252,80 @@ class _CellTest:
         weights, own_mass = (self._p[rest], self._p[x]) if pml else (np.ones(len(rest)), 0.0)
         if len(rest) == 0:
             return 0.0
-        own = _Tail(self._seen[[x], y], self._missed[[x], y], end == 1)
-        others = _Tail(self._seen[rest, y], self._missed[rest, y], end == -1)
+        own = _BinomialTails(self._seen[[x], y], self._missed[[x], y], end == 1)
+        others = _BinomialTails(self._seen[rest, y], self._missed[rest, y], end == -1)
         if end == 1 and own.seen[0] == 0:
             return -math.inf
         if end == -1 and not others.seen.any():
             return -math.log(own_mass) if own_mass else math.inf
-        budget = self._budget(tail)
-        own_span, span = own.span(budget), others.span(budget)
+        budget = self._compute_budget(tail)
+        own_span, span = own.search_span(budget), others.search_span(budget)
 
-        def point(log_mu: float) -> tuple[FloatArray, FloatArray]:
-            q = others.where_slope(log_mu + np.log(weights), span)
-            return own.where_slope(np.array([log_mu + math.log(weights @ q)]), own_span, elastic=True), q
+        def point_at(log_mu: float) -> tuple[FloatArray, FloatArray]:
+            q = others.find_by_slope(log_mu + np.log(weights), span)
+            return own.find_by_slope(np.array([log_mu + math.log(weights @ q)]), own_span, elastic=True), q
 
-        def over(mine: FloatArray, q: FloatArray) -> float:
-            return float(-own.log(mine).sum() - others.log(q).sum()) - budget
+        def ratio_over(mine: FloatArray, q: FloatArray) -> float:
+            return float(-own.log_tail(mine).sum() - others.log_tail(q).sum()) - budget
 
-        def spent(log_mu: float) -> float:
-            return over(*point(log_mu))
+        def spent_budget(log_mu: float) -> float:
+            return ratio_over(*point_at(log_mu))
 
-        mine, q = point(optimize.brentq(spent, *_bracket(spent), xtol=1e-10))
-        miss = abs(over(mine, q))
+        mine, q = point_at(optimize.brentq(spent_budget, *_find_bracket(spent_budget), xtol=1e-10))
+        miss = abs(ratio_over(mine, q))
         if miss > 1e-7:  # T is a power of the entry, and any entry has the slope
-            left = budget + float(others.log(q).sum())
-            mine = own.furthest(math.exp(-max(left, 0.0)))
+            left = budget + float(others.log_tail(q).sum())
+            mine = own.furthest_probability(math.exp(-max(left, 0.0)))
         level = math.log(mine[0]) - math.log(own_mass * mine[0] + weights @ q)
-        return level - end * (OUTWARD + 10 * min(miss, 1e-7))
+        return level - end * (CONFIDENCE_RTOL + 10 * min(miss, 1e-7))
 
-    def _budget(self, tail: float) -> float:
+    def _compute_budget(self, tail: float) -> float:
         """Compute the upper quantile of a sum of as many exponentials of mean 1 as a cell has entries."""
         return float(special.gammainccinv(self._entries, tail))
 
-    def _boxes(self, tail: float) -> tuple[FloatArray, FloatArray]:
+    def _compute_boxes(self, tail: float) -> tuple[FloatArray, FloatArray]:
         """Compute the (N, M) ends of the intervals of all entries, each wrong with probability `tail` at
         most.
         """
         lower, upper = binomial_intervals(self._seen.ravel(), self._missed.ravel(), tail)
         return lower.reshape(self._seen.shape), upper.reshape(self._seen.shape)
 
-    def _floors(self, tail: float) -> FloatArray:
+    def _compute_floors(self, tail: float) -> FloatArray:
         """Compute (1 or N, N, M) what no lower bound exceeds: the level where its budget is split evenly."""
-        own, others = self._boxes(math.exp(-self._budget(tail) / self._entries))
-        return _ratios(self._p, own, others, "pml")[None] if self._measure == "pml" else _pairs(own, others)
+        own, others = self._compute_boxes(math.exp(-self._compute_budget(tail) / self._entries))
+        return (
+            _compute_ratios(self._p, own, others, "pml")[None]
+            if self._measure == "pml"
+            else _log_pairs(own, others)
+        )
 
-    def _ceilings(self, tail: float) -> FloatArray:
+    def _compute_ceilings(self, tail: float) -> FloatArray:
         """Compute (1 or N, N, M) what no cell's upper bound exceeds.
 
         For LDP the level of the box around the cell's set. For PML the largest ratio over the box and the
         tangents of `log T` at the point that splits the budget evenly, by Dinkelbach's iterations.
         """
-        budget, parts = self._budget(tail), self._entries
-        lowest, highest = self._boxes(math.exp(-budget))
+        budget, parts = self._compute_budget(tail), self._entries
+        lowest, highest = self._compute_boxes(math.exp(-budget))
         if self._measure == "ldp":
-            return _pairs(highest, lowest)
-        below, above = self._boxes(math.exp(-budget / parts))
-        rise = np.exp(_Tail(self._seen, self._missed, True).log_slope(below))
-        fall = np.exp(_Tail(self._seen, self._missed, False).log_slope(above))
+            return _log_pairs(highest, lowest)
+        below, above = self._compute_boxes(math.exp(-budget / parts))
+        rise = np.exp(_BinomialTails(self._seen, self._missed, True).log_slope(below))
+        fall = np.exp(_BinomialTails(self._seen, self._missed, False).log_slope(above))
         with np.errstate(divide="ignore"):
             most = np.where(rise > 0, below + budget / parts / rise, 0.0)
         found = np.full((1, *fall.shape), np.inf)
         for x in range(len(found[0])):
             weights = np.where(np.arange(len(self._p)) == x, 0.0, self._p)[:, None]
             tangents = (above[x], fall[x]), (below, np.where(weights > 0, rise, 0.0))
-            ratio = _largest_ratio(*tangents, (lowest, most), weights)
+            ratio = _max_ratio(*tangents, (lowest, most), weights)
             with np.errstate(invalid="ignore"):
                 level = np.log(ratio) - np.log1p(self._p[x] * ratio)
             found[0, x] = np.where(np.isfinite(ratio), level, np.inf)
         return found
 
 
-def _largest_ratio(
+def _max_ratio(
     own: tuple[FloatArray, FloatArray],
     others: tuple[FloatArray, FloatArray],
     box: tuple[FloatArray, FloatArray],
@@ -334,7 +345,7 @@ def _largest_ratio(
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = np.where(weights > 0, rise / fall, 0.0)
         ratio = mine / (weights * q0).sum(axis=0)
-        for _ in range(HALVINGS):
+        for _ in range(MAX_BISECTIONS):
             q = np.where(rates - ratio * weights > 0, box[1], box[0])
             whole = np.where(fall > 0, mine + (rates * (q - q0)).sum(axis=0), 1.0)
             new = np.clip(whole, 0.0, 1.0) / (weights * q).sum(axis=0)
@@ -345,7 +356,7 @@ def _largest_ratio(
     return np.asarray(ratio)
 
 
-def _bracket(spent: Callable[[float], float]) -> tuple[float, float]:
+def _find_bracket(spent: Callable[[float], float]) -> tuple[float, float]:
     """Find two logarithms of multiples between which a rising function is 0."""
     low = high = 0.0
     step = 2.0
@@ -358,7 +369,7 @@ def _bracket(spent: Callable[[float], float]) -> tuple[float, float]:
     return low, high
 
 
-def _pairs(own: FloatArray, others: FloatArray) -> FloatArray:
+def _log_pairs(own: FloatArray, others: FloatArray) -> FloatArray:
     """Return (N, N, M) log of the entries of each letter over those of each other, -inf for a letter and
     itself.
     """
@@ -369,7 +380,7 @@ def _pairs(own: FloatArray, others: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _Tail:
+class _BinomialTails:
     """The chances T(q) of counts at least as extreme as those seen, (m,), as functions of the probabilities.
 
     Upward `P(K >= seen)`, which rises with q, else `P(K <= seen)`, which falls; both are log-concave.
@@ -379,7 +390,7 @@ class _Tail:
     missed: FloatArray
     upward: bool
 
-    def log(self, q: FloatArray) -> FloatArray:
+    def log_tail(self, q: FloatArray) -> FloatArray:
         """Compute (m,) log T(q)."""
         k, rest = self.seen, self.missed
         with np.errstate(divide="ignore"):
@@ -388,11 +399,11 @@ class _Tail:
             return np.where(rest > 0, np.log(special.betaincc(k + 1, np.maximum(rest, 1), q)), 0.0)
 
     @property
-    def varied(self) -> BoolArray:
+    def is_varying(self) -> BoolArray:
         """Return (m,) whether T depends on q: upward if any was seen, else if any was not."""
         return (self.seen if self.upward else self.missed) > 0
 
-    def furthest(self, tail: float) -> FloatArray:
+    def furthest_probability(self, tail: float) -> FloatArray:
         """Compute the (m,) q at which T(q) is `tail`, rounded outward; where T is 1 the end at which q is
         extreme.
         """
@@ -400,17 +411,19 @@ class _Tail:
             return np.ones(len(self.seen)) if self.upward else np.zeros(len(self.seen))
         return binomial_intervals(self.seen, self.missed, tail)[0 if self.upward else 1]
 
-    def span(self, budget: float) -> tuple[FloatArray, FloatArray]:
+    def search_span(self, budget: float) -> tuple[FloatArray, FloatArray]:
         """Return the least and largest (m,) q to search: beyond them one tail exceeds the budget, or q is
         0.
         """
-        end = self.furthest(math.exp(-budget))
-        return (end, np.ones_like(end)) if self.upward else (2.0 ** -(_STEPS + HALVINGS) * end, end)
+        end = self.furthest_probability(math.exp(-budget))
+        return (
+            (end, np.ones_like(end)) if self.upward else (2.0 ** -(_SEARCH_STEPS + MAX_BISECTIONS) * end, end)
+        )
 
-    def where_slope(
+    def find_by_slope(
         self, log_slope: FloatArray, span: tuple[FloatArray, FloatArray], elastic: bool = False
     ) -> FloatArray:
-        """Find the (m,) q in a span at which `|d log T / d q|`, or q times it, has a logarithm, or the
+        """Find the (m,) q in a span at which `|d log_tail T / d q|`, or q times it, has a logarithm, or the
         nearest.
 
         By Newton's method, kept within an interval that shrinks; where even an end of the span is not far
@@ -418,58 +431,60 @@ class _Tail:
         """
         sign = 1.0 if self.upward else -1.0
 
-        def missing(q: FloatArray) -> FloatArray:
+        def slope_gap(q: FloatArray) -> FloatArray:
             """Return a number that is positive where q is to grow."""
             with np.errstate(divide="ignore"):
                 return sign * (self.log_slope(q) + (np.log(q) if elastic else 0.0) - log_slope)
 
         least, most = span
-        low, high = np.where(missing(most) > 0, most, least), np.where(missing(least) <= 0, least, most)
+        low, high = np.where(slope_gap(most) > 0, most, least), np.where(slope_gap(least) <= 0, least, most)
         q = (low + high) / 2
-        for k in range(_STEPS + HALVINGS):
-            miss = missing(q)
+        for k in range(_SEARCH_STEPS + MAX_BISECTIONS):
+            miss = slope_gap(q)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                new = q - sign * miss / (self.bend(q) + (1 / q if elastic else 0.0))
+                new = q - sign * miss / (self.log_slope_derivative(q) + (1 / q if elastic else 0.0))
             onward = miss > 0
             low, high = np.where(onward, q, low), np.where(onward, high, q)
-            new = np.where((new > low) & (new < high) & (k < _STEPS), new, (low + high) / 2)
+            new = np.where((new > low) & (new < high) & (k < _SEARCH_STEPS), new, (low + high) / 2)
             if (np.abs(new - q) <= 1e-12 * q * (1 - q)).all():
                 break
             q = new
         return q
 
     def log_slope(self, q: FloatArray) -> FloatArray:
-        """Compute the log of `|d log T / d q|`: the density of a beta law over its tail, -inf where T is
+        """Compute the log of `|d log_tail T / d q|`: the density of a beta law over its tail, -inf where T is
         1.
         """
-        a, b = self._powers()
+        a, b = self._density_powers()
         density = special.xlogy(a, q) + special.xlog1py(b, -q) - special.betaln(a + 1, b + 1)
         with np.errstate(invalid="ignore"):
-            return np.where(self.varied, density - self.log(q), -np.inf)
+            return np.where(self.is_varying, density - self.log_tail(q), -np.inf)
 
-    def bend(self, q: FloatArray) -> FloatArray:
+    def log_slope_derivative(self, q: FloatArray) -> FloatArray:
         """Compute the (m,) derivative of `log_slope`."""
-        a, b = self._powers()
+        a, b = self._density_powers()
         slope = np.exp(self.log_slope(q))
         return np.asarray(a / q - b / (1 - q) - (slope if self.upward else -slope))
 
-    def _powers(self) -> tuple[FloatArray, FloatArray]:
+    def _density_powers(self) -> tuple[FloatArray, FloatArray]:
         """Return the (m,) powers of q and 1 - q in the density."""
         if self.upward:
             return np.maximum(self.seen - 1, 0), self.missed
         return self.seen, np.maximum(self.missed - 1, 0)
 
 
-def _table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[Label, ...]]:
+def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[Label, ...]]:
     """Return the (N, M) counts in the order of the prior's letters, and the outputs."""
-    found = table(counts, "the counts", MechanismError, absent=0).along(0, prior.labels, MechanismError)
-    numbers = whole_counts(found.values, 2)
+    found = table(counts, "the counts", MechanismError, absent=0).reorder_axis(
+        0, prior.labels, MechanismError
+    )
+    numbers = check_counts(found.values, 2)
     empty = np.flatnonzero(numbers.sum(axis=1) == 0)
     if len(empty):
         raise MechanismError(
             f"nothing was drawn at the letter {prior.labels[empty[0]]!r}: draw at each letter of the prior"
         )
-    return numbers, found.axes[1] or Positions(numbers.shape[1])
+    return numbers, found.axes[1] or DefaultLabels(numbers.shape[1])
 
 
 def _check_measure(measure: str) -> None:

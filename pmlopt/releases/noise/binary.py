@@ -10,15 +10,22 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, float_array, nonnegative, probability, real, within
-from pmlopt.data.mechanism import letters_at
+from pmlopt.core.arrays import (
+    FloatArray,
+    check_in_interval,
+    check_nonnegative,
+    check_probability,
+    check_real,
+    copy_float_array,
+)
+from pmlopt.data.mechanism import find_rows
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.sampling.categorical import RandomBits, Seed, random_bits
-from pmlopt.data.sampling.grid_noise import grid_step
+from pmlopt.data.sampling.categorical import RandomBits, Seed, make_random_bits
+from pmlopt.data.sampling.grid_noise import choose_grid_step
 from pmlopt.errors import MechanismError, PriorError, PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.noise.leakage_tails import Failure, LetterMasses
+from pmlopt.releases.noise.leakage_tails import FailureFunction, LetterMasses
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class BinaryNoise(ABC):
     def __init__(
         self, prior: PriorLike, scale: float, radius: float = 0.0, over: PriorSet | None = None
     ) -> None:
-        known, size = as_prior(prior), within(radius, "[0, 2]", "the radius", PrivacyError)
+        known, size = as_prior(prior), check_in_interval(radius, "[0, 2]", "the radius", PrivacyError)
         if known.size != 2:
             raise PriorError(f"the prior has {known.size} letters, and this mechanism is for two")
         if not isinstance(over, PriorSet | None):
@@ -80,7 +87,7 @@ class BinaryNoise(ABC):
     @cached_property
     def masses(self) -> LetterMasses:
         """Return bounds on the probabilities of both letters over the set, the exact ones rounded outward."""
-        return LetterMasses.over(self.prior, self.over)
+        return LetterMasses.from_prior_set(self.prior, self.over)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -88,9 +95,9 @@ class BinaryNoise(ABC):
         return self.masses.second
 
     @property
-    def least(self) -> float:
+    def min_mass(self) -> float:
         """Return the least probability of a letter over the set, rounded down; of one prior, as a float."""
-        return float(self.prior.pmf.min()) if self.over is None else self.masses.least
+        return float(self.prior.pmf.min()) if self.over is None else self.masses.min_mass
 
     @property
     def scope(self) -> str:
@@ -98,7 +105,7 @@ class BinaryNoise(ABC):
         return "for the prior given" if self.over is None else self.over.scope
 
     @abstractmethod
-    def failure(self, epsilon: float) -> Failure:
+    def make_failure(self, epsilon: float) -> FailureFunction:
         """Return P(l(Y) > epsilon) as a function of the prior."""
 
     def failure_probability(self, epsilon: float) -> float:
@@ -112,7 +119,7 @@ class BinaryNoise(ABC):
 
         Source: [grosse2025empirical, eq. (17)].
         """
-        return self.failure(nonnegative(epsilon, "epsilon", PrivacyError)).largest(self.masses)
+        return self.make_failure(check_nonnegative(epsilon, "epsilon", PrivacyError)).max_failure(self.masses)
 
     def promise(self, epsilon: float, delta: float | None = None) -> Promise:
         """Return what holds when the set has the true prior but for delta: (epsilon, d1 + delta - d1 delta).
@@ -130,11 +137,13 @@ class BinaryNoise(ABC):
             PrivacyError: an argument is outside its range, there is no set, delta is given and is not the
                 set's own, or neither of them is known.
         """
-        outside = self._outside(delta)
+        outside = self._outside_probability(delta)
         failure = self.failure_probability(epsilon)
-        return Promise(nonnegative(epsilon, "epsilon", PrivacyError), failure + outside - failure * outside)
+        return Promise(
+            check_nonnegative(epsilon, "epsilon", PrivacyError), failure + outside - failure * outside
+        )
 
-    def _outside(self, delta: float | None) -> float:
+    def _outside_probability(self, delta: float | None) -> float:
         """Return the probability with which the truth may be outside the set."""
         if self.over is None:
             raise PrivacyError(
@@ -149,41 +158,41 @@ class BinaryNoise(ABC):
                     "set made from a sample (over=confidence_ball(prior, delta))"
                 )
             return own
-        given = probability(delta)
+        given = check_probability(delta)
         if own is not None and given != own:
             raise PrivacyError(f"delta is {given:g}, and the set was made for {own:g}: leave it out")
         return given
 
     @abstractmethod
-    def density_of_noise(self, noise: FloatArray) -> FloatArray:
+    def noise_density(self, noise: FloatArray) -> FloatArray:
         """Compute the density of the noise, whose scale is positive."""
 
     @abstractmethod
-    def log_ratio_at(self, outcomes: FloatArray) -> FloatArray:
+    def compute_log_ratio(self, outcomes: FloatArray) -> FloatArray:
         """Compute the log-ratio of the densities; inf past the floats."""
 
     def density(self, outcomes: ArrayLike) -> FloatArray:
         """Compute the (2, ...) density of Y at outcomes, given X = -1 and X = 1."""
-        y = self._outcomes(outcomes)
-        return np.stack([self.density_of_noise(y - x) for x in (-1.0, 1.0)])
+        y = self._check_outcomes(outcomes)
+        return np.stack([self.noise_density(y - x) for x in (-1.0, 1.0)])
 
     def log_ratio(self, outcomes: ArrayLike) -> FloatArray:
         """Compute the log-ratio of the densities, `log f(y | 1) - log f(y | -1)`."""
         with np.errstate(over="ignore"):
-            return self.log_ratio_at(self._outcomes(outcomes))
+            return self.compute_log_ratio(self._check_outcomes(outcomes))
 
-    def _outcomes(self, outcomes: ArrayLike) -> FloatArray:
+    def _check_outcomes(self, outcomes: ArrayLike) -> FloatArray:
         if self.scale == 0:
             raise MechanismError("without noise there is no density")
-        return float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
+        return copy_float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
 
     @property
-    def step(self) -> float:
+    def grid_step(self) -> float:
         """Return the step of the grid of the noise: at most the scale over 2^48, and -1 and 1 are on it."""
-        return grid_step(self.scale) if self.scale else 1.0
+        return choose_grid_step(self.scale) if self.scale else 1.0
 
     @abstractmethod
-    def draw(self, bits: RandomBits, size: int) -> FloatArray:
+    def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
         """Draw the noise independently, (size,): exact, on the grid."""
 
     def leakage(self, outcomes: ArrayLike) -> FloatArray:
@@ -203,7 +212,7 @@ class BinaryNoise(ABC):
     def sample(self, values: Iterable[object], seed: Seed = None) -> FloatArray:
         """Release each value, one of the prior's labels, as -1 or 1 with noise.
 
-        The noise is drawn from the discrete law on the multiples of `step`, exactly: its low digits tell
+        The noise is drawn from the discrete law on the multiples of `grid_step`, exactly: its low digits tell
         nothing. The leakage of an outcome on the grid, and with it the level, is that of the density there,
         and failure probabilities have in them what they can be more on the grid.
 
@@ -214,17 +223,17 @@ class BinaryNoise(ABC):
         Raises:
             MechanismError: a value is not one of the two labels.
         """
-        places = letters_at(self.prior.labels, values)
+        places = find_rows(self.prior.labels, values)
         centres = 2.0 * places - 1.0
         if not self.scale:
             return np.asarray(centres)
         # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
-        return np.asarray(centres + self.draw(random_bits(seed), len(places)))
+        return np.asarray(centres + self.draw_noise(make_random_bits(seed), len(places)))
 
 
 def check_scale(scale: float) -> float:
     """Check that the scale of a noise is not negative."""
-    size = real(scale, "the scale", PrivacyError)
+    size = check_real(scale, "the scale", PrivacyError)
     if size < 0:
         raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
     return size

@@ -8,24 +8,24 @@ from decimal import Decimal
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, positive, probability
-from pmlopt.core.loaded_later import special
-from pmlopt.core.roots import halved
+from pmlopt.core.arrays import BoolArray, FloatArray, check_positive, check_probability
+from pmlopt.core.lazy_imports import special
+from pmlopt.core.roots import bisect
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.sampling.categorical import RandomBits
-from pmlopt.data.sampling.grid_noise import gaussian_noise
+from pmlopt.data.sampling.grid_noise import draw_gaussian_noise
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.uncertainty.sensitivity import level_within_distance
 from pmlopt.releases.noise.binary import BinaryNoise, Promise
-from pmlopt.releases.noise.leakage_tails import Cells, Failure, Letters
+from pmlopt.releases.noise.leakage_tails import Cells, FailureFunction, LetterPair
 
-_TOP = 1 / math.sqrt(2 * math.pi)
+_NORMAL_DENSITY_MAX = 1 / math.sqrt(2 * math.pi)
 
 
 @dataclass(frozen=True)
-class GaussianFailure(Failure):
+class GaussianFailure(FailureFunction):
     """The failure probability `F = P(l(Y) > eps)` for Y = X + G, G Gaussian with standard deviation sigma.
 
     A sum over both letters. With `a = 1/sigma - sigma t/2`, `T(p) = p N(a) + (1 - p) N(a - 2/sigma)`, N the
@@ -39,61 +39,68 @@ class GaussianFailure(Failure):
     Source: [grosse2025empirical, eq. (17)]; the derivatives by hand.
     """
 
-    def falls_from(self, least: float) -> float:
+    def decreases_from(self, least: float) -> float:
         """Return the sigma from which on F falls in sigma, for every prior with no letter rarer than this.
 
         Of a letter of probability p, `T(p)` falls past `sqrt(2 (E - 2 p) / (E t))`, which falls in p.
         """
-        down = self.down[0]
+        down = self.exp_neg_epsilon_parts[0]
         rise = down - 2 * least
         if rise <= 0 or down == 0:
             return 0.0
-        threshold = float(self.letters(np.array([least]), np.array([1 - least])).threshold[0])
+        threshold = float(self.make_letters(np.array([least]), np.array([1 - least])).threshold[0])
         return math.sqrt(2 * (rise / down) / threshold)
 
-    def tails(self, threshold: Decimal) -> tuple[float, float]:
+    def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
         start = self.scale * (float(threshold) / 2)
         return float(special.ndtr(1 / self.scale - start)), float(special.ndtr(-1 / self.scale - start))
 
     @property
-    def limit(self) -> float:
+    def max_leaking_mass(self) -> float:
         """e^-eps."""
-        return self.down[0]
+        return self.exp_neg_epsilon_parts[0]
 
-    def adds(self, at: Letters) -> BoolArray:
+    def may_leak(self, at: LetterPair) -> BoolArray:
         return at.possible
 
-    def near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
+    def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
         unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
         return special.ndtr(unit - start), special.ndtr(-unit - start)
 
-    def within(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
+    def bound_on_cells(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
         """Return the top of a parabola at the middle: near a smooth top of F its error is the cube of the
         width.
         """
         slope = np.abs(self._slope(one[1]) - self._slope(two[1]))
-        bend = self._bend(one[0], one[2]) + self._bend(two[0], two[2])
+        bend = self._max_second_derivative(one[0], one[2]) + self._max_second_derivative(two[0], two[2])
         inside = slope < -bend * half  # the top of the parabola is in the cell
         rise = np.where(inside, slope**2 / (-2 * bend), slope * half + bend * half**2 / 2)
         return np.asarray(values + np.maximum(rise, 0.0))
 
-    def _bell(self, at: Letters) -> tuple[FloatArray, FloatArray]:
+    def _nearer_tail(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
         """Return the argument a of the nearer tail, and the normal density there."""
         a = 1 / self.scale - self.scale * (at.threshold / 2)
-        return a, _TOP * np.exp(-(a**2) / 2)
+        return a, _NORMAL_DENSITY_MAX * np.exp(-(a**2) / 2)
 
-    def _slope(self, at: Letters) -> FloatArray:
+    def _slope(self, at: LetterPair) -> FloatArray:
         """Compute the derivative T' in p; 0 where nothing leaks so much."""
-        moved = self.scale / 2 * self.down[0] * (self.lost[0] / at.other) / at.rest * self._bell(at)[1]
-        near, far = self.near_and_far(at)
+        moved = (
+            self.scale
+            / 2
+            * self.exp_neg_epsilon_parts[0]
+            * (self.complement_parts[0] / at.other)
+            / at.rest
+            * self._nearer_tail(at)[1]
+        )
+        near, far = self.letter_tails(at)
         return np.where(at.possible, near - far - moved, 0.0)
 
-    def _bend(self, least: Letters, most: Letters) -> FloatArray:
+    def _max_second_derivative(self, least: LetterPair, most: LetterPair) -> FloatArray:
         """Bound T'' between two probabilities from above; inf where T has a kink."""
-        down, lost, sigma = self.down[0], self.lost[0], self.scale
-        (start, low), (end, high) = self._bell(least), self._bell(most)
+        down, lost, sigma = self.exp_neg_epsilon_parts[0], self.complement_parts[0], self.scale
+        (start, low), (end, high) = self._nearer_tail(least), self._nearer_tail(most)
         sign = lost * most.rest + down * (2 * most.other - lost * (1 + sigma**2 * (most.threshold / 2)) / 2)
-        top = np.where((end <= 0) & (start >= 0), _TOP, np.maximum(low, high))
+        top = np.where((end <= 0) & (start >= 0), _NORMAL_DENSITY_MAX, np.maximum(low, high))
         near, far = (sigma / 2 * lost / (at.other * at.rest) ** 2 for at in (least, most))
         bend = -np.where(sign >= 0, near * np.minimum(low, high), far * top) * sign
         return np.where(most.possible, bend, np.where(least.possible, np.inf, 0.0))
@@ -138,7 +145,7 @@ class BinaryGaussian(BinaryNoise):
         """Calibrate sigma to a failure probability: the least from which on it is delta at most.
 
         From `plocal_scale` on it is delta at most, and down to a sigma in closed form
-        (`GaussianFailure.falls_from`) it is monotone: bisection finds the start. Below that it may rise again
+        (`GaussianFailure.decreases_from`) it is monotone: bisection finds the start. Below that it may rise again
         where a letter is rare, so if it is delta at most down to there, sigmas are tried further down, each
         2 % below the last, until one fails. No noise is the answer only if none does, nor 0 itself.
 
@@ -156,29 +163,29 @@ class BinaryGaussian(BinaryNoise):
         falls_to = 0.025
         # The largest sigma: its square is a float.
         largest_sigma = 1e150
-        level, share = positive(epsilon, "epsilon", PrivacyError), probability(delta)
+        level, share = check_positive(epsilon, "epsilon", PrivacyError), check_probability(delta)
         silent = cls(prior, 0.0, radius, over)
 
-        def holds(scale: float) -> bool:
-            return GaussianFailure(level, scale).largest(silent.masses, share) <= share
+        def is_private(scale: float) -> bool:
+            return GaussianFailure(level, scale).max_failure(silent.masses, share) <= share
 
         high = plocal_scale(level, share)
-        while high <= largest_sigma and not holds(high):  # by rounding
+        while high <= largest_sigma and not is_private(high):  # by rounding
             high *= 2
         if high > largest_sigma:
             raise PrivacyError(
                 f"epsilon is {level:g}: no sigma up to {largest_sigma:g} is enough: give a larger one"
             )
-        monotone = GaussianFailure(level, high).falls_from(silent.least)
+        monotone = GaussianFailure(level, high).decreases_from(silent.min_mass)
         # By this factor sigmas are tried downward where the failure probability may not be monotone.
         low, ratio = (min(high, monotone), 1.02) if monotone > falls_to else (min(high, 1.0), 2.0)
-        while holds(low):
+        while is_private(low):
             high, low = low, low / ratio
             if high < falls_to:
-                return silent if holds(0.0) else cls(prior, high, radius, over)
-        return cls(prior, halved(holds, low, high, 1e-12), radius, over)
+                return silent if is_private(0.0) else cls(prior, high, radius, over)
+        return cls(prior, bisect(is_private, low, high, 1e-12), radius, over)
 
-    def failure(self, epsilon: float) -> GaussianFailure:
+    def make_failure(self, epsilon: float) -> GaussianFailure:
         """F of Gaussian noise.
 
         With `P(X = 1) = p`: on the right an outcome leaks more than epsilon iff `e^-eps > p` and
@@ -207,14 +214,14 @@ class BinaryGaussian(BinaryNoise):
             raise PrivacyError(f"the published pair is about an l1 ball, and the set is {self.over!r}")
         return Promise(level_within_distance(epsilon, self.over.radius), sharp.delta)
 
-    def density_of_noise(self, noise: FloatArray) -> FloatArray:
-        return np.asarray(_TOP / self.scale * np.exp(-((noise / self.scale) ** 2) / 2))
+    def noise_density(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(_NORMAL_DENSITY_MAX / self.scale * np.exp(-((noise / self.scale) ** 2) / 2))
 
-    def log_ratio_at(self, outcomes: FloatArray) -> FloatArray:
+    def compute_log_ratio(self, outcomes: FloatArray) -> FloatArray:
         return np.asarray(2 * outcomes / self.scale / self.scale)
 
-    def draw(self, bits: RandomBits, size: int) -> FloatArray:
-        return gaussian_noise(self.scale, self.step, size, bits)
+    def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
+        return draw_gaussian_noise(self.scale, self.grid_step, size, bits)
 
 
 def plocal_scale(epsilon: float, delta: float) -> float:
@@ -236,7 +243,7 @@ def plocal_scale(epsilon: float, delta: float) -> float:
         >>> round(plocal_failure(1.0, plocal_scale(1.0, 0.01)), 12)
         0.01
     """
-    level, share = positive(epsilon, "epsilon", PrivacyError), probability(delta)
+    level, share = check_positive(epsilon, "epsilon", PrivacyError), check_probability(delta)
     f = float(special.erfcinv(share))
     root = math.sqrt(f * f + level)
     return math.sqrt(2) * (f + root) / level
@@ -249,6 +256,9 @@ def plocal_failure(epsilon: float, scale: float) -> float:
     Raises:
         PrivacyError: an argument is not positive.
     """
-    level, size = positive(epsilon, "epsilon", PrivacyError), positive(scale, "the scale", PrivacyError)
+    level, size = (
+        check_positive(epsilon, "epsilon", PrivacyError),
+        check_positive(scale, "the scale", PrivacyError),
+    )
     # (a^2 - eps) / (2 a), where neither a^2 nor eps may overflow
     return min(1.0, math.erfc((size * level / 2 - 1 / size) / math.sqrt(2)))

@@ -9,10 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, check_unmasked, float_array, positive, real, whole, within
-from pmlopt.core.roots import smallest_holding
-from pmlopt.data.sampling.categorical import Seed, random_bits
-from pmlopt.data.sampling.grid_noise import grid_step, laplace_noise
+from pmlopt.core.arrays import (
+    FloatArray,
+    check_in_interval,
+    check_integer,
+    check_positive,
+    check_real,
+    check_unmasked,
+    copy_float_array,
+)
+from pmlopt.core.roots import find_min_holding
+from pmlopt.data.sampling.categorical import Seed, make_random_bits
+from pmlopt.data.sampling.grid_noise import choose_grid_step, draw_laplace_noise
 from pmlopt.errors import PrivacyError
 from pmlopt.releases.noise.binary import check_scale
 from pmlopt.releases.noise.laplace import laplace_level, laplace_scale
@@ -57,8 +65,8 @@ class LaplaceHistogram:
     sensitivity: float = 2.0
 
     def __post_init__(self) -> None:
-        share = within(self.min_mass, "[0, 1]", "the minimum mass", PrivacyError)
-        change = positive(self.sensitivity, "the sensitivity", PrivacyError)
+        share = check_in_interval(self.min_mass, "[0, 1]", "the minimum mass", PrivacyError)
+        change = check_positive(self.sensitivity, "the sensitivity", PrivacyError)
         vars(self).update(scale=check_scale(self.scale), min_mass=share, sensitivity=change)
 
     @classmethod
@@ -78,10 +86,12 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, eq. (5)], solved for b.
         """
-        share = within(min_mass, "[0, 1]", "the minimum mass", PrivacyError)
-        scale = laplace_scale(epsilon, share) * (positive(sensitivity, "the sensitivity", PrivacyError) / 2)
+        share = check_in_interval(min_mass, "[0, 1]", "the minimum mass", PrivacyError)
+        scale = laplace_scale(epsilon, share) * (
+            check_positive(sensitivity, "the sensitivity", PrivacyError) / 2
+        )
         if scale:
-            scale = smallest_holding(lambda b: cls(b, share, sensitivity).level <= epsilon, scale)
+            scale = find_min_holding(lambda b: cls(b, share, sensitivity).level <= epsilon, scale)
         return cls(scale, share, sensitivity)
 
     @property
@@ -102,7 +112,7 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, eq. (4)].
         """
-        return self._loose(self.sensitivity)
+        return self._loose_bound(self.sensitivity)
 
     @property
     def dp_level(self) -> float:
@@ -128,8 +138,8 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, Section IV].
         """
-        k = whole(classes, "the number of classes", PrivacyError)
-        m = k if released is None else real(released, "the number of released counts", PrivacyError)
+        k = check_integer(classes, "the number of classes", PrivacyError)
+        m = k if released is None else check_real(released, "the number of released counts", PrivacyError)
         if m != int(m) or not 0 <= m <= k:
             raise PrivacyError(
                 f"{released!r} counts are released of {k} classes: give a whole number up to {k}"
@@ -138,9 +148,9 @@ class LaplaceHistogram:
             raise PrivacyError(
                 f"the sensitivity is {self.sensitivity:g}: composition is about a histogram's, which is 2"
             )
-        return m * self._loose(1.0) if m else 0.0
+        return m * self._loose_bound(1.0) if m else 0.0
 
-    def _loose(self, change: float) -> float:
+    def _loose_bound(self, change: float) -> float:
         """Compute (4) for counts that one record changes by so much."""
         if not self.scale:
             return math.inf
@@ -177,13 +187,15 @@ class LaplaceHistogram:
             table = np.asarray(counts)
         except ValueError as cause:
             raise PrivacyError(f"the counts must be numbers in a regular array: {cause}") from None
-        flat = float_array(table.ravel(), 1, "the counts", PrivacyError)
+        flat = copy_float_array(table.ravel(), 1, "the counts", PrivacyError)
         if (flat < 0).any() or (flat != np.rint(flat)).any():
             raise PrivacyError("the counts must be whole numbers of at least 0")
         self._check_classes(table.shape)
         noisy = flat.reshape(table.shape)
         if self.scale:
-            noise = laplace_noise(self.scale, grid_step(self.scale), table.size, random_bits(seed))
+            noise = draw_laplace_noise(
+                self.scale, choose_grid_step(self.scale), table.size, make_random_bits(seed)
+            )
             noisy = noisy + noise.reshape(table.shape)
         noisy = np.rint(noisy) if round_to_whole else noisy
         return np.asarray(np.maximum(noisy, 0.0) if clip else noisy) + 0.0

@@ -9,20 +9,20 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, within
-from pmlopt.core.roots import smallest_holding
+from pmlopt.core.arrays import FloatArray, check_in_interval, check_nonnegative
+from pmlopt.core.roots import find_min_holding
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.sampling.categorical import RandomBits
-from pmlopt.data.sampling.grid_noise import laplace_noise
+from pmlopt.data.sampling.grid_noise import draw_laplace_noise
 from pmlopt.errors import PrivacyError
 from pmlopt.model.closed_forms.local_privacy import level_of_ratio, ratio_for_level
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise.binary import BinaryNoise, check_scale
-from pmlopt.releases.noise.leakage_tails import Cells, Failure, Letters, precision
+from pmlopt.releases.noise.leakage_tails import Cells, FailureFunction, LetterPair, choose_precision
 
 
 @dataclass(frozen=True)
-class LaplaceFailure(Failure):
+class LaplaceFailure(FailureFunction):
     """The failure probability `F = P(l(Y) > eps)` for Y = X + L, L Laplace of scale b.
 
     A sum over both letters. The log-ratio `2 clip(y, -1, 1) / b` is 2/b at most, so a letter of probability p
@@ -36,34 +36,38 @@ class LaplaceFailure(Failure):
     """
 
     @cached_property
-    def limit(self) -> float:
+    def max_leaking_mass(self) -> float:
         """p*, rounded up: from there on no outcome on the letter's side leaks more than epsilon."""
         drop = math.exp(-2 / self.scale)
         # expm1: for large scales both exponents are near 0, where 1 - e^x cancels
-        limit = self.down[0] * -math.expm1(self.epsilon - 2 / self.scale) / -math.expm1(-2 / self.scale)
+        limit = (
+            self.exp_neg_epsilon_parts[0]
+            * -math.expm1(self.epsilon - 2 / self.scale)
+            / -math.expm1(-2 / self.scale)
+        )
         # rounded up, where F is larger; the least positive float, for a limit that underflowed
-        return limit * (1 + 1e-14) + 5e-324 if drop < self.down[0] else 0.0
+        return limit * (1 + 1e-14) + 5e-324 if drop < self.exp_neg_epsilon_parts[0] else 0.0
 
-    def edges(self, low: float, high: float) -> FloatArray:
+    def cell_edges(self, low: float, high: float) -> FloatArray:
         """(K,) cells on which F is concave: it may jump at p* and at 1 - p*."""
-        found = [*super().edges(low, high), self.limit, 1 - self.limit]
+        found = [*super().cell_edges(low, high), self.max_leaking_mass, 1 - self.max_leaking_mass]
         return np.unique(np.clip(found, low, high)) if low < high else np.array([low, high])
 
-    def tails(self, threshold: Decimal) -> tuple[float, float]:
+    def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
         # past the largest log-ratio 2/b no outcome leaks more, and F jumps to 0: compared in decimals
-        if precision(self.epsilon).multiply(threshold, Decimal(self.scale)) >= 2:
+        if choose_precision(self.epsilon).multiply(threshold, Decimal(self.scale)) >= 2:
             return 0.0, 0.0
         half, unit = float(threshold) / 2, 1 / self.scale
         return 1 - math.exp(min(0.0, half - unit)) / 2, math.exp(-half - unit) / 2
 
-    def near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
+    def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
         near = 1 - np.exp(np.minimum(at.threshold / 2 - 1 / self.scale, 0.0)) / 2
         return near, np.exp(-at.threshold / 2 - 1 / self.scale) / 2
 
-    def within(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
+    def bound_on_cells(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
         """Where the tangents at the ends of a cell cross."""
-        at_left = self._formula(one[0], one[0]) + self._formula(two[2], two[0])
-        at_right = self._formula(one[2], one[0]) + self._formula(two[0], two[0])
+        at_left = self._extended_tail(one[0], one[0]) + self._extended_tail(two[2], two[0])
+        at_right = self._extended_tail(one[2], one[0]) + self._extended_tail(two[0], two[0])
         up = self._slope(one[0], one[0]) - self._slope(two[2], two[0])
         down = self._slope(one[2], one[0]) - self._slope(two[0], two[0])
         width = one[2].mass - one[0].mass
@@ -75,20 +79,24 @@ class LaplaceFailure(Failure):
         # NaN: parallel tangents or an empty cell give no bound here
         return np.where(np.isfinite(tangents) & (width > 0), tangents, np.nan)
 
-    def _formula(self, at: Letters, least: Letters) -> FloatArray:
+    def _extended_tail(self, at: LetterPair, least: LetterPair) -> FloatArray:
         """Compute T at a probability, continued up to e^-eps; NaN past it, 0 where the least one adds
         nothing.
         """
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
-        value = at.mass - (2 * at.mass - self.down[0]) * stretch
-        return np.where(self.adds(least), np.where(at.possible, value, np.nan), 0.0)
+        value = at.mass - (2 * at.mass - self.exp_neg_epsilon_parts[0]) * stretch
+        return np.where(self.may_leak(least), np.where(at.possible, value, np.nan), 0.0)
 
-    def _slope(self, at: Letters, least: Letters) -> FloatArray:
+    def _slope(self, at: LetterPair, least: LetterPair) -> FloatArray:
         """Compute the derivative T' in p, continued and cut off as `_extended_tail` is."""
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
-        inner = (2 * at.mass - self.down[0]) * self.lost[0] / (2 * at.other * at.rest)
+        inner = (
+            (2 * at.mass - self.exp_neg_epsilon_parts[0])
+            * self.complement_parts[0]
+            / (2 * at.other * at.rest)
+        )
         slope = 1 - stretch * (2 + inner)
-        return np.where(self.adds(least), np.where(at.possible, slope, np.nan), 0.0)
+        return np.where(self.may_leak(least), np.where(at.possible, slope, np.nan), 0.0)
 
 
 def laplace_level(scale: float, least: float) -> float:
@@ -111,7 +119,10 @@ def laplace_level(scale: float, least: float) -> float:
         >>> round(math.exp(laplace_level(2 / math.log(3), 0.5)), 12)
         1.5
     """
-    size, share = check_scale(scale), within(least, "[0, 1]", "the least probability", PrivacyError)
+    size, share = (
+        check_scale(scale),
+        check_in_interval(least, "[0, 1]", "the least probability", PrivacyError),
+    )
     # 2/b would divide by 0: without noise the outcome reveals the letter, at most -log a
     if size == 0:
         return -math.log(share) if share else math.inf
@@ -141,8 +152,8 @@ def laplace_scale(epsilon: float, least: float) -> float:
     """
     # The largest scale: draws are finite.
     largest_scale = 1e300
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
-    share = within(least, "[0, 1]", "the least probability", PrivacyError)
+    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    share = check_in_interval(least, "[0, 1]", "the least probability", PrivacyError)
     if level == 0:
         raise PrivacyError("epsilon is 0, and noise of any finite scale leaks something: give a positive one")
     scale = 2 / ratio_for_level(share, level)
@@ -151,7 +162,7 @@ def laplace_scale(epsilon: float, least: float) -> float:
             f"epsilon is {level:g}: it takes a scale above {largest_scale:g}: give a larger one"
         )
     # the closed form is rounded: the level is checked at the scale that is returned
-    return smallest_holding(lambda size: laplace_level(size, share) <= level, scale) if scale else scale
+    return find_min_holding(lambda size: laplace_level(size, share) <= level, scale) if scale else scale
 
 
 class BinaryLaplace(BinaryNoise):
@@ -191,14 +202,14 @@ class BinaryLaplace(BinaryNoise):
         Source: [grosse2025empirical, eq. (16)]; with the radius 2 it is LDP (Remark 4 has this at 1, for
         p = 1/2).
         """
-        return cls(prior, laplace_scale(epsilon, cls(prior, 0.0, radius, over).least), radius, over)
+        return cls(prior, laplace_scale(epsilon, cls(prior, 0.0, radius, over).min_mass), radius, over)
 
     @property
     def level(self) -> float:
         """Return the PML level for every prior of the set: `laplace_level` at the least probability."""
-        return laplace_level(self.scale, self.least)
+        return laplace_level(self.scale, self.min_mass)
 
-    def failure(self, epsilon: float) -> LaplaceFailure:
+    def make_failure(self, epsilon: float) -> LaplaceFailure:
         """F of Laplace noise.
 
         With `P(X = 1) = p` an outcome on the right leaks more than epsilon iff `y > b t / 2` and `t < 2/b`,
@@ -208,7 +219,7 @@ class BinaryLaplace(BinaryNoise):
 
     def failure_probability(self, epsilon: float) -> float:
         """Compute the largest P(l(Y) > epsilon) over the set, as for all noise; 0 from the level on."""
-        return 0.0 if nonnegative(epsilon, "epsilon", PrivacyError) >= self.level else (
+        return 0.0 if check_nonnegative(epsilon, "epsilon", PrivacyError) >= self.level else (
             super().failure_probability(epsilon)
         )  # fmt: skip
 
@@ -217,11 +228,11 @@ class BinaryLaplace(BinaryNoise):
         """Return the level for every prior, that is of local differential privacy: 2/b."""
         return 2 / self.scale if self.scale else math.inf
 
-    def density_of_noise(self, noise: FloatArray) -> FloatArray:
+    def noise_density(self, noise: FloatArray) -> FloatArray:
         return np.asarray(np.exp(-np.abs(noise) / self.scale) / (2 * self.scale))
 
-    def log_ratio_at(self, outcomes: FloatArray) -> FloatArray:
+    def compute_log_ratio(self, outcomes: FloatArray) -> FloatArray:
         return np.asarray(2 * np.clip(outcomes, -1.0, 1.0) / self.scale)
 
-    def draw(self, bits: RandomBits, size: int) -> FloatArray:
-        return laplace_noise(self.scale, self.step, size, bits)
+    def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
+        return draw_laplace_noise(self.scale, self.grid_step, size, bits)

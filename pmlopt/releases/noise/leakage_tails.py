@@ -20,7 +20,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.data.prior import Prior
-from pmlopt.data.sampling.grid_noise import FINENESS
+from pmlopt.data.sampling.grid_noise import GRID_STEP_BITS
 from pmlopt.model.uncertainty.prior_set import PriorSet
 
 
@@ -36,36 +36,36 @@ class LetterMasses:
     alone: tuple[Fraction, Fraction] | None = None
 
     @classmethod
-    def over(cls, prior: Prior, priors: PriorSet | None) -> LetterMasses:
+    def from_prior_set(cls, prior: Prior, priors: PriorSet | None) -> LetterMasses:
         """Return those of a set of priors on two letters, or of one prior where there is no set."""
         if priors is None:
             total = sum(prior.weights)
             least = [Fraction(weight, total) for weight in prior.weights]
         else:
-            sums, whole = priors.least_sum(np.array([[1, 0], [0, 1]], dtype=object))
+            sums, whole = priors.min_mean_scaled(np.array([[1, 0], [0, 1]], dtype=object))
             least = [Fraction(int(value), int(whole)) for value in sums]
         one, other = least
         alone = (one, other) if one + other == 1 else None
-        return cls((_down(one), _up(1 - other)), (_down(other), _up(1 - one)), alone)
+        return cls((_round_down(one), _round_up(1 - other)), (_round_down(other), _round_up(1 - one)), alone)
 
     @property
-    def least(self) -> float:
+    def min_mass(self) -> float:
         """Return the least probability of a letter."""
         return min(self.first[0], self.second[0])
 
     @property
-    def rarer(self) -> tuple[float, float]:
+    def rarer_letter(self) -> tuple[float, float]:
         """Return the ends of the letter that can be rarer."""
         return self.first if self.first[0] <= self.second[0] else self.second
 
 
-def _down(value: Fraction) -> float:
+def _round_down(value: Fraction) -> float:
     """Round to the largest float that is not above."""
     near = float(value)
     return math.nextafter(near, -math.inf) if Fraction(near) > value else near
 
 
-def _up(value: Fraction) -> float:
+def _round_up(value: Fraction) -> float:
     """Round to the smallest float that is not below."""
     near = float(value)
     return math.nextafter(near, math.inf) if Fraction(near) < value else near
@@ -82,7 +82,7 @@ MAX_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Letters:
+class LetterPair:
     """One letter at several probabilities p, `mass`, and the other at 1 - p, `other`.
 
     An outcome can leak more than epsilon of the letter iff `p < e^-eps` (`possible`), and then does iff its
@@ -96,55 +96,57 @@ class Letters:
     threshold: FloatArray
 
 
-Cells = tuple[Letters, ...]
+Cells = tuple[LetterPair, ...]
 """A letter at the left ends, the middles and the right ends of cells."""
 
 
 @dataclass(frozen=True)
-class Failure(ABC):
+class FailureFunction(ABC):
     """The probability `F = P(l(Y) > eps)` for Y = X + noise of a scale, as a function of the law of X."""
 
     epsilon: float
     scale: float
 
     @cached_property
-    def down(self) -> tuple[float, float]:
+    def exp_neg_epsilon_parts(self) -> tuple[float, float]:
         """Return `E = e^-eps` as the sum of two floats, so that a probability within a rounding of E
         differs from it.
         """
-        return _two_floats(_exponential(self.epsilon))
+        return _split_in_two_floats(_decimal_exponential(self.epsilon))
 
     @cached_property
-    def lost(self) -> tuple[float, float]:
+    def complement_parts(self) -> tuple[float, float]:
         """Return `1 - e^-eps` as the sum of two floats."""
-        return _two_floats(precision(self.epsilon).subtract(Decimal(1), _exponential(self.epsilon)))
+        return _split_in_two_floats(
+            choose_precision(self.epsilon).subtract(Decimal(1), _decimal_exponential(self.epsilon))
+        )
 
-    def rest(self, mass: FloatArray, other: FloatArray) -> FloatArray:
+    def exp_neg_epsilon_minus(self, mass: FloatArray, other: FloatArray) -> FloatArray:
         """Compute `e^-eps - p` to full digits, by p or by 1 - p, whichever is smaller."""
-        by_mass = (self.down[0] - mass) + self.down[1]
-        by_other = (other - self.lost[0]) - self.lost[1]
+        by_mass = (self.exp_neg_epsilon_parts[0] - mass) + self.exp_neg_epsilon_parts[1]
+        by_other = (other - self.complement_parts[0]) - self.complement_parts[1]
         return np.where(mass <= 0.5, by_mass, by_other)
 
-    def letters(self, mass: FloatArray, other: FloatArray) -> Letters:
+    def make_letters(self, mass: FloatArray, other: FloatArray) -> LetterPair:
         """Return a letter of the probabilities p, with 1 - p given too: it may have digits that p has not."""
-        rest = self.rest(mass, other)
+        rest = self.exp_neg_epsilon_minus(mass, other)
         possible = rest > 0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            share = np.where(possible, self.lost[0] / other, 0.0)
+            share = np.where(possible, self.complement_parts[0] / other, 0.0)
             rest = np.where(possible, rest, 1.0)
             threshold = np.where(share < 0.5, -np.log1p(-share), np.log(other) - np.log(rest))
-        return Letters(possible, mass, other, rest, np.where(possible, threshold, 0.0))
+        return LetterPair(possible, mass, other, rest, np.where(possible, threshold, 0.0))
 
-    def largest(self, masses: LetterMasses, enough: float | None = None) -> float:
+    def max_failure(self, masses: LetterMasses, enough: float | None = None) -> float:
         """Compute the supremum of F over the priors within bounds on both letters, from above, on the grid
         too.
 
         The search stops as soon as it is clear whether the answer is above `enough`.
         """
-        found = self._largest(masses, enough)
-        return on_grid(found, self.scale) if self.scale else found
+        found = self._max_density_failure(masses, enough)
+        return bound_on_grid(found, self.scale) if self.scale else found
 
-    def _largest(self, masses: LetterMasses, enough: float | None) -> float:
+    def _max_density_failure(self, masses: LetterMasses, enough: float | None) -> float:
         """Compute the supremum of F for the density.
 
         For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
@@ -153,18 +155,18 @@ class Failure(ABC):
         if self.epsilon == 0:
             return 1.0
         if masses.alone is not None:
-            return min(1.0, sum(self._at(p) for p in masses.alone))
-        if not any(self._may_leak(masses)):
+            return min(1.0, sum(self._tail_at(p) for p in masses.alone))
+        if not any(self._can_be_rarer(masses)):
             return 0.0
         if self.scale == 0:
             return self._without_noise(masses)
-        edges = self.edges(*masses.rarer)
+        edges = self.cell_edges(*masses.rarer_letter)
         left, right = edges[:-1], edges[1:]
         bounds, best, settled = np.ones(len(left)), 0.0, 0.0
         # Halvings of a cell: more than a float has digits.
         for _ in range(64):
             middle = left + (right - left) / 2
-            values, over = self.cells(left, middle, right)
+            values, over = self.evaluate_cells(left, middle, right)
             bounds = np.minimum(bounds, over * (1 + TAIL_ROUNDING))
             best = max(best, float(values.max()))
             # How far above the supremum the reported probability may be.
@@ -181,91 +183,93 @@ class Failure(ABC):
                 break
         return min(1.0, max(settled, last))
 
-    def edges(self, low: float, high: float) -> FloatArray:
+    def cell_edges(self, low: float, high: float) -> FloatArray:
         """Return the (K,) ends of the cells that the search begins with."""
         # Cells of the first cover of the interval of p.
         return np.linspace(low, high, 64 + 1)
 
-    def _at(self, p: Fraction) -> float:
+    def _tail_at(self, p: Fraction) -> float:
         """Compute T of a letter with exactly this probability, from above; of Y = X, the probability
         itself.
         """
-        context = precision(self.epsilon)
+        context = choose_precision(self.epsilon)
         mass = context.divide(Decimal(p.numerator), Decimal(p.denominator))
-        rest = context.subtract(_exponential(self.epsilon), mass)
+        rest = context.subtract(_decimal_exponential(self.epsilon), mass)
         if rest <= 0:
             return 0.0
         if not self.scale:
             return float(mass)
         other = context.subtract(Decimal(1), mass)
-        near, far = self.tails(context.ln(context.divide(other, rest)))
+        near, far = self.noise_tails(context.ln(context.divide(other, rest)))
         return (float(mass) * near + float(other) * far) * (1 + TAIL_ROUNDING)
 
     @abstractmethod
-    def tails(self, threshold: Decimal) -> tuple[float, float]:
+    def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
         """Compute the probability that the noise goes past a threshold t, given the letter and given the
         other.
         """
 
     @abstractmethod
-    def near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
+    def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
         """Compute the same for the thresholds of letters, as good as floats are."""
 
     @property
     @abstractmethod
-    def limit(self) -> float:
+    def max_leaking_mass(self) -> float:
         """Return the probability from which on a letter adds nothing."""
 
     @abstractmethod
-    def within(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
+    def bound_on_cells(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
         """Bound F over cells from above by its derivatives, where that is a number.
 
         The letters are in the order of their own probability; `half` of the widths, `values` in the middle.
         """
 
-    def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def evaluate_cells(
+        self, left: FloatArray, middle: FloatArray, right: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Compute F in the middle of cells of p, and an upper bound on it over each, up to rounding.
 
         It is at most what the ends of the tails allow, which are monotone in p, and what derivatives do.
         """
-        one = tuple(self.letters(p, 1 - p) for p in (left, middle, right))
-        two = tuple(self.letters(1 - p, p) for p in (right, middle, left))
-        values = self._tails(one[1], one[1].mass) + self._tails(two[1], two[1].mass)
-        ends = self._tails(one[0], one[2].mass) + self._tails(two[0], two[2].mass)
+        one = tuple(self.make_letters(p, 1 - p) for p in (left, middle, right))
+        two = tuple(self.make_letters(1 - p, p) for p in (right, middle, left))
+        values = self._weighted_tails(one[1], one[1].mass) + self._weighted_tails(two[1], two[1].mass)
+        ends = self._weighted_tails(one[0], one[2].mass) + self._weighted_tails(two[0], two[2].mass)
         half = np.maximum(right - middle, middle - left)
         with np.errstate(all="ignore"):  # where a derivative is no float, the ends are the answer
-            return values, np.asarray(np.fmin(ends, self.within(one, two, half, values)))
+            return values, np.asarray(np.fmin(ends, self.bound_on_cells(one, two, half, values)))
 
-    def adds(self, at: Letters) -> BoolArray:
+    def may_leak(self, at: LetterPair) -> BoolArray:
         """Return whether an outcome on the letter's side can leak more than epsilon."""
-        return np.asarray(at.possible & (at.mass <= self.limit))
+        return np.asarray(at.possible & (at.mass <= self.max_leaking_mass))
 
-    def _tails(self, at: Letters, mass: FloatArray) -> FloatArray:
+    def _weighted_tails(self, at: LetterPair, mass: FloatArray) -> FloatArray:
         """Compute the tails past the thresholds of `at`, weighted with another mass, of at most the limit."""
         with np.errstate(over="ignore", under="ignore"):
-            near, far = self.near_and_far(at)
-        weight = np.minimum(mass, self.limit)
-        return np.where(self.adds(at), far + weight * (near - far), 0.0)
+            near, far = self.letter_tails(at)
+        weight = np.minimum(mass, self.max_leaking_mass)
+        return np.where(self.may_leak(at), far + weight * (near - far), 0.0)
 
-    def _may_leak(self, masses: LetterMasses) -> tuple[bool, bool]:
+    def _can_be_rarer(self, masses: LetterMasses) -> tuple[bool, bool]:
         """Return for each letter whether it can be rarer than e^-eps."""
         (one, one_most), (other, other_most) = masses.first, masses.second
-        found = self.rest(np.array([one, other]), np.array([other_most, one_most])) > 0
+        found = self.exp_neg_epsilon_minus(np.array([one, other]), np.array([other_most, one_most])) > 0
         return bool(found[0]), bool(found[1])
 
     def _without_noise(self, masses: LetterMasses) -> float:
         """Compute, for Y = X, the largest sum of the masses below `e^-eps`."""
-        first, second = self._may_leak(masses)
-        if first and second and float(self.rest(np.array(0.5), np.array(0.5))) > 0:
+        first, second = self._can_be_rarer(masses)
+        if first and second and float(self.exp_neg_epsilon_minus(np.array(0.5), np.array(0.5))) > 0:
             return 1.0
-        down = self.down[0] * (1 + TAIL_ROUNDING)
+        down = self.exp_neg_epsilon_parts[0] * (1 + TAIL_ROUNDING)
         return max(
             min(most, down) if may else 0.0
             for may, (_, most) in ((first, masses.first), (second, masses.second))
         )
 
 
-def on_grid(failure: float, scale: float) -> float:
+def bound_on_grid(failure: float, scale: float) -> float:
     """Bound F for discrete noise on the grid of `choose_grid_step`, by F of the density.
 
     On the grid an outcome leaks what it leaks by the density, so only the tails differ. With the step g, at
@@ -280,25 +284,25 @@ def on_grid(failure: float, scale: float) -> float:
     An outcome of more than 53 bits is rounded to a float, which is a coarser grid there: next to 1 its step
     is 2^-53, and as much as 2^-47 of the scale 39 deviations out.
     """
-    return raised(failure, max(2.0**-FINENESS, 2.0**-50 / scale))
+    return raise_for_grid(failure, max(2.0**-GRID_STEP_BITS, 2.0**-50 / scale))
 
 
-def raised(failure: float, coarseness: float) -> float:
+def raise_for_grid(failure: float, coarseness: float) -> float:
     """Return what `bound_on_grid` gives for a grid whose step is that fraction of the scale, below 1/40."""
     return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
 
 
-def precision(epsilon: float) -> Context:
+def choose_precision(epsilon: float) -> Context:
     """Return sixty digits, and as many more as 1 - e^-eps loses in a subtraction."""
     return Context(prec=60 + max(0, math.ceil(-math.log10(epsilon))))
 
 
-def _exponential(epsilon: float) -> Decimal:
+def _decimal_exponential(epsilon: float) -> Decimal:
     """Compute the exact e^-eps of a float, to so many digits."""
-    return precision(epsilon).exp(Decimal(-epsilon))
+    return choose_precision(epsilon).exp(Decimal(-epsilon))
 
 
-def _two_floats(value: Decimal) -> tuple[float, float]:
+def _split_in_two_floats(value: Decimal) -> tuple[float, float]:
     """Return a number as the sum of two floats, the second what rounding takes off the first."""
     high = float(value)
     return high, float(Context(prec=1200).subtract(value, Decimal(high)))

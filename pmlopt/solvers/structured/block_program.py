@@ -11,39 +11,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.core.loaded_later import sparse
+from pmlopt.core.lazy_imports import sparse
 from pmlopt.data.prior import Prior
 
 
 @dataclass(frozen=True, eq=False)
-class Hinge:
+class HingeVariables:
     """A variable r for each entry v of a column, with `r >= 0` and `r >= sign (v - at'u)`.
 
     Attributes:
         sign: 1 for what is above a threshold, -1 for what is below.
-        at: (k, 1) the threshold, linear in the scalars u, or (1, N) one of its own for each letter.
-        inside: the r of the column of ones, a number or (N, 1).
+        threshold_coefficients: (k, 1) the threshold, linear in the scalars u, or (1, N) one of its own for each letter.
+        interior_value: the r of the column of ones, a number or (N, 1).
         costs: (K, N) what r takes from the rows of the column, or None. Letters that cost nothing have no r.
         budget: the most that the r of a letter may add up to over all columns, or None where there are costs.
     """
 
     sign: float
-    at: FloatArray
-    inside: float | FloatArray
+    threshold_coefficients: FloatArray
+    interior_value: float | FloatArray
     costs: FloatArray | None = None
     budget: float | None = None
 
-    def threshold(self, scalars: NDArray[Any]) -> NDArray[Any]:
+    def compute_thresholds(self, scalars: NDArray[Any]) -> NDArray[Any]:
         """Compute (1, M) or (N, M) `at'u`."""
-        return np.asarray(self.at.T @ scalars)
+        return np.asarray(self.threshold_coefficients.T @ scalars)
 
-    def pull(self, part: NDArray[Any]) -> NDArray[Any]:
+    def apply_adjoint(self, part: NDArray[Any]) -> NDArray[Any]:
         """Apply the adjoint of `compute_thresholds`: (k, M) from a number for each entry."""
-        return np.asarray(self.at * part.sum(axis=0) if self.at.shape[1] == 1 else self.at @ part)
+        return np.asarray(
+            self.threshold_coefficients * part.sum(axis=0)
+            if self.threshold_coefficients.shape[1] == 1
+            else self.threshold_coefficients @ part
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ColumnBlock:
     """Columns v between two ends that are linear in few scalars u of the column's own.
 
     `lower'u <= v[x] <= upper'u` for every letter x; with weights, for each of K rows,
@@ -55,48 +59,50 @@ class Block:
         lower: (k,) zeros, or one scalar's alone: then `lower'u >= 0` must be said, unless that is the only
             scalar.
         upper: (k,), infinite where nothing bounds the entries from above.
-        inside: (k,) the u at which the column of ones is strictly between the ends.
+        interior_scalars: (k,) the u at which the column of ones is strictly between the ends.
         weights: (K, N), or None.
         mean: (K, k) what belongs to the weights, or None.
-        loose: whether the rows say `>=`.
+        is_loose: whether the rows say `>=`.
         hinge: the r, where there are any.
         total: of u[0], or None.
     """
 
     lower: FloatArray
     upper: FloatArray
-    inside: FloatArray
+    interior_scalars: FloatArray
     weights: FloatArray | None = None
     mean: FloatArray | None = None
-    loose: bool = False
-    hinge: Hinge | None = None
+    is_loose: bool = False
+    hinge: HingeVariables | None = None
     total: float | None = None
 
     @cached_property
-    def floored(self) -> bool:
+    def has_floor(self) -> bool:
         """Return whether `lower'u >= 0` must be required: the lower end is a scalar of its own."""
         return len(self.lower) > 1 and bool(self.lower.any())
 
     @cached_property
-    def capped(self) -> bool:
+    def has_cap(self) -> bool:
         """Return whether there is an upper end."""
         return bool(np.isfinite(self.upper).all())
 
     @cached_property
-    def banded(self) -> bool:
+    def is_banded(self) -> bool:
         """Return whether there are only two ends and one mean: a program of few nonzeros an entry."""
         rows = 0 if self.weights is None else len(self.weights)
-        return self.hinge is None and self.total is None and not self.loose and rows <= 1
+        return self.hinge is None and self.total is None and not self.is_loose and rows <= 1
 
 
-def ratio_block(keep: float) -> Block | None:
+def build_ratio_block(keep: float) -> ColumnBlock | None:
     """Build the block of columns with `keep max v <= min v`; None where it has no interior."""
     if keep >= 1:
         return None
-    return Block(np.array([keep]), np.ones(1), np.array([keep**-0.5]))
+    return ColumnBlock(np.array([keep]), np.ones(1), np.array([keep**-0.5]))
 
 
-def mean_block(weights: FloatArray, keep: float, least: float = 0.0, largest: float = 0.0) -> Block | None:
+def build_mean_block(
+    weights: FloatArray, keep: float, least: float = 0.0, largest: float = 0.0
+) -> ColumnBlock | None:
     """Build the block of columns `v >= 0` with `keep max v <= weights'v + least min v - largest max v`.
 
     None where nothing lies strictly inside, which is where the column of ones only just meets the bound.
@@ -105,17 +111,17 @@ def mean_block(weights: FloatArray, keep: float, least: float = 0.0, largest: fl
     if room <= 0:
         return None
     if least == 0:
-        return Block(np.zeros(1), np.ones(1), np.array([weights.sum() / (keep + largest)]),
+        return ColumnBlock(np.zeros(1), np.ones(1), np.array([weights.sum() / (keep + largest)]),
                      weights[None, :], np.array([[keep + largest]]))  # fmt: skip
     if not weights.any():
-        return ratio_block((keep + largest) / least)
+        return build_ratio_block((keep + largest) / least)
     low = max(0.5, 1 - room / (2 * least))
     width = (weights.sum() + least * low) / (keep + largest) - low
     mean = np.array([[keep + largest, keep + largest - least]])
-    return Block(np.array([0.0, 1.0]), np.ones(2), np.array([width, low]), weights[None, :], mean)
+    return ColumnBlock(np.array([0.0, 1.0]), np.ones(2), np.array([width, low]), weights[None, :], mean)
 
 
-def threshold_block(weights: FloatArray, half: float, keep: float) -> Block | None:
+def build_threshold_block(weights: FloatArray, half: float, keep: float) -> ColumnBlock | None:
     """Build the block `keep max v <= w(v)` where `half` of the mass may move to the least entry.
 
     `w(v) = max_t weights'min(v, t) - half (t - min v)`, with u = (max v - min v, min v, t).
@@ -126,13 +132,13 @@ def threshold_block(weights: FloatArray, half: float, keep: float) -> Block | No
     low = max(0.5, 1 - room / (4 * half))
     cut = room / 4
     width = (1 - cut - half * (1 - low)) / keep - low
-    hinge = Hinge(1.0, np.array([[0.0], [0.0], [1.0]]), cut, weights[None, :])
+    hinge = HingeVariables(1.0, np.array([[0.0], [0.0], [1.0]]), cut, weights[None, :])
     mean = np.array([[keep, keep - half, half]])
-    return Block(np.array([0.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]), np.array([width, low, 1.0]),
+    return ColumnBlock(np.array([0.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]), np.array([width, low, 1.0]),
                  weights[None, :], mean, hinge=hinge)  # fmt: skip
 
 
-def edge_block(lower: FloatArray, width: FloatArray, keep: float) -> Block | None:
+def build_edge_block(lower: FloatArray, width: FloatArray, keep: float) -> ColumnBlock | None:
     """Build the block `keep max v <= w(v)` where each letter has from `lower` to `lower + width`.
 
     `w(v) = max_e lower'v + (1 - sum(lower)) e - width'max(e - v, 0)`, with u = (max v, e).
@@ -141,34 +147,34 @@ def edge_block(lower: FloatArray, width: FloatArray, keep: float) -> Block | Non
     if room <= 0:
         return None
     below = room / (2 * float(width.sum()))
-    hinge = Hinge(-1.0, np.array([[0.0], [1.0]]), below, width[None, :])
+    hinge = HingeVariables(-1.0, np.array([[0.0], [1.0]]), below, width[None, :])
     mean = np.array([[keep, float(lower.sum()) - 1]])
-    return Block(np.zeros(2), np.array([1.0, 0.0]), np.array([(1 - room / 2) / keep, 1.0]),
+    return ColumnBlock(np.zeros(2), np.array([1.0, 0.0]), np.array([(1 - room / 2) / keep, 1.0]),
                  lower[None, :], mean, hinge=hinge)  # fmt: skip
 
 
-def hull_block(laws: FloatArray, keep: float) -> Block | None:
+def build_hull_block(laws: FloatArray, keep: float) -> ColumnBlock | None:
     """Build the block of columns `v >= 0` with `keep max v <= law'v` for each of K laws."""
     if keep >= 1:
         return None
-    return Block(
-        np.zeros(1), np.ones(1), np.array([keep**-0.5]), laws, np.full((len(laws), 1), keep), loose=True
+    return ColumnBlock(
+        np.zeros(1), np.ones(1), np.array([keep**-0.5]), laws, np.full((len(laws), 1), keep), is_loose=True
     )
 
 
-def peak_block(total: float) -> Block | None:
+def build_peak_block(total: float) -> ColumnBlock | None:
     """Build the block of columns `v >= 0` whose largest entries sum to at most `total`."""
     if total <= 1:
         return None
-    return Block(np.zeros(1), np.ones(1), np.array([(1 + total) / 2]), total=total)
+    return ColumnBlock(np.zeros(1), np.ones(1), np.array([(1 + total) / 2]), total=total)
 
 
-def slack_block(weights: FloatArray, keep: float, budget: float) -> Block | None:
+def build_slack_block(weights: FloatArray, keep: float, budget: float) -> ColumnBlock | None:
     """Build the block `keep (v - r) <= weights'v`, the r of a letter summing to at most `budget`."""
     if keep >= 1:
         return None
-    hinge = Hinge(1.0, np.ones((1, 1)), budget / 2, budget=budget)
-    return Block(
+    hinge = HingeVariables(1.0, np.ones((1, 1)), budget / 2, budget=budget)
+    return ColumnBlock(
         np.zeros(1),
         np.full(1, np.inf),
         np.array([1 / keep]),
@@ -178,7 +184,7 @@ def slack_block(weights: FloatArray, keep: float, budget: float) -> Block | None
     )
 
 
-def largest_block(weights: FloatArray, count: int, keep: float) -> Block | None:
+def build_largest_block(weights: FloatArray, count: int, keep: float) -> ColumnBlock | None:
     """Build the block where the `count` largest `weights[x] v[x]` sum to at most `weights'v / keep`.
 
     They add up to `min_t count t + weights'r` with `r[x] >= v[x] - t / weights[x]`, and u = (t).
@@ -190,13 +196,13 @@ def largest_block(weights: FloatArray, count: int, keep: float) -> Block | None:
     threshold = ordered[count - 1]
     at = 1 / weights[None, :]
     inside = np.maximum(1 - threshold * at.T, 0.0) + room
-    hinge = Hinge(1.0, at, inside, keep * weights[None, :])
-    return Block(np.zeros(1), np.full(1, np.inf), np.array([threshold]), weights[None, :],
+    hinge = HingeVariables(1.0, at, inside, keep * weights[None, :])
+    return ColumnBlock(np.zeros(1), np.full(1, np.inf), np.array([threshold]), weights[None, :],
                  np.array([[keep * count]]), hinge=hinge)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class Border:
+class SideConstraints:
     """Constraints `<A_b, P> >= least[b]`, or equal to it, on matrices P (N, M).
 
     Attributes:
@@ -212,7 +218,9 @@ class Border:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, matrices: FloatArray, least: FloatArray, equal: BoolArray | None = None) -> Border:
+    def from_matrices(
+        cls, matrices: FloatArray, least: FloatArray, equal: BoolArray | None = None
+    ) -> SideConstraints:
         """Build the constraints from the A_b as an array (B, N, M); inequalities by default."""
         count, n, m = matrices.shape
         given = np.zeros(count, dtype=bool) if equal is None else equal
@@ -221,36 +229,36 @@ class Border:
     def __len__(self) -> int:
         return len(self.least)
 
-    def at(self, matrix: FloatArray) -> FloatArray:
+    def evaluate(self, matrix: FloatArray) -> FloatArray:
         """Compute the (B,) left sides at a matrix."""
         return np.asarray(self.rows @ matrix.ravel())
 
-    def priced(self, multipliers: FloatArray) -> FloatArray:
+    def apply_adjoint(self, multipliers: FloatArray) -> FloatArray:
         """Compute the (N, M) `sum_b multipliers[b] A_b`."""
         return np.asarray(self.rows.T @ multipliers).reshape(self.shape)
 
-    def by_output(self, part: FloatArray) -> FloatArray:
+    def evaluate_by_output(self, part: FloatArray) -> FloatArray:
         """Compute the (B, M) left sides at a matrix, output by output."""
-        return np.asarray(self._by_output @ part.ravel()).reshape(len(self), -1)
+        return np.asarray(self._output_rows @ part.ravel()).reshape(len(self), -1)
 
-    def by_letter(self, part: FloatArray) -> FloatArray:
+    def evaluate_by_letter(self, part: FloatArray) -> FloatArray:
         """Compute the (B, N) left sides at a matrix, letter by letter."""
-        return np.asarray(self._by_letter @ part.ravel()).reshape(len(self), -1)
+        return np.asarray(self._letter_rows @ part.ravel()).reshape(len(self), -1)
 
-    def square(self, psi: FloatArray) -> FloatArray:
+    def weighted_gram(self, psi: FloatArray) -> FloatArray:
         """Compute the (B, B) products of the A_b with each other, the entries weighted by psi."""
         weighted = self.rows * psi.reshape(1, -1)
         return np.asarray((sparse.csr_array(weighted) @ self.rows.T).toarray())
 
     @cached_property
-    def _by_output(self) -> sparse.csr_array:
-        return self._apart(self.shape[1], np.arange(self.shape[0] * self.shape[1]) % self.shape[1])
+    def _output_rows(self) -> sparse.csr_array:
+        return self._split_rows(self.shape[1], np.arange(self.shape[0] * self.shape[1]) % self.shape[1])
 
     @cached_property
-    def _by_letter(self) -> sparse.csr_array:
-        return self._apart(self.shape[0], np.arange(self.shape[0] * self.shape[1]) // self.shape[1])
+    def _letter_rows(self) -> sparse.csr_array:
+        return self._split_rows(self.shape[0], np.arange(self.shape[0] * self.shape[1]) // self.shape[1])
 
-    def _apart(self, parts: int, part: NDArray[np.intp]) -> sparse.csr_array:
+    def _split_rows(self, parts: int, part: NDArray[np.intp]) -> sparse.csr_array:
         """Split the rows into one for each part, given the part of each entry."""
         entries = self.rows.tocoo()
         place = entries.row * parts + part[entries.col]
@@ -259,7 +267,7 @@ class Border:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class BlockLP:
     """The linear program `min scale <costs, P>` over mechanisms P with each column in a block.
 
     Attributes:
@@ -268,25 +276,25 @@ class Task:
         scale: their unit.
         block: with k scalars for each output.
         allowed: (N, M) False for entries that must be zero, or None. The lower ends must be zero then; see
-            `attainable`.
-        short: whether rows may add up to less than one.
+            `find_attainable`.
+        allows_short_rows: whether rows may add up to less than one.
         border: linear constraints on the matrix, or None.
     """
 
     prior: Prior
     costs: FloatArray
     scale: float
-    block: Block
+    block: ColumnBlock
     allowed: BoolArray | None = None
-    short: bool = False
-    border: Border | None = None
+    allows_short_rows: bool = False
+    border: SideConstraints | None = None
 
     def __post_init__(self) -> None:
         if self.allowed is not None and self.block.lower.any():
             raise ValueError("entries can be kept at zero only where the lower ends are zero")
 
     @cached_property
-    def hinged(self) -> BoolArray | None:
+    def hinge_mask(self) -> BoolArray | None:
         """Return (N, M) which entries have an r, or None where all have."""
         hinge = self.block.hinge
         if hinge is None or hinge.costs is None or (hinge.costs.sum(axis=0) > 0).all():
@@ -295,36 +303,38 @@ class Task:
         return some if self.allowed is None else some & self.allowed
 
     @cached_property
-    def unpaired(self) -> int:
+    def absent_slack_count(self) -> int:
         """Return the number of slack entries that stand for none."""
-        ends = 2 if self.block.capped else 1
-        hinged = 0 if self.block.hinge is None or self.hinged is None else 2 * int((~self.hinged).sum())
+        ends = 2 if self.block.has_cap else 1
+        hinged = (
+            0 if self.block.hinge is None or self.hinge_mask is None else 2 * int((~self.hinge_mask).sum())
+        )
         return hinged + (0 if self.allowed is None else ends * int((~self.allowed).sum()))
 
     @cached_property
-    def weights(self) -> FloatArray:
+    def column_weights(self) -> FloatArray:
         """Return the (K, N) weights of the rows of a column."""
         weights = self.block.weights
         return np.zeros((0, self.prior.size), self.costs.dtype) if weights is None else weights
 
     @cached_property
-    def mean(self) -> FloatArray:
+    def column_means(self) -> FloatArray:
         """Return the (K, k) coefficients of the scalars in the rows of a column."""
         mean = self.block.mean
-        return np.zeros((0, len(self.block.inside)), self.costs.dtype) if mean is None else mean
+        return np.zeros((0, len(self.block.interior_scalars)), self.costs.dtype) if mean is None else mean
 
     @cached_property
     def hinge_costs(self) -> FloatArray:
         """Return the (K, N) coefficients of r in the rows of a column."""
         hinge = self.block.hinge
-        return np.zeros_like(self.weights) if hinge is None or hinge.costs is None else hinge.costs
+        return np.zeros_like(self.column_weights) if hinge is None or hinge.costs is None else hinge.costs
 
     @property
     def budget(self) -> float | None:
         """Return the bound on the sum of the r of a letter; None without one."""
         return None if self.block.hinge is None else self.block.hinge.budget
 
-    def multipliers(self, rows: FloatArray) -> FloatArray:
+    def to_certificate_multipliers(self, rows: FloatArray) -> FloatArray:
         """Convert the multipliers of the coupling rows to the (N,) multipliers of the certificate.
 
         Of letters of 1e-299 they can be infinite, which no certificate takes.
@@ -332,69 +342,71 @@ class Task:
         with np.errstate(over="ignore"):
             return np.asarray(-self.scale * rows[: self.prior.size] / self.prior.pmf)
 
-    def reduced(self, rows: FloatArray, means: FloatArray) -> FloatArray:
+    def reduced_costs(self, rows: FloatArray, means: FloatArray) -> FloatArray:
         """Compute the (N, M) reduced costs at these multipliers."""
-        out = self.costs - rows[: self.prior.size, None] - self.weights.T @ means
-        return out if self.border is None else out - self.border.priced(self.split(rows)[2])
+        out = self.costs - rows[: self.prior.size, None] - self.column_weights.T @ means
+        return (
+            out if self.border is None else out - self.border.apply_adjoint(self.split_coupling_rows(rows)[2])
+        )
 
-    def column_rows(self, v: FloatArray, r: FloatArray | None, u: FloatArray) -> FloatArray:
+    def evaluate_column_rows(self, v: FloatArray, r: FloatArray | None, u: FloatArray) -> FloatArray:
         """Compute the (K, M) `weights'v - costs'r - mean'u` of each column."""
-        out = self.weights @ v - self.mean @ u
+        out = self.column_weights @ v - self.column_means @ u
         return out if r is None else np.asarray(out - self.hinge_costs @ r)
 
     # The coupling rows: the sums of the rows, the budgets (at least less the budget), the border, the total
     # (at least less the total).
 
     @cached_property
-    def places(self) -> tuple[int, int, int]:
+    def row_offsets(self) -> tuple[int, int, int]:
         """Return where the side constraints begin and end among the coupling rows, and the number of rows."""
         first = self.prior.size * (1 if self.budget is None else 2)
         last = first + (0 if self.border is None else len(self.border))
         return first, last, last + (self.block.total is not None)
 
     @cached_property
-    def bounds(self) -> FloatArray:
+    def right_sides(self) -> FloatArray:
         """Return the (C,) right sides of the coupling rows."""
-        bounds = np.ones(self.places[2], self.costs.dtype)
+        bounds = np.ones(self.row_offsets[2], self.costs.dtype)
         if self.budget is not None:
-            bounds[self.prior.size : self.places[0]] = -self.budget
+            bounds[self.prior.size : self.row_offsets[0]] = -self.budget
         if self.border is not None:
-            bounds[self.places[0] : self.places[1]] = self.border.least
+            bounds[self.row_offsets[0] : self.row_offsets[1]] = self.border.least
         if self.block.total is not None:
             bounds[-1] = -self.block.total
         return bounds
 
     @cached_property
-    def signs(self) -> FloatArray:
+    def row_signs(self) -> FloatArray:
         """Return (C,) 1 where a coupling row is at least its right side, -1 where at most, 0 where equal."""
-        signs = np.ones(self.places[2], self.costs.dtype)
-        signs[: self.prior.size] = -1.0 if self.short else 0.0
+        signs = np.ones(self.row_offsets[2], self.costs.dtype)
+        signs[: self.prior.size] = -1.0 if self.allows_short_rows else 0.0
         if self.border is not None:
-            signs[self.places[0] : self.places[1]] = ~self.border.equal
+            signs[self.row_offsets[0] : self.row_offsets[1]] = ~self.border.equal
         return signs
 
     @cached_property
-    def loose(self) -> BoolArray:
+    def inequality_mask(self) -> BoolArray:
         """Return (C,) which coupling rows are inequalities."""
-        return np.asarray(self.signs != 0)
+        return np.asarray(self.row_signs != 0)
 
-    def coupled(self, v: FloatArray, r: FloatArray | None, u: FloatArray) -> FloatArray:
+    def evaluate_coupling_rows(self, v: FloatArray, r: FloatArray | None, u: FloatArray) -> FloatArray:
         """Compute the (C,) left sides of the coupling rows."""
         sums = v.sum(axis=1)
-        if self.places[2] == len(sums):
+        if self.row_offsets[2] == len(sums):
             return np.asarray(sums)
         budgets = [] if self.budget is None or r is None else -r.sum(axis=1)
         total = [] if self.block.total is None else [-u[0].sum()]
-        border = v[0, :0] if self.border is None else self.border.at(v)
+        border = v[0, :0] if self.border is None else self.border.evaluate(v)
         return np.concatenate([sums, budgets, border, total], dtype=v.dtype)
 
-    def split(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    def split_coupling_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Split numbers of the coupling rows: sums of the rows, budgets, side constraints, the total."""
-        n, (first, last, count) = self.prior.size, self.places
+        n, (first, last, count) = self.prior.size, self.row_offsets
         return rows[:n], rows[n:first], rows[first:last], float(rows[-1]) if count > last else 0.0
 
 
-def attainable(block: Block, allowed: BoolArray) -> BoolArray:
+def find_attainable(block: ColumnBlock, allowed: BoolArray) -> BoolArray:
     """Find the (N, M) allowed entries, without those of outputs whose columns can only be zero.
 
     Under PML those are the outputs y that letters of a mass of less than e^-epsilon may have.
@@ -405,6 +417,6 @@ def attainable(block: Block, allowed: BoolArray) -> BoolArray:
     return np.asarray(allowed & (most > block.mean[:, :1]).all(axis=0))
 
 
-def have(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+def have_shapes(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> bool:
     """Return whether there are arrays of these shapes under these names."""
     return all(name in arrays and arrays[name].shape == shape for name, shape in shapes.items())

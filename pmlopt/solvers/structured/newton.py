@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.solvers.structured.block_program import Border, Task
-from pmlopt.solvers.structured.points import Family, Point
+from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints
+from pmlopt.solvers.structured.iterates import Iterate, NamedArrays
 
 
-def cholesky(systems: FloatArray) -> FloatArray:
+def factor_cholesky(systems: FloatArray) -> FloatArray:
     """Compute the (K, K, M) lower factors of M positive definite systems (K, K, M)."""
     if len(systems) == 1:
         return np.sqrt(systems)
@@ -55,7 +55,7 @@ def factor_of_squares(rows: FloatArray) -> FloatArray:
     return factor
 
 
-def forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[FloatArray]:
+def substitute_forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[FloatArray]:
     """Solve `factor x = parts` by forward substitution, for parts whose last axis is the outputs."""
     found: list[FloatArray] = []
     for row, part in zip(factor, parts, strict=True):
@@ -66,13 +66,13 @@ def forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[FloatArray]
     return found
 
 
-def solved(factor: FloatArray, right: FloatArray) -> FloatArray:
+def solve_factored(factor: FloatArray, right: FloatArray) -> FloatArray:
     """Solve `factor factor' x = right` for (K, M) right sides."""
     if not len(right):
         return right
     if len(right) == 1:
         return np.asarray(right / factor[0] / factor[0])
-    found = forward(factor, list(right))
+    found = substitute_forward(factor, list(right))
     for i in reversed(range(len(found))):
         for j in range(i + 1, len(found)):
             found[i] = found[i] - factor[j, i] * found[j]
@@ -84,36 +84,36 @@ REFINEMENTS = 4
 """How often a step is refined at most."""
 
 
-class Precision(NamedTuple):
+class LapackPrecision(NamedTuple):
     """The LAPACK routines of one precision, and the size of rounding there.
 
     Attributes:
-        square: adds the product of a matrix with its transpose.
+        syrk: adds the product of a matrix with its transpose.
         factorise: by Cholesky's method.
         solve: with such a factor.
         shifts: added to the unit diagonal of a system that rounding has made indefinite, one after another;
             refinement mends the step.
-        sharp: a step that leaves more than this of the coupling rows or the means is refined.
+        residual_atol: a step that leaves more than this of the coupling rows or the means is refined.
     """
 
-    square: Callable[..., Any]
+    syrk: Callable[..., Any]
     factorise: Callable[..., Any]
     solve: Callable[..., Any]
     shifts: tuple[float, ...]
-    sharp: float
+    residual_atol: float
 
 
 @cache
-def precision(single: bool) -> Precision:
+def get_lapack(single: bool) -> LapackPrecision:
     """Return the LAPACK routines in single or double precision."""
     from scipy.linalg import blas, lapack
 
     if single:
-        return Precision(blas.ssyrk, lapack.spotrf, lapack.spotrs, (0.0, 1e-6, 1e-5), 1e-5)
-    return Precision(blas.dsyrk, lapack.dpotrf, lapack.dpotrs, (0.0, 1e-13, 1e-11, 1e-9), 1e-11)
+        return LapackPrecision(blas.ssyrk, lapack.spotrf, lapack.spotrs, (0.0, 1e-6, 1e-5), 1e-5)
+    return LapackPrecision(blas.dsyrk, lapack.dpotrf, lapack.dpotrs, (0.0, 1e-13, 1e-11, 1e-9), 1e-11)
 
 
-class Newton:
+class NewtonSystem:
     """The Newton system at a point, factored.
 
     Args:
@@ -124,41 +124,41 @@ class Newton:
         ArithmeticError: it is not positive definite in floating-point arithmetic.
     """
 
-    def __init__(self, task: Task, at: Point) -> None:
+    def __init__(self, task: BlockLP, at: Iterate) -> None:
         self.task, self.block, self.hinge, self.at = task, task.block, task.block.hinge, at
         self.based = bool(self.block.lower.any())  # else the lower end is zero
-        self.theta: Family = {name: at.duals[name] / slack for name, slack in at.slacks.items()}
-        self.precision = precision(single=at.low.dtype == np.float32)
-        self.rest = np.zeros(task.places[2], at.low.dtype)
+        self.theta: NamedArrays = {name: at.duals[name] / slack for name, slack in at.slacks.items()}
+        self.precision = get_lapack(single=at.low.dtype == np.float32)
+        self.rest = np.zeros(task.row_offsets[2], at.low.dtype)
         if "coupled" in self.theta:
-            self.rest[task.loose] = 1 / self.theta["coupled"]
+            self.rest[task.inequality_mask] = 1 / self.theta["coupled"]
         self._eliminate_entries()
         self._eliminate_columns()
-        self._factor()
-        self._residuals()
+        self._factor_system()
+        self._compute_residuals()
 
     # ------------------------------------------------------------ elimination
 
     def _eliminate_entries(self) -> None:
         """Eliminate r, then P: `psi` and `pull` (k of N, M) are how y and u move the entries."""
         ends = [(self.theta["above"], self.block.lower[:, None])]
-        if self.block.capped:
+        if self.block.has_cap:
             ends.append((self.theta["below"], self.block.upper[:, None]))
         if self.hinge is not None:
-            self.loss = _kept(1 / (self.theta["excess"] + self.theta["cut"]), self.task.hinged)
+            self.loss = _mask_in_place(1 / (self.theta["excess"] + self.theta["cut"]), self.task.hinge_mask)
             share = self.loss * self.theta["cut"]
             self.sway = self.hinge.sign * share
-            ends.append((share * self.theta["excess"], self.hinge.at))
+            ends.append((share * self.theta["excess"], self.hinge.threshold_coefficients))
         total = ends[0][0]
         for weight, _ in ends[1:]:
             total = total + weight
-        self.psi = _kept(1 / total, self.task.allowed)
+        self.psi = _mask_in_place(1 / total, self.task.allowed)
         none = np.zeros(0)
         shares = [self.psi * weight if i or self.based else none for i, (weight, _) in enumerate(ends)]
         self.pull = []
-        for j in range(len(self.block.inside)):
+        for j in range(len(self.block.interior_scalars)):
             parts = [(share, end[j]) for share, (_, end) in zip(shares, ends, strict=True) if share.size]
-            self.pull.append(_combined(parts))
+            self.pull.append(_combine_scaled(parts))
         self.stiff = []
         for i, j in combinations(range(len(ends)), 2):
             apart = ends[j][1] - ends[i][1]
@@ -167,7 +167,7 @@ class Newton:
             else:  # a threshold for each letter, and no scalar but that
                 steep, apart = np.einsum("xy,xy,x->y", shares[j], ends[i][0], apart[0] ** 2), np.ones((1, 1))
             self.stiff.append(np.sqrt(steep) * apart)
-        if self.block.floored:
+        if self.block.has_floor:
             self.stiff.append(np.sqrt(self.theta["low"]) * self.block.lower[:, None])
 
     def _gather_columns(self) -> tuple[FloatArray, FloatArray]:
@@ -179,75 +179,78 @@ class Newton:
             (K, K, M) what z has with itself, and (n, k, M) rows whose squares are what u has.
         """
         task, costs = self.task, self.task.hinge_costs
-        weighed = [self._weighed(*both) for both in zip(task.weights, costs, strict=True)]
-        mass = np.array([self._in_columns(part) for part in weighed], self.psi.dtype).reshape(
+        weighed = [self._weigh_entries(*both) for both in zip(task.column_weights, costs, strict=True)]
+        mass = np.array([self._apply_column_rows(part) for part in weighed], self.psi.dtype).reshape(
             len(costs), len(costs), self.psi.shape[1]
         )
         self.lean = (
-            np.array([self._in_columns(part) for part in self.pull]).swapaxes(0, 1) - task.mean[:, :, None]
+            np.array([self._apply_column_rows(part) for part in self.pull]).swapaxes(0, 1)
+            - task.column_means[:, :, None]
         )
         if self.hinge is not None:
             mass += np.einsum("ix,jx,xy->ijy", costs, costs, self.loss)
-            self.lean += [self.hinge.pull(part[:, None] * self.sway) for part in costs]
-        if self.block.loose:
+            self.lean += [self.hinge.apply_adjoint(part[:, None] * self.sway) for part in costs]
+        if self.block.is_loose:
             mass[np.diag_indices(len(mass))] += 1 / self.theta["spare"]
         rows = [*self.stiff]
         if task.allowed is not None:  # the scalars of outputs that no letter may have stay
             void = ~task.allowed.any(axis=0)
             mass[np.diag_indices(len(mass))] += void
             rows += [unit[:, None] * void for unit in np.eye(len(self.pull), dtype=self.psi.dtype)]
-        self.weighed = [self._in_rows(part) for part in weighed]
-        self.pulled = [self._in_rows(part, index) for index, part in enumerate(self.pull)]
+        self.weighed = [self._apply_coupling_rows(part) for part in weighed]
+        self.pulled = [self._apply_coupling_rows(part, index) for index, part in enumerate(self.pull)]
         return mass, np.array(rows, self.psi.dtype).reshape(-1, len(self.pull), self.psi.shape[1])
 
     def _eliminate_columns(self) -> None:
         """Eliminate z, then u: `thrown` and `spread` (C, M) are what is left of their parts."""
         mass, rows = self._gather_columns()
-        self.mass = cholesky(mass)
-        self.thrown = forward(self.mass, self.weighed)
-        bent = forward(self.mass, list(self.lean))
+        self.mass = factor_cholesky(mass)
+        self.thrown = substitute_forward(self.mass, self.weighed)
+        bent = substitute_forward(self.mass, list(self.lean))
         self.spread = self.pulled
         for back, thrown in zip(bent, self.thrown, strict=True):
             self.spread = [part - share * thrown for part, share in zip(self.spread, back, strict=True)]
         self.root = factor_of_squares(np.array([*rows, *bent]))
 
-    def _weighed(self, weights: FloatArray, costs: FloatArray) -> FloatArray:
+    def _weigh_entries(self, weights: FloatArray, costs: FloatArray) -> FloatArray:
         """Compute (N, M) psi times the weights of a column row, less what r moves with the entries."""
         if self.hinge is None:
             return weights[:, None] * self.psi
         return (weights[:, None] - costs[:, None] * self.sway) * self.psi
 
-    def _in_columns(self, part: FloatArray) -> FloatArray:
+    def _apply_column_rows(self, part: FloatArray) -> FloatArray:
         """Compute the (K, M) change of the columns' rows by a change of the entries, through r too."""
-        out = self.task.weights @ part
+        out = self.task.column_weights @ part
         return out if self.hinge is None else np.asarray(out - self.task.hinge_costs @ (self.sway * part))
 
-    def _in_rows(self, part: FloatArray, scalar: int | None = None) -> FloatArray:
+    def _apply_coupling_rows(self, part: FloatArray, scalar: int | None = None) -> FloatArray:
         """Compute the (C, M) change of the coupling rows by a change of the entries and of a scalar."""
         task = self.task
-        if task.places[2] == len(part):
+        if task.row_offsets[2] == len(part):
             return part
         parts = [part]
         if self.hinge is not None and task.budget is not None:
-            parts.append(-self.sway * (part if scalar is None else part - self.hinge.at[scalar, 0]))
+            parts.append(
+                -self.sway * (part if scalar is None else part - self.hinge.threshold_coefficients[scalar, 0])
+            )
         if task.border is not None:
-            parts.append(task.border.by_output(part))
+            parts.append(task.border.evaluate_by_output(part))
         if self.block.total is not None:
             parts.append(np.full((1, part.shape[1]), -1.0 if scalar == 0 else 0.0, part.dtype))
         return np.concatenate(parts)
 
-    def _factor(self) -> None:
-        count = self.task.places[2]
+    def _factor_system(self) -> None:
+        count = self.task.row_offsets[2]
         total = np.zeros((count, count), self.psi.dtype, order="F")
         for thrown in self.thrown:
-            total = self._plus_square(total, thrown, -1.0)
-        for part in forward(self.root, self.spread):
-            total = self._plus_square(total, part, 1.0)
+            total = self._add_square(total, thrown, -1.0)
+        for part in substitute_forward(self.root, self.spread):
+            total = self._add_square(total, part, 1.0)
         self._add_entries(total)
         total[np.diag_indices(count)] += self.rest
-        self.factor = self._factored(total)
+        self.factor = self._factor_scaled(total)
 
-    def _factored(self, total: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _factor_scaled(self, total: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Factor a system scaled to a unit diagonal by Cholesky, and return the factor and the scale."""
         if not len(total):
             return total, total.diagonal()
@@ -263,7 +266,7 @@ class Newton:
                 return factor, unit
         raise ArithmeticError("the Newton system is not positive definite")
 
-    def _after(self, factored: tuple[FloatArray, FloatArray], right: FloatArray) -> FloatArray:
+    def _solve_scaled(self, factored: tuple[FloatArray, FloatArray], right: FloatArray) -> FloatArray:
         """Solve a factored system, for one right side or several in columns."""
         factor, unit = factored
         if not len(unit):
@@ -272,23 +275,23 @@ class Newton:
         found, _ = self.precision.solve(factor, right * scale, lower=1)
         return np.asarray(found * scale)
 
-    def _plus_square(self, total: FloatArray, part: FloatArray, sign: float) -> FloatArray:
+    def _add_square(self, total: FloatArray, part: FloatArray, sign: float) -> FloatArray:
         """Add `sign part part'` to the lower triangle of a matrix, in place."""
-        square = self.precision.square(sign, part.T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1)
+        square = self.precision.syrk(sign, part.T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1)
         return np.asarray(square)
 
     def _add_entries(self, total: FloatArray) -> None:
         """Add the contribution of the entries to the lower triangle of the coupling rows' system."""
-        first, last, _ = self.task.places
-        alone = self._of_letters()
+        first, last, _ = self.task.row_offsets
+        alone = self._letter_blocks()
         letters = np.arange(first).reshape(len(alone), -1)
         for i, j in product(range(len(alone)), repeat=2):
             total[letters[i], letters[j]] += alone[i, j]
         if self.task.border is not None:
-            total[first:last, :first] += self._border_of_letters(self.task.border)
-            total[first:last, first:last] += self.task.border.square(self.psi)
+            total[first:last, :first] += self._side_letter_block(self.task.border)
+            total[first:last, first:last] += self.task.border.weighted_gram(self.psi)
 
-    def _of_letters(self) -> FloatArray:
+    def _letter_blocks(self) -> FloatArray:
         """Compute the (a, a, N) contributions of the entries to each letter's sum and budget."""
         own = self.psi.sum(axis=1)
         if self.task.budget is None:
@@ -297,58 +300,66 @@ class Newton:
         both = -swayed.sum(axis=1)
         return np.array([[own, both], [both, (swayed * self.sway + self.loss).sum(axis=1)]])
 
-    def _border_of_letters(self, border: Border) -> FloatArray:
+    def _side_letter_block(self, border: SideConstraints) -> FloatArray:
         """Compute the (B, C) contributions of the entries to side constraints against the letters."""
-        own = border.by_letter(self.psi)
-        return own if self.task.budget is None else np.hstack([own, -border.by_letter(self.sway * self.psi)])
+        own = border.evaluate_by_letter(self.psi)
+        return (
+            own
+            if self.task.budget is None
+            else np.hstack([own, -border.evaluate_by_letter(self.sway * self.psi)])
+        )
 
-    def _residuals(self) -> None:
+    def _compute_residuals(self) -> None:
         """Compute the residual of each equation at the point."""
         task, block, p, duals = self.task, self.block, self.at, self.at.duals
-        sums, budgets, border, total = task.split(p.rows)
+        sums, budgets, border, total = task.split_coupling_rows(p.rows)
         self.stationary = duals["above"] - task.costs
-        self.stationary += self._priced(sums, border, p.means)
-        self.stationary_u = -task.mean.T @ p.means
+        self.stationary += self._price_entries(sums, border, p.means)
+        self.stationary_u = -task.column_means.T @ p.means
         self.stationary_u[0] -= total
         if self.based:
             self.stationary_u -= np.outer(block.lower, duals["above"].sum(axis=0))
-        if block.capped:
+        if block.has_cap:
             self.stationary -= duals["below"]
             self.stationary_u += np.outer(block.upper, duals["below"].sum(axis=0))
-        if block.floored:
+        if block.has_floor:
             self.stationary_u += np.outer(block.lower, duals["low"])
         if self.hinge is not None:
             self.stationary -= self.hinge.sign * duals["cut"]
-            self.stationary_u += self.hinge.sign * self.hinge.pull(duals["cut"])
-            self.stationary_r = duals["excess"] + duals["cut"] + self._priced_r(budgets, p.means)
-        matrix, excess = p.parts(task.allowed, task.hinged)
-        self.rows = task.bounds - task.coupled(matrix, excess, p.scalars)
-        self.means = -task.column_rows(matrix, excess, p.scalars)
+            self.stationary_u += self.hinge.sign * self.hinge.apply_adjoint(duals["cut"])
+            self.stationary_r = duals["excess"] + duals["cut"] + self._price_hinges(budgets, p.means)
+        matrix, excess = p.masked_parts(task.allowed, task.hinge_mask)
+        self.rows = task.right_sides - task.evaluate_coupling_rows(matrix, excess, p.scalars)
+        self.means = -task.evaluate_column_rows(matrix, excess, p.scalars)
         if "coupled" in p.slacks:
-            self.rows[task.loose] += task.signs[task.loose] * p.slacks["coupled"]
-        if block.loose:
+            self.rows[task.inequality_mask] += task.row_signs[task.inequality_mask] * p.slacks["coupled"]
+        if block.is_loose:
             self.means += p.slacks["spare"]
 
-    def _priced(self, sums: FloatArray, border: FloatArray, means: FloatArray) -> FloatArray:
+    def _price_entries(self, sums: FloatArray, border: FloatArray, means: FloatArray) -> FloatArray:
         """Compute the (N, M) multiplier terms of the rows in the entries' equations."""
-        out = np.multiply(self.task.weights.T, means) if len(means) == 1 else self.task.weights.T @ means
+        out = (
+            np.multiply(self.task.column_weights.T, means)
+            if len(means) == 1
+            else self.task.column_weights.T @ means
+        )
         out += sums[:, None]
-        return out if self.task.border is None else np.asarray(out + self.task.border.priced(border))
+        return out if self.task.border is None else np.asarray(out + self.task.border.apply_adjoint(border))
 
-    def _priced_r(self, budgets: FloatArray, means: FloatArray) -> FloatArray:
+    def _price_hinges(self, budgets: FloatArray, means: FloatArray) -> FloatArray:
         """Compute the (N, M) multiplier terms of the rows in the equations of r."""
         out = -self.task.hinge_costs.T @ means
         return out if not len(budgets) else out - budgets[:, None]
 
     @cached_property
-    def mismatch(self) -> tuple[float, float]:
+    def max_residuals(self) -> tuple[float, float]:
         """Return the largest residual of an entry's equation, and of a coupling row."""
         entries = max(self.stationary.max(), -self.stationary.min())
         return float(entries), float(np.abs(self.rows).max())
 
     # ------------------------------------------------------------ steps
 
-    def step(self, want: Family | None = None) -> Point:
+    def compute_step(self, want: NamedArrays | None = None) -> Iterate:
         """Compute the step that restores the equations, and changes the products as wanted, to first order.
 
         Args:
@@ -359,110 +370,119 @@ class Newton:
             to = {name: -part for name, part in self.at.duals.items()}
         else:
             to = {name: part / self.at.slacks[name] for name, part in want.items()}
-        for name, where in (("above", task.allowed), ("below", task.allowed), ("excess", task.hinged),
-                            ("cut", task.hinged)):  # fmt: skip
+        for name, where in (("above", task.allowed), ("below", task.allowed), ("excess", task.hinge_mask),
+                            ("cut", task.hinge_mask)):  # fmt: skip
             if name in to:
-                _kept(to[name], where)
+                _mask_in_place(to[name], where)
         rows, means = self.rows.copy(), self.means.copy()
         if "coupled" in to:
-            rows[task.loose] += task.signs[task.loose] * to["coupled"] / self.theta["coupled"]
+            rows[task.inequality_mask] += (
+                task.row_signs[task.inequality_mask] * to["coupled"] / self.theta["coupled"]
+            )
         if "spare" in to:
             means += to["spare"] / self.theta["spare"]
-        dv, dr, scalars = self._pushes(to)
+        dv, dr, scalars = self._compute_pushes(to)
         nothing = np.zeros_like(scalars)
-        left, left_z = rows - task.coupled(dv, dr, nothing), means - task.column_rows(dv, dr, nothing)
-        dy, dz, du = self._solve(left, left_z, scalars)
-        cv, cr = self._moves(dy, dz, du)
+        left, left_z = (
+            rows - task.evaluate_coupling_rows(dv, dr, nothing),
+            means - task.evaluate_column_rows(dv, dr, nothing),
+        )
+        dy, dz, du = self._solve_eliminated(left, left_z, scalars)
+        cv, cr = self._back_substitute(dy, dz, du)
         for _ in range(REFINEMENTS):
             dv += cv
             dr = cr if dr is None or cr is None else dr + cr
-            left = rows - task.coupled(dv, dr, du) - self.rest * dy
-            left_z = means - task.column_rows(dv, dr, du)
+            left = rows - task.evaluate_coupling_rows(dv, dr, du) - self.rest * dy
+            left_z = means - task.evaluate_column_rows(dv, dr, du)
             if "spare" in to:
                 left_z -= dz / self.theta["spare"]
-            if max(np.abs(left).max(), np.abs(left_z).max(initial=0.0)) <= self.precision.sharp:
-                return self._step(to, dv, dr, du, dz, dy)
-            cy, cz, cu = self._solve(left, left_z, nothing)
-            cv, cr = self._moves(cy, cz, cu)
+            if max(np.abs(left).max(), np.abs(left_z).max(initial=0.0)) <= self.precision.residual_atol:
+                return self._assemble_step(to, dv, dr, du, dz, dy)
+            cy, cz, cu = self._solve_eliminated(left, left_z, nothing)
+            cv, cr = self._back_substitute(cy, cz, cu)
             dy, dz, du = dy + cy, dz + cz, du + cu
         dv += cv
         dr = cr if dr is None or cr is None else dr + cr
-        return self._step(to, dv, dr, du, dz, dy)
+        return self._assemble_step(to, dv, dr, du, dz, dy)
 
-    def _pushes(self, to: Family) -> tuple[FloatArray, FloatArray | None, FloatArray]:
+    def _compute_pushes(self, to: NamedArrays) -> tuple[FloatArray, FloatArray | None, FloatArray]:
         """Compute how far the wanted products and the residuals move P and r, and their right side in u."""
         block, push = self.block, to["above"] + self.stationary
         scalars = self.stationary_u.copy()
         if self.based:
             scalars -= np.outer(block.lower, to["above"].sum(axis=0))
-        if block.capped:
+        if block.has_cap:
             push -= to["below"]
             scalars += np.outer(block.upper, to["below"].sum(axis=0))
-        if block.floored:
+        if block.has_floor:
             scalars += np.outer(block.lower, to["low"])
         own = None
         if self.hinge is not None:
             own = to["excess"] + to["cut"] + self.stationary_r
             at_cut = self.hinge.sign * to["cut"] - self.sway * own
             push -= at_cut
-            scalars += self.hinge.pull(at_cut)
+            scalars += self.hinge.apply_adjoint(at_cut)
         scalars += [np.einsum("xy,xy->y", part, push) for part in self.pull]
         push *= self.psi
         return push, None if own is None else self.loss * own + self.sway * push, scalars
 
-    def _moves(self, dy: FloatArray, dz: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    def _back_substitute(
+        self, dy: FloatArray, dz: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray | None]:
         """Compute the steps of P and r that belong to steps of y, z and u."""
-        sums, budgets, border, _ = self.task.split(dy)
-        out = self._priced(sums, border, dz)
+        sums, budgets, border, _ = self.task.split_coupling_rows(dy)
+        out = self._price_entries(sums, border, dz)
         own = None
         if self.hinge is not None:
-            own = self._priced_r(budgets, dz)
+            own = self._price_hinges(budgets, dz)
             out += self.sway * own
         out *= self.psi
         for part, u in zip(self.pull, du, strict=True):
             out += part * u
         if self.hinge is None or own is None:
             return out, None
-        return out, self.loss * own + self.sway * (out - self.hinge.threshold(du))
+        return out, self.loss * own + self.sway * (out - self.hinge.compute_thresholds(du))
 
-    def _solve(
+    def _solve_eliminated(
         self, rows: FloatArray, means: FloatArray, scalars: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Solve the eliminated system: y by its factor, then u and z of each output."""
-        lift = solved(self.mass, means)
+        lift = solve_factored(self.mass, means)
         right = scalars
         for part, amount in zip(self.lean, lift, strict=True):
             right = right + part * amount
         for part, amount in zip(self.weighed, lift, strict=True):
             rows = rows - part @ amount
-        for part, amount in zip(self.spread, solved(self.root, right), strict=True):
+        for part, amount in zip(self.spread, solve_factored(self.root, right), strict=True):
             rows = rows - part @ amount
-        dy = self._after(self.factor, rows)
-        du = solved(self.root, right + [dy @ part for part in self.spread])
+        dy = self._solve_scaled(self.factor, rows)
+        du = solve_factored(self.root, right + [dy @ part for part in self.spread])
         if not len(means):
             return dy, means, du
         back = (self.lean * du).sum(axis=1) + [dy @ part for part in self.weighed]
-        return dy, lift - solved(self.mass, back), du
+        return dy, lift - solve_factored(self.mass, back), du
 
-    def _step(
+    def _assemble_step(
         self,
-        to: Family,
+        to: NamedArrays,
         dv: FloatArray,
         dr: FloatArray | None,
         du: FloatArray,
         dz: FloatArray,
         dy: FloatArray,
-    ) -> Point:
+    ) -> Iterate:
         """Assemble the step of all slacks and multipliers from that of P, r, u and the rows' multipliers."""
         task, block = self.task, self.block
         low = block.lower @ du
-        slacks: Family = {"above": dv - low if self.based else dv}
-        if block.capped:
-            slacks["below"] = _kept(np.subtract(block.upper @ du, dv), task.allowed)
+        slacks: NamedArrays = {"above": dv - low if self.based else dv}
+        if block.has_cap:
+            slacks["below"] = _mask_in_place(np.subtract(block.upper @ du, dv), task.allowed)
         if self.hinge is not None and dr is not None:
             slacks["excess"] = dr
-            slacks["cut"] = _kept(dr - self.hinge.sign * (dv - self.hinge.threshold(du)), task.hinged)
-        if block.floored:
+            slacks["cut"] = _mask_in_place(
+                dr - self.hinge.sign * (dv - self.hinge.compute_thresholds(du)), task.hinge_mask
+            )
+        if block.has_floor:
             slacks["low"] = low
         for name, slack in slacks.items():
             change = self.theta[name] * slack
@@ -470,19 +490,19 @@ class Newton:
         if "spare" in to:
             slacks["spare"], to["spare"] = (to["spare"] - dz) / self.theta["spare"], dz
         if "coupled" in to:
-            change = task.signs[task.loose] * dy[task.loose]
+            change = task.row_signs[task.inequality_mask] * dy[task.inequality_mask]
             slacks["coupled"], to["coupled"] = (to["coupled"] - change) / self.theta["coupled"], change
-        return Point(slacks, to, low, du, dz, dy)
+        return Iterate(slacks, to, low, du, dz, dy)
 
 
-def _kept(part: FloatArray, where: BoolArray | None) -> FloatArray:
+def _mask_in_place(part: FloatArray, where: BoolArray | None) -> FloatArray:
     """Set the entries outside a mask to zero, in place."""
     if where is not None:
         part *= where
     return part
 
 
-def _combined(parts: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
+def _combine_scaled(parts: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
     """Sum matrices times a number for each letter; without a copy where one of them is all there is."""
     terms = [(part, factor) for part, factor in parts if factor.any()]
     if not terms:
@@ -494,7 +514,7 @@ def _combined(parts: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
     return out
 
 
-class NewtonByOutputs(Newton):
+class NewtonSystemByOutputs(NewtonSystem):
     """The same system and steps as `NewtonSystem`, with the letters' multipliers eliminated first.
 
     With y for the multipliers of the rows of the letters, and t for those of the other rows and z,
@@ -506,21 +526,21 @@ class NewtonByOutputs(Newton):
         """Eliminate y; `shared` and `pushed` are T and U times the inverse factor of D."""
         mass, rows = self._gather_columns()
         task, kind, m = self.task, self.psi.dtype, self.psi.shape[1]
-        first, last, count = task.places
-        own = self._of_letters()
+        first, last, count = task.row_offsets
+        own = self._letter_blocks()
         own[np.diag_indices(len(own))] += self.rest[:first].reshape(len(own), -1)
-        self.own = cholesky(own)
+        self.own = factor_cholesky(own)
         beside = np.zeros((first, count - first), kind)
         if task.border is not None:
-            beside[:, : last - first] = self._border_of_letters(task.border).T
-        self.shared = self._forward(np.hstack([beside, *(part[:first] for part in self.weighed)]))
-        self.pushed = self._forward(np.hstack([part[:first] for part in self.pulled]))
+            beside[:, : last - first] = self._side_letter_block(task.border).T
+        self.shared = self._substitute_letters(np.hstack([beside, *(part[:first] for part in self.weighed)]))
+        self.pushed = self._substitute_letters(np.hstack([part[:first] for part in self.pulled]))
 
         t, u = self.shared.shape[1], self.pushed.shape[1]
         both, cross, square = np.zeros((t, t), kind), np.zeros((t, u), kind), np.zeros((u, u), kind)
         alone, outputs = count - first, np.arange(m)
         if task.border is not None:
-            both[: last - first, : last - first] = task.border.square(self.psi)
+            both[: last - first, : last - first] = task.border.weighted_gram(self.psi)
         both[np.arange(alone), np.arange(alone)] += self.rest[first:]
         for i, part in enumerate(self.weighed):
             both[alone + i * m + outputs, :alone] = part[first:].T
@@ -538,35 +558,35 @@ class NewtonByOutputs(Newton):
         square += self.pushed.T @ self.pushed
         self.both, self.cross, self.square = both, cross, square
 
-    def _factor(self) -> None:
+    def _factor_system(self) -> None:
         """Eliminate u, then t."""
-        self.of_scalars = self._factored(self.square)
-        self.back = self._after(self.of_scalars, self.cross.T)
-        self.factor = self._factored(np.asfortranarray(self.both + self.cross @ self.back))
+        self.of_scalars = self._factor_scaled(self.square)
+        self.back = self._solve_scaled(self.of_scalars, self.cross.T)
+        self.factor = self._factor_scaled(np.asfortranarray(self.both + self.cross @ self.back))
 
-    def _solve(
+    def _solve_eliminated(
         self, rows: FloatArray, means: FloatArray, scalars: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Solve the eliminated system for y, z and u."""
-        first = self.task.places[0]
-        own = self._forward(rows[:first])
+        first = self.task.row_offsets[0]
+        own = self._substitute_letters(rows[:first])
         left = np.concatenate([rows[first:], means.ravel()]) - own @ self.shared
         right = scalars.ravel() + own @ self.pushed
-        t = self._after(self.factor, left - right @ self.back)
-        u = self._after(self.of_scalars, right) + self.back @ t
-        y = self._backward(own - self.shared @ t - self.pushed @ u)
+        t = self._solve_scaled(self.factor, left - right @ self.back)
+        u = self._solve_scaled(self.of_scalars, right) + self.back @ t
+        y = self._substitute_letters_back(own - self.shared @ t - self.pushed @ u)
         alone = len(rows) - first
         return np.concatenate([y, t[:alone]]), t[alone:].reshape(means.shape), u.reshape(scalars.shape)
 
-    def _forward(self, part: FloatArray) -> FloatArray:
+    def _substitute_letters(self, part: FloatArray) -> FloatArray:
         """Apply the inverse factor of D to rows (a N, ...) of the letters."""
         if len(self.own) == 1:
             return np.asarray((part.T / self.own[0, 0]).T)
         by_letter = part.T.reshape(-1, len(self.own), self.own.shape[2])
-        found = forward(self.own, [by_letter[:, i] for i in range(len(self.own))])
+        found = substitute_forward(self.own, [by_letter[:, i] for i in range(len(self.own))])
         return np.concatenate(found, axis=1).T.reshape(part.shape)
 
-    def _backward(self, part: FloatArray) -> FloatArray:
+    def _substitute_letters_back(self, part: FloatArray) -> FloatArray:
         """Apply the transposed inverse factor of D to one number for each row of the letters."""
         if len(self.own) == 1:
             return np.asarray(part / self.own[0, 0])
@@ -576,8 +596,8 @@ class NewtonByOutputs(Newton):
         return np.concatenate([(first - across * second) / one, second])
 
 
-def newton_at(task: Task, at: Point) -> Newton:
+def build_newton_system(task: BlockLP, at: Iterate) -> NewtonSystem:
     """Build the Newton system at a point, in the order of elimination that leaves less to factor."""
-    first, _, count = task.places
-    dense = (len(task.mean) + len(task.block.inside)) * task.costs.shape[1] + count - first
-    return NewtonByOutputs(task, at) if dense < first else Newton(task, at)
+    first, _, count = task.row_offsets
+    dense = (len(task.column_means) + len(task.block.interior_scalars)) * task.costs.shape[1] + count - first
+    return NewtonSystemByOutputs(task, at) if dense < first else NewtonSystem(task, at)

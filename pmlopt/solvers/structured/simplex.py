@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.solvers import highs
-from pmlopt.solvers.outcome import Options, Outcome, Point
-from pmlopt.solvers.structured.block_program import Task, have
+from pmlopt.solvers.solver_result import MethodOptions, PrimalDualPoint, SolverResult
+from pmlopt.solvers.structured.block_program import BlockLP, have_shapes
 
 
-def run(
-    task: Task,
-    options: Options,
+def solve_by_simplex(
+    task: BlockLP,
+    options: MethodOptions,
     matrix: FloatArray | None = None,
     basis: Mapping[str, NDArray[Any]] | None = None,
-) -> Outcome:
+) -> SolverResult:
     """Solve by the dual simplex, from a basis or from a mechanism where there is one.
 
     Args:
@@ -34,16 +34,16 @@ def run(
     begin = time.perf_counter()
     # matrices of up to 900 entries are solved sooner without presolve
     small = task.costs.size <= 900
-    usual = {**highs.METHODS["highs"], **({"presolve": "off"} if small else {})}
-    solver = highs.loaded(model_of(task), {**usual, **highs.limits(options)})
+    usual = {**highs.METHOD_OPTIONS["highs"], **({"presolve": "off"} if small else {})}
+    solver = highs.load_model(build_block_model(task), {**usual, **highs.build_options(options)})
     ready = time.perf_counter()
-    warm = _start(solver, task, matrix, basis)
-    outcome = highs.outcome_of(solver, warm, ready - begin, ready)
-    found = _found(solver, task) if outcome.state == "point" else None
-    return replace(outcome, found=found, restart=_basis(solver))
+    warm = _pass_start(solver, task, matrix, basis)
+    outcome = highs.run_loaded(solver, warm, ready - begin, ready)
+    found = _read_point(solver, task) if outcome.state == "point" else None
+    return replace(outcome, point=found, warm_start_arrays=_save_basis(solver))
 
 
-def model_of(task: Task) -> highspy.HighsLp:
+def build_block_model(task: BlockLP) -> highspy.HighsLp:
     """Build the HiGHS model, with columns for P less its lower end, row by row, then the scalars.
 
     Rows: sums, means, upper ends.
@@ -74,7 +74,7 @@ def model_of(task: Task) -> highspy.HighsLp:
         lengths.append(np.full(m, len(first)))
 
     low_cost = block.lower[:, None] * task.costs.sum(axis=0)
-    return highs.columnwise(
+    return highs.build_columnwise_model(
         np.concatenate([task.costs.ravel(), low_cost.ravel()]),
         (0.0, np.inf),
         (
@@ -89,17 +89,17 @@ def model_of(task: Task) -> highspy.HighsLp:
     )
 
 
-def _start(
-    solver: highspy.Highs, task: Task, matrix: FloatArray | None, basis: Mapping[str, NDArray[Any]] | None
+def _pass_start(
+    solver: highspy.Highs, task: BlockLP, matrix: FloatArray | None, basis: Mapping[str, NDArray[Any]] | None
 ) -> bool:
     """Pass a basis or a mechanism of this shape to the solver, and return whether it was taken."""
-    given = None if basis is None else _basis_of(solver, basis)
+    given = None if basis is None else _parse_basis(solver, basis)
     if given is not None:
         return bool(solver.setBasis(given) == highspy.HighsStatus.kOk)
     if matrix is None:
         return False
     start = highspy.HighsSolution()
-    scalars = _scalars(task, matrix)
+    scalars = _compute_scalars(task, matrix)
     above = matrix - task.block.lower @ scalars
     start.col_value = np.concatenate([above.ravel(), scalars.ravel()]).tolist()
     start.value_valid = True
@@ -107,11 +107,11 @@ def _start(
     return True
 
 
-def _basis_of(solver: highspy.Highs, arrays: Mapping[str, NDArray[Any]]) -> highspy.HighsBasis | None:
+def _parse_basis(solver: highspy.Highs, arrays: Mapping[str, NDArray[Any]]) -> highspy.HighsBasis | None:
     """Return a basis of this shape from the arrays of `_save_basis`, which may come from a file."""
     shapes = {"columns": (solver.getNumCol(),), "rows": (solver.getNumRow(),)}
-    if not have(arrays, shapes) or any(
-        arrays[name].dtype != np.int8 or not np.isin(arrays[name], _STATUSES).all() for name in shapes
+    if not have_shapes(arrays, shapes) or any(
+        arrays[name].dtype != np.int8 or not np.isin(arrays[name], _BASIS_CODES).all() for name in shapes
     ):
         return None
     basis = highspy.HighsBasis()
@@ -121,29 +121,29 @@ def _basis_of(solver: highspy.Highs, arrays: Mapping[str, NDArray[Any]]) -> high
     return basis
 
 
-_STATUSES = [int(status) for status in highspy.HighsBasisStatus.__members__.values()]
+_BASIS_CODES = [int(status) for status in highspy.HighsBasisStatus.__members__.values()]
 
 
-def _scalars(task: Task, matrix: FloatArray) -> FloatArray:
+def _compute_scalars(task: BlockLP, matrix: FloatArray) -> FloatArray:
     """Compute the (k, M) scalars of each column of a mechanism."""
     least, largest = matrix.min(axis=0), matrix.max(axis=0)
     block = task.block
-    if block.floored:
+    if block.has_floor:
         return np.array([largest - least, least])
     if block.weights is None or block.mean is None:
         return np.array([largest / block.upper[0]])
     return np.array(block.weights @ matrix / block.mean[0])
 
 
-def _found(solver: highspy.Highs, task: Task) -> Point:
+def _read_point(solver: highspy.Highs, task: BlockLP) -> PrimalDualPoint:
     n, m = task.costs.shape
     solution = solver.getSolution()
     above = np.array(solution.col_value[: n * m]).reshape(n, m)
     matrix = above + task.block.lower @ np.array(solution.col_value[n * m :]).reshape(-1, m)
-    return Point(matrix, task.multipliers(np.array(solution.row_dual[:n])))
+    return PrimalDualPoint(matrix, task.to_certificate_multipliers(np.array(solution.row_dual[:n])))
 
 
-def _basis(solver: highspy.Highs) -> Mapping[str, NDArray[Any]]:
+def _save_basis(solver: highspy.Highs) -> Mapping[str, NDArray[Any]]:
     basis = solver.getBasis()
     if not basis.valid:
         return {}

@@ -22,7 +22,7 @@ from scipy.io import loadmat, savemat
 from strategies import MODEST
 
 from pmlopt import Mechanism
-from pmlopt.core.arrays import FloatArray, Positions
+from pmlopt.core.arrays import DefaultLabels, FloatArray
 from pmlopt.core.files import ENDINGS
 from pmlopt.core.matrices.formats import FORMATS, read_matrix
 from pmlopt.errors import FileFormatError, InputError
@@ -123,7 +123,7 @@ def test_strange_labels_come_back_or_nothing_is_written(
 def test_the_absence_of_labels_is_kept_where_there_is_room(tmp_path: Path, ending: str) -> None:
     bare = back(tmp_path, ending, Mechanism(np.eye(2)))
     assert (bare.inputs, bare.outputs) == ((0, 1), (0, 1))
-    assert isinstance(bare.inputs, Positions) is (ending not in NAMED_ONLY)
+    assert isinstance(bare.inputs, DefaultLabels) is (ending not in NAMED_ONLY)
     half = back(tmp_path, ending, Mechanism(np.eye(2), ["a", "b"]))
     assert half.outputs == (("y0", "y1") if ending in NAMED_ONLY else (0, 1))
 
@@ -184,7 +184,7 @@ def test_the_matrix_of_a_npy_file_is_what_numpy_reads(tmp_path: Path) -> None:
         np.save(tmp_path / "other.npy", array)
         found = Mechanism.load(tmp_path / "other.npy")
         assert np.array_equal(found.matrix, mechanism.matrix)
-        assert isinstance(found.inputs, Positions)
+        assert isinstance(found.inputs, DefaultLabels)
 
 
 class Bomb:
@@ -275,7 +275,7 @@ def test_variables_of_matlab_are_read_by_their_rule(tmp_path: Path) -> None:
         savemat(path, {"A": np.eye(2, dtype=kind), "text": "x"}, do_compression=compressed)
         found = Mechanism.load(path)
         assert found == Mechanism(np.eye(2))
-        assert isinstance(found.inputs, Positions)
+        assert isinstance(found.inputs, DefaultLabels)
     savemat(path, {"A": np.eye(2)}, format="4")
     with pytest.raises(FileFormatError, match="-v7"):
         Mechanism.load(path)
@@ -288,7 +288,7 @@ def test_variables_of_matlab_are_read_by_their_rule(tmp_path: Path) -> None:
 def test_a_variable_that_unpacks_to_more_than_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pmlopt.core.matrices.matlab.LARGEST_FILE", 10_000)
+    monkeypatch.setattr("pmlopt.core.matrices.matlab.MAX_FILE_BYTES", 10_000)
     path = tmp_path / "m.mat"
     savemat(path, {"A": np.eye(100)}, do_compression=True)
     with pytest.raises(FileFormatError, match=r"shape \(100, 100\), more than 10000 bytes"):

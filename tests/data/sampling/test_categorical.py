@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.sampling.categorical import (
-    WIDTH,
+    WORD_BITS,
     RandomBits,
     RowSampler,
     SeededBits,
     SystemBits,
     Words,
-    random_bits,
+    make_random_bits,
 )
 from pmlopt.errors import MechanismError
-from pmlopt.programs.exact.arithmetic import snap
+from pmlopt.programs.exact.arithmetic import round_rows_to_grid
 
 
 class Scripted(RandomBits):
@@ -30,7 +30,7 @@ class Scripted(RandomBits):
     def __init__(self, *words: int) -> None:
         self.left = list(words)
 
-    def words(self, size: int) -> Words:
+    def draw_words(self, size: int) -> Words:
         taken, self.left = self.left[:size], self.left[size:]
         if len(taken) < size:
             raise LookupError("no words are left")
@@ -42,10 +42,10 @@ def test_each_number_below_a_bound_has_as_many_words(bound: int) -> None:
     digits = max(1, (bound - 1).bit_length())
 
     def one(word: int) -> int:
-        return Scripted(word).below(bound)
+        return Scripted(word).draw_below(bound)
 
     def many(word: int) -> int:
-        return int(Scripted(word).all_below(np.array([bound], dtype=np.uint64))[0])
+        return int(Scripted(word).draw_all_below(np.array([bound], dtype=np.uint64))[0])
 
     for draw in (one, many):
         found: Counter[int] = Counter()
@@ -62,22 +62,22 @@ def test_each_number_below_a_bound_has_as_many_words(bound: int) -> None:
 
 def test_large_bounds_are_held_and_reached() -> None:
     for bound in (2**53 - 1, 2**62 + 1, 2**63, 2**64 + 3, 10**40):
-        drawn = [SystemBits().below(bound) for _ in range(200)]
+        drawn = [SystemBits().draw_below(bound) for _ in range(200)]
         if bound <= 2**63:
-            drawn += SystemBits().all_below(np.full(200, bound, dtype=np.uint64)).tolist()
+            drawn += SystemBits().draw_all_below(np.full(200, bound, dtype=np.uint64)).tolist()
         assert bound > max(drawn) > bound // 2  # fails with probability 2^-200
 
 
 def test_seeds() -> None:
-    first = random_bits(3).words(5)
-    assert np.array_equal(first, random_bits(np.random.default_rng(3)).words(5))
-    assert not np.array_equal(first, random_bits(4).words(5))
-    assert not np.array_equal(random_bits().words(5), random_bits().words(5))
-    bits = random_bits(1)
-    assert random_bits(bits) is bits
+    first = make_random_bits(3).draw_words(5)
+    assert np.array_equal(first, make_random_bits(np.random.default_rng(3)).draw_words(5))
+    assert not np.array_equal(first, make_random_bits(4).draw_words(5))
+    assert not np.array_equal(make_random_bits().draw_words(5), make_random_bits().draw_words(5))
+    bits = make_random_bits(1)
+    assert make_random_bits(bits) is bits
     for bad in (-1, "a", 1.5):
         with pytest.raises(MechanismError, match="cannot be used"):
-            random_bits(bad)
+            make_random_bits(bad)
 
 
 # ---------------------------------------------------------------- draws from rows
@@ -101,7 +101,7 @@ def test_on_the_grid_every_word_has_its_output(data: st.DataObject, width: int) 
     sampler = RowSampler(matrix, width)
     words = [word << (64 - width) for word in range(2**width)]
     for row, law in enumerate(matrix):
-        drawn = sampler.draw(np.full(len(words), row), Scripted(*words))
+        drawn = sampler.draw_outputs(np.full(len(words), row), Scripted(*words))
         assert np.bincount(drawn, minlength=len(law)).tolist() == (law * 2**width).tolist()
 
 
@@ -117,7 +117,7 @@ def test_off_the_grid_more_bits_decide(weights: list[int], width: int) -> None:
         for second in range(2**width):
             words = [word << (64 - width) for word in (first, second)]
             try:
-                found[int(sampler.draw(np.array([0]), Scripted(*words))[0])] += Fraction(1, 4**width)
+                found[int(sampler.draw_outputs(np.array([0]), Scripted(*words))[0])] += Fraction(1, 4**width)
             except LookupError:
                 opened += Fraction(1, 4**width)
     assert opened <= Fraction(len(law) - 1, 4**width)
@@ -128,35 +128,38 @@ def test_off_the_grid_more_bits_decide(weights: list[int], width: int) -> None:
 def test_the_ends_of_a_row_of_many_outputs() -> None:
     """Words below and above each sum of a snapped row fall on its two sides."""
     rng = np.random.default_rng(0)
-    matrix = snap(rng.dirichlet(np.full(300, 0.2), 4))
+    matrix = round_rows_to_grid(rng.dirichlet(np.full(300, 0.2), 4))
     sampler = RowSampler(matrix)
-    sums = np.cumsum((matrix * 2.0**WIDTH).astype(np.uint64), axis=1)
+    sums = np.cumsum((matrix * 2.0**WORD_BITS).astype(np.uint64), axis=1)
     for row in range(4):
         occurring = np.flatnonzero(matrix[row] > 0)
         ends = sums[row, occurring].tolist()
-        words = [(end - 1) << (64 - WIDTH) for end in ends]
-        assert sampler.draw(np.full(len(words), row), Scripted(*words)).tolist() == occurring.tolist()
-        words = [end << (64 - WIDTH) for end in ends[:-1]]
-        assert sampler.draw(np.full(len(words), row), Scripted(*words)).tolist() == occurring[1:].tolist()
+        words = [(end - 1) << (64 - WORD_BITS) for end in ends]
+        assert sampler.draw_outputs(np.full(len(words), row), Scripted(*words)).tolist() == occurring.tolist()
+        words = [end << (64 - WORD_BITS) for end in ends[:-1]]
+        assert (
+            sampler.draw_outputs(np.full(len(words), row), Scripted(*words)).tolist()
+            == occurring[1:].tolist()
+        )
 
 
 def test_frequencies() -> None:
     # Hoeffding: each of 12 frequencies of 100,000 draws is off by 0.01 with probability at most 2 exp(-20)
     matrix = np.array([[0.1, 0.2, 0.3, 0.4], [1 / 3, 0, 1 / 3, 1 / 3], [0, 0, 0, 1.0]])
-    for sampler in (RowSampler(snap(matrix)), RowSampler(matrix)):
+    for sampler in (RowSampler(round_rows_to_grid(matrix)), RowSampler(matrix)):
         for row in range(3):
-            drawn = sampler.draw(np.full(100_000, row), SystemBits())
+            drawn = sampler.draw_outputs(np.full(100_000, row), SystemBits())
             assert np.abs(np.bincount(drawn, minlength=4) / 100_000 - matrix[row]).max() < 0.01
 
 
 def test_the_length_of_batches_changes_nothing() -> None:
-    sampler = RowSampler(snap(np.random.default_rng(1).dirichlet(np.ones(7), 3)))
+    sampler = RowSampler(round_rows_to_grid(np.random.default_rng(1).dirichlet(np.ones(7), 3)))
     rows = np.random.default_rng(2).integers(0, 3, 200_000)
-    whole = sampler.draw(rows, SeededBits(np.random.default_rng(3)))
+    whole = sampler.draw_outputs(rows, SeededBits(np.random.default_rng(3)))
     bits = SeededBits(np.random.default_rng(3))
-    parts = [sampler.draw(part, bits) for part in np.array_split(rows, 7)]
+    parts = [sampler.draw_outputs(part, bits) for part in np.array_split(rows, 7)]
     assert np.array_equal(whole, np.concatenate(parts))
     # an entry of 1e-30 takes the words of its 2^-53 only as often as more bits say
     tiny, most = RowSampler(np.array([[1e-30, 1.0 - 1e-16]])), (1 << 64) - 1
-    assert tiny.draw(np.array([0]), Scripted(0, most)).tolist() == [1]
-    assert tiny.draw(np.array([0]), Scripted(0, 0)).tolist() == [0]
+    assert tiny.draw_outputs(np.array([0]), Scripted(0, most)).tolist() == [1]
+    assert tiny.draw_outputs(np.array([0]), Scripted(0, 0)).tolist() == [0]

@@ -15,11 +15,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pmlopt import leakage_level
-from pmlopt.data.sampling.categorical import SeededBits, exponential_coins, is_below
-from pmlopt.data.sampling.grid_noise import FINENESS, gaussian_noise, grid_step, laplace_noise
+from pmlopt.data.sampling.categorical import SeededBits, flip_exponential_coins, is_below
+from pmlopt.data.sampling.grid_noise import (
+    GRID_STEP_BITS,
+    choose_grid_step,
+    draw_gaussian_noise,
+    draw_laplace_noise,
+)
 from pmlopt.releases.noise import BinaryGaussian, BinaryLaplace
 from pmlopt.releases.noise.laplace import laplace_level
-from pmlopt.releases.noise.leakage_tails import raised
+from pmlopt.releases.noise.leakage_tails import raise_for_grid
 
 DIGITS = (0x5E2D58D8B3BCDF1A, 0xBADEC7829054F90D, 0xDA9805AAB56C7733)
 """The first 192 bits of 1/e."""
@@ -40,7 +45,7 @@ def test_a_coin_is_decided_by_the_first_bit_that_differs(deep: int) -> None:
     for change, heads in ((-1, True), (1, False)):
         words = [*DIGITS[:deep], DIGITS[deep] + change]
         assert is_below(words[0], Fraction(1), Scripted(*words[1:])) is heads
-        found = exponential_coins(np.ones(1), lambda place: Fraction(1), Scripted(*words))
+        found = flip_exponential_coins(np.ones(1), lambda place: Fraction(1), Scripted(*words))
         assert found.tolist() == [heads]
 
 
@@ -54,7 +59,7 @@ def test_coins_agree_with_the_exact_comparison_near_the_edge(exponent: Fraction)
         word for word in (near - 2**34, near - 2048, near - 1, near + 1, near + 2**34) if 0 <= word < 2**64
     ]
     for word in words:
-        coin = exponential_coins(np.array([float(exponent)]), lambda place: exponent, Scripted(word))
+        coin = flip_exponential_coins(np.array([float(exponent)]), lambda place: exponent, Scripted(word))
         assert bool(coin[0]) is (word + 1 <= exact)
 
 
@@ -63,7 +68,7 @@ def test_coins_agree_with_the_exact_comparison_near_the_edge(exponent: Fraction)
 )
 def test_laplace_draws_have_the_discrete_law(scale: float, step: float) -> None:
     """Chi-square of 40,000 draws; a false alarm has probability 1e-9 over the seeds."""
-    drawn = np.rint(laplace_noise(scale, step, 40_000, bits(5)) / step).astype(int)
+    drawn = np.rint(draw_laplace_noise(scale, step, 40_000, bits(5)) / step).astype(int)
     q = math.exp(-step / scale)
     check_law(drawn, lambda k: (1 - q) / (1 + q) * q ** np.abs(k))
 
@@ -71,7 +76,7 @@ def test_laplace_draws_have_the_discrete_law(scale: float, step: float) -> None:
 @pytest.mark.parametrize(("sigma", "step"), [(0.4, 1.0), (2.5, 1.0), (0.7, 0.25), (3.0, 1.0)])
 def test_gaussian_draws_have_the_discrete_law(sigma: float, step: float) -> None:
     """The same of the discrete Gaussian, normalised by its own sum."""
-    drawn = np.rint(gaussian_noise(sigma, step, 40_000, bits(6)) / step).astype(int)
+    drawn = np.rint(draw_gaussian_noise(sigma, step, 40_000, bits(6)) / step).astype(int)
     every = np.arange(-2000, 2001)
     total = np.exp(-((every * step / sigma) ** 2) / 2).sum()
     check_law(drawn, lambda k: np.exp(-((k * step / sigma) ** 2) / 2) / total)
@@ -92,12 +97,12 @@ def check_law(drawn: np.ndarray, mass: object) -> None:
 @pytest.mark.parametrize("scale", [1e-300, 1e-5, 0.3, 7.1, 1e15, 1e20, 1e300])
 def test_fine_draws_have_the_continuous_law_but_for_the_step(scale: float) -> None:
     """Kolmogorov and Smirnov; the step moves the law by 2^-48, and a false alarm has probability 1e-9."""
-    step = grid_step(scale)
-    assert step <= scale * 2.0**-FINENESS or step == 2.0**-1074
-    laplace = laplace_noise(scale, step, 3000, bits(7))
+    step = choose_grid_step(scale)
+    assert step <= scale * 2.0**-GRID_STEP_BITS or step == 2.0**-1074
+    laplace = draw_laplace_noise(scale, step, 3000, bits(7))
     assert (np.mod(laplace, step) == 0).all()
     assert stats.kstest(laplace / scale, "laplace").pvalue > 1e-9
-    assert stats.kstest(gaussian_noise(scale, step, 3000, bits(8)) / scale, "norm").pvalue > 1e-9
+    assert stats.kstest(draw_gaussian_noise(scale, step, 3000, bits(8)) / scale, "norm").pvalue > 1e-9
 
 
 # ---------------------------------------------------------------- what outcomes on a grid leak
@@ -137,7 +142,7 @@ def test_the_level_on_a_grid_is_that_of_the_density(scale: float) -> None:
 def test_failures_on_a_grid_are_within_the_bound(
     law: str, scale: float, share: float, part: float, fineness: int
 ) -> None:
-    """`raised` bounds the failure of the discrete law by that of the density, at steps that can be summed."""
+    """`raise_for_grid` bounds the failure of the discrete law by that of the density, at steps that can be summed."""
     steps = 2 ** math.ceil(fineness - math.log2(scale))
     noise = (BinaryLaplace if law == "laplace" else BinaryGaussian)([share, 1 - share], scale)
     reach = round(steps * (2 + 40 * scale if law == "laplace" else 2 + 9 * scale))
@@ -145,4 +150,7 @@ def test_failures_on_a_grid_are_within_the_bound(
     epsilon = part * (noise.level if isinstance(noise, BinaryLaplace) else noise.prior.max_leakage)
     above = noise.leakage(outcomes) > epsilon
     failure = float((np.array([share, 1 - share]) @ masses(law, scale, steps, reach))[above].sum())
-    assert failure <= raised(noise.failure_probability(epsilon), 1 / (steps * scale)) * (1 + 1e-9) + 1e-12
+    assert (
+        failure
+        <= raise_for_grid(noise.failure_probability(epsilon), 1 / (steps * scale)) * (1 + 1e-9) + 1e-12
+    )

@@ -12,19 +12,19 @@ from scipy import stats
 from pmlopt import CirclePrior, IIDPrior, InvariantPrior, Mechanism, Prior, leakage_level
 from pmlopt.data.sampling.categorical import SeededBits, SystemBits, Words
 from pmlopt.data.symmetry import OrbitMechanism, PairSpace, ProductPrior, reflection
-from pmlopt.data.symmetry.independent import shuffled_within
+from pmlopt.data.symmetry.independent import shuffle_within_letters
 from pmlopt.errors import FileFormatError, MechanismError
 
 FALSE_ALARM = 1e-6
 """The probability with which each test of a sample fails though the law is right."""
 
 SPACES = [
-    IIDPrior([0.7, 0.3], 3).pairs(),
-    IIDPrior(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), 2).pairs((3, 2)),
-    CirclePrior(6).pairs(),
-    CirclePrior(5, reflections=False).pairs(),
-    InvariantPrior(Prior([0.1, 0.2, 0.4, 0.2, 0.1], list("abcde")), [reflection(5)]).pairs(),
-    ProductPrior(IIDPrior([0.7, 0.3], 2), CirclePrior(3)).pairs(),
+    IIDPrior([0.7, 0.3], 3).make_pairs(),
+    IIDPrior(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), 2).make_pairs((3, 2)),
+    CirclePrior(6).make_pairs(),
+    CirclePrior(5, reflections=False).make_pairs(),
+    InvariantPrior(Prior([0.1, 0.2, 0.4, 0.2, 0.1], list("abcde")), [reflection(5)]).make_pairs(),
+    ProductPrior(IIDPrior([0.7, 0.3], 2), CirclePrior(3)).make_pairs(),
 ]
 
 
@@ -79,12 +79,12 @@ def test_samples_have_the_law_of_the_matrix(space: PairSpace) -> None:
 
 def test_counts_have_the_law_of_the_counts_of_samples() -> None:
     """Chi-square of 20,000 draws against the masses of the orbits; fails once in 10^6."""
-    space = IIDPrior([0.7, 0.3], 5).pairs()
+    space = IIDPrior([0.7, 0.3], 5).make_pairs()
     mechanism, draws = random_mechanism(space, seed=2, bits=14), 20_000
     drawn = mechanism.sample_counts(np.tile([3, 2], (draws, 1)), seed=1)
     own = np.flatnonzero(space.orbits.letter == space.letter_names.index((3, 2)))
     wanted = np.zeros(6)
-    np.add.at(wanted, space.output_types[space.orbits.output[own], 0], mechanism.shares[own])
+    np.add.at(wanted, space.output_types[space.orbits.output[own], 0], mechanism.mass_fractions[own])
     counts = np.bincount(drawn[:, 0], minlength=6)
     assert (drawn.sum(axis=1) == 5).all()
     assert counts[wanted == 0].sum() == 0
@@ -93,19 +93,19 @@ def test_counts_have_the_law_of_the_counts_of_samples() -> None:
 
 def test_tables_of_24_records_are_released_by_their_orbits() -> None:
     """The mean number of changed records of 2^15 draws is within six standard errors of its expectation."""
-    space = IIDPrior([0.7, 0.3], 24).pairs()
+    space = IIDPrior([0.7, 0.3], 24).make_pairs()
     mechanism, draws = random_mechanism(space, seed=3), 2**15
     rng = np.random.default_rng(7)
     letters = (rng.random((draws, 24)) < 0.3).astype(np.int8)
     changed = (mechanism.sample_array(letters, seed=8) != letters).sum(axis=1)
     orbits, distance = space.orbits, space.tables[:, 0, 1] + space.tables[:, 1, 0]
-    wanted = (orbits.masses[orbits.letter] * mechanism.shares) @ distance
+    wanted = (orbits.masses[orbits.letter] * mechanism.mass_fractions) @ distance
     assert abs(changed.mean() - wanted) < 6 * changed.std() / np.sqrt(draws)
 
 
 def test_files_that_hold_none_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
-    random_mechanism(CirclePrior(4).pairs()).save(path)
+    random_mechanism(CirclePrior(4).make_pairs()).save(path)
     text = path.read_text()
     for edited, message in (
         (text[:-20], "whole JSON"),
@@ -120,7 +120,7 @@ def test_files_that_hold_none_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_letter_or_mechanism_is_refused() -> None:
-    space = CirclePrior(4).pairs()
+    space = CirclePrior(4).make_pairs()
     for masses in ([2, 1, 0], [5, -1, 0], [2, 2]):
         with pytest.raises(MechanismError):
             OrbitMechanism(space, masses, 4)
@@ -129,12 +129,12 @@ def test_what_is_no_letter_or_mechanism_is_refused() -> None:
         mechanism.sample([4])
     with pytest.raises(MechanismError, match="has no counts"):
         mechanism.sample_counts([[1]])
-    tables = random_mechanism(IIDPrior(Prior([0.5, 0.5], ["a", "b"]), 2).pairs())
+    tables = random_mechanism(IIDPrior(Prior([0.5, 0.5], ["a", "b"]), 2).make_pairs())
     with pytest.raises(MechanismError, match="'c'"):
         tables.sample([("a", "c")])
     with pytest.raises(MechanismError, match="do not sum"):
         tables.sample_counts([[1, 2]])
-    large = random_mechanism(IIDPrior([0.5, 0.5], 40).pairs())
+    large = random_mechanism(IIDPrior([0.5, 0.5], 40).make_pairs())
     with pytest.raises(MechanismError, match="listed up to"):
         _ = large.matrix
     assert large.probability((0,) * 40, (1,) * 40) >= 0
@@ -142,16 +142,16 @@ def test_what_is_no_letter_or_mechanism_is_refused() -> None:
 
 def test_words_on_a_sum_are_decided_by_more_bits() -> None:
     """A third is between two words: the one below it goes to the first a third of the time."""
-    space = CirclePrior(5).pairs()
+    space = CirclePrior(5).make_pairs()
     mechanism = OrbitMechanism(space, [1, 0, 2], 3)
     own = np.arange(3)
     word = 2**64 // 3
     bits = SeededBits(np.random.default_rng(4))
-    drawn = np.array([mechanism._decided(own, word, bits) for _ in range(3000)])
+    drawn = np.array([mechanism._resolve_orbit(own, word, bits) for _ in range(3000)])
     assert set(drawn.tolist()) == {0, 2}
     assert abs((drawn == 0).mean() - 1 / 3) < 6 * np.sqrt(2 / 9 / 3000)  # fails once in 10^8
-    assert mechanism._decided(own, word - 1, bits) == 0
-    assert mechanism._decided(own, word + 1, bits) == 2
+    assert mechanism._resolve_orbit(own, word - 1, bits) == 0
+    assert mechanism._resolve_orbit(own, word + 1, bits) == 2
 
 
 class Counted(SeededBits):
@@ -161,30 +161,32 @@ class Counted(SeededBits):
         super().__init__(generator)
         self.drawn = 0
 
-    def words(self, size: int) -> Words:
+    def draw_words(self, size: int) -> Words:
         self.drawn += size
-        return super().words(size)
+        return super().draw_words(size)
 
 
 def test_orders_within_a_letter_are_exactly_as_likely() -> None:
     """Words of two bits tie often: rows with ties are drawn again, so that no order is favoured."""
 
     class Short(SeededBits):
-        def words(self, size: int) -> Words:
-            return super().words(size) & np.uint64(0xC000000000000000)
+        def draw_words(self, size: int) -> Words:
+            return super().draw_words(size) & np.uint64(0xC000000000000000)
 
     letters = np.zeros((60_000, 3), dtype=np.int16)
-    order = shuffled_within(letters, 1, Short(np.random.default_rng(8)))
+    order = shuffle_within_letters(letters, 1, Short(np.random.default_rng(8)))
     counts = np.unique(order, axis=0, return_counts=True)[1]
     assert len(counts) == 6
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
     mixed = np.array([[1, 0, 1, 0]] * 50, dtype=np.int16)
-    assert (np.take_along_axis(mixed, shuffled_within(mixed, 2, SystemBits()), axis=1) == [0, 0, 1, 1]).all()
+    assert (
+        np.take_along_axis(mixed, shuffle_within_letters(mixed, 2, SystemBits()), axis=1) == [0, 0, 1, 1]
+    ).all()
 
 
 def test_labels_that_are_tuples_or_of_mixed_kinds_survive(tmp_path: Path) -> None:
     for labels in ([("a", 1), ("b", 2)], [1, "b"]):
-        mechanism = random_mechanism(IIDPrior(Prior([0.7, 0.3], labels), 2).pairs())
+        mechanism = random_mechanism(IIDPrior(Prior([0.7, 0.3], labels), 2).make_pairs())
         mechanism.save(tmp_path / "orbits.json")
         again = OrbitMechanism.load(tmp_path / "orbits.json")
         assert again.inputs == mechanism.inputs

@@ -14,23 +14,23 @@ from oracles.symmetry import Pair, closure, group_orbits, record_orbits
 
 from pmlopt import CirclePrior, IIDPrior, InvariantPrior, Prior
 from pmlopt.data.symmetry import PairSpace, ProductPrior, reflection, rotation
-from pmlopt.data.symmetry.prior import taken
+from pmlopt.data.symmetry.prior import take_entries
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
 
 def places_of(space: PairSpace) -> dict[Pair, int]:
     """The orbit of each pair of labels, by the space's own word."""
-    xs, ys = space.listed(), space.listed(outputs=True)
-    letters, outputs = space.decode(xs, letters=True), space.decode(ys)
+    xs, ys = space.list_letters(), space.list_letters(outputs=True)
+    letters, outputs = space.decode_labels(xs, letters=True), space.decode_labels(ys)
     pairs = np.divmod(np.arange(len(letters) * len(outputs)), len(outputs))
-    places = space.pair_orbits(taken(xs, pairs[0]), taken(ys, pairs[1]))
+    places = space.pair_orbits(take_entries(xs, pairs[0]), take_entries(ys, pairs[1]))
     return {(letters[x], outputs[y]): int(c) for x, y, c in zip(*pairs, places, strict=True)}
 
 
 def check(space: PairSpace, wanted: dict[Pair, frozenset[Pair]]) -> None:
     """The orbits, their sizes, and the representatives are those that are wanted."""
     places, orbits = places_of(space), space.orbits
-    assert orbits.consistent
+    assert orbits.is_consistent
     assert places.keys() == wanted.keys()
     assert len(set(places.values())) == len(set(wanted.values())) == orbits.count
     for pair, orbit in wanted.items():
@@ -39,12 +39,12 @@ def check(space: PairSpace, wanted: dict[Pair, frozenset[Pair]]) -> None:
     for place, (n, m) in enumerate(zip(orbits.counts, orbits.multiplicities, strict=True)):
         assert sizes[place] == n * orbits.outputs[orbits.output[place]]
         assert sizes[place] == m * orbits.letters[orbits.letter[place]]
-    xs, ys = space.representatives()
+    xs, ys = space.choose_representatives()
     assert space.pair_orbits(xs, ys).tolist() == list(range(orbits.count))
-    xs, ys = space.images(np.random.default_rng(0))
+    xs, ys = space.draw_images(np.random.default_rng(0))
     assert space.pair_orbits(xs, ys).tolist() == list(range(orbits.count))
     assert space.letter_orbits(xs).tolist() == orbits.letter.tolist()
-    assert len(set(space.names)) == orbits.count
+    assert len(set(space.pair_names)) == orbits.count
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def check(space: PairSpace, wanted: dict[Pair, frozenset[Pair]]) -> None:
 )
 def test_orbits_of_tables_are_those_under_all_permutations(inputs: int, outputs: int, records: int) -> None:
     check(
-        IIDPrior(Prior.uniform(inputs), records).pairs((inputs, outputs)),
+        IIDPrior(Prior.uniform(inputs), records).make_pairs((inputs, outputs)),
         record_orbits(inputs, outputs, records),
     )
 
@@ -63,7 +63,7 @@ def test_orbits_on_a_circle_are_those_of_the_dihedral_or_the_cyclic_group(
     size: int, reflections: bool
 ) -> None:
     generators = [rotation(size), reflection(size)] if reflections else [rotation(size)]
-    check(CirclePrior(size, reflections).pairs(), group_orbits(generators))
+    check(CirclePrior(size, reflections).make_pairs(), group_orbits(generators))
 
 
 @given(st.integers(2, 7), st.integers(1, 3), st.integers(0, 2**32 - 1))
@@ -74,27 +74,27 @@ def test_orbits_of_generators_are_those_of_the_group_that_they_make(
     rng = np.random.default_rng(seed)
     moves = [rng.permutation(size).tolist() for _ in range(several)]
     if len(closure(moves)) < 200:
-        check(InvariantPrior(Prior.uniform(size), moves).pairs(), group_orbits(moves))
+        check(InvariantPrior(Prior.uniform(size), moves).make_pairs(), group_orbits(moves))
 
 
 def test_orbits_of_a_product_are_those_of_its_parts() -> None:
-    parts = IIDPrior([0.5, 0.5], 2).pairs(), CirclePrior(4).pairs()
+    parts = IIDPrior([0.5, 0.5], 2).make_pairs(), CirclePrior(4).make_pairs()
     several = [places_of(part) for part in parts]
-    both = places_of(ProductPrior(IIDPrior([0.5, 0.5], 2), CirclePrior(4)).pairs())
+    both = places_of(ProductPrior(IIDPrior([0.5, 0.5], 2), CirclePrior(4)).make_pairs())
     by_parts: dict[Any, int] = {}
     for (x, y), place in both.items():
         own = tuple(known[a, b] for known, a, b in zip(several, x, y, strict=True))
         assert by_parts.setdefault(own, place) == place
     assert len(by_parts) == len(set(by_parts.values())) == parts[0].orbits.count * parts[1].orbits.count
-    assert ProductPrior(IIDPrior([0.5, 0.5], 2), CirclePrior(4)).pairs().orbits.consistent
+    assert ProductPrior(IIDPrior([0.5, 0.5], 2), CirclePrior(4)).make_pairs().orbits.is_consistent
 
 
 def test_outputs_may_be_no_letters() -> None:
     flip = ([1, 0], [2, 1, 0])
-    space = InvariantPrior([0.5, 0.5], [flip], outputs=["low", "either", "high"]).pairs()
+    space = InvariantPrior([0.5, 0.5], [flip], outputs=["low", "either", "high"]).make_pairs()
     assert space.orbits.outputs == (2, 1)
     assert space.orbits.counts == (1, 1, 2)
-    assert space.names == [(0, "low"), (0, "high"), (0, "either")]
+    assert space.pair_names == [(0, "low"), (0, "high"), (0, "either")]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_symmetric_prior_is_a_prior(prior: Any) -> None:
 
 def test_probabilities_are_exact_in_whole_numbers() -> None:
     law = Prior.from_counts([7, 3])
-    orbits = IIDPrior(law, 40).pairs().orbits
+    orbits = IIDPrior(law, 40).make_pairs().orbits
     assert orbits.total == 10**40
     assert orbits.weights[3] == 7**3 * 3**37
     assert sum(n * w for n, w in zip(orbits.letters, orbits.weights, strict=True)) == 10**40
@@ -128,11 +128,11 @@ NOT_LISTS: list[tuple[Any, Any]] = [(None, None), (5, None), ([], 5)]
     ("make", "error", "message"),
     [
         (lambda: IIDPrior(HALVES, 0), PriorError, "whole number"),
-        (lambda: IIDPrior(Prior.uniform(5), 30).pairs(), PriorError, "orbits of pairs"),
-        (lambda: IIDPrior(HALVES, 4).pairs((2, 10**9)), PriorError, "orbits of pairs"),
-        (lambda: IIDPrior(HALVES, 4).pairs((2, 10**30)), PriorError, "orbits of pairs"),
-        (lambda: IIDPrior(HALVES, 4).pairs((2, 0)), PriorError, "whole number"),
-        (lambda: IIDPrior([1.0], 10**12).pairs(), PriorError, "up to 10000 records"),
+        (lambda: IIDPrior(Prior.uniform(5), 30).make_pairs(), PriorError, "orbits of pairs"),
+        (lambda: IIDPrior(HALVES, 4).make_pairs((2, 10**9)), PriorError, "orbits of pairs"),
+        (lambda: IIDPrior(HALVES, 4).make_pairs((2, 10**30)), PriorError, "orbits of pairs"),
+        (lambda: IIDPrior(HALVES, 4).make_pairs((2, 0)), PriorError, "whole number"),
+        (lambda: IIDPrior([1.0], 10**12).make_pairs(), PriorError, "up to 10000 records"),
         (lambda: CirclePrior(10**9), PriorError, "orbits of pairs"),
         (lambda: IIDPrior(HALVES, 17).labels, PriorError, "listed up to"),
         *((lambda move=move: InvariantPrior(HALVES, [move]), PriorError, "no permutation")
@@ -146,10 +146,10 @@ NOT_LISTS: list[tuple[Any, Any]] = [(None, None), (5, None), ([], 5)]
         (lambda: InvariantPrior(HALVES, [[1, 0]], outputs=["a", "b"]), PriorError, "pair of a permutation"),
         (lambda: InvariantPrior(Prior(HALVES, ["a", "b"]), [{"a": "c"}]), PriorError, "moves 'c'"),
         (ProductPrior, PriorError, "symmetric priors"),
-        (lambda: IIDPrior(HALVES, 2).pairs((3, 3)), UtilityError, "has 2"),
-        (lambda: CirclePrior(4).pairs((5, 5)), UtilityError, "the circle has 4"),
-        (lambda: IIDPrior([1 - 1e-10, 1e-10], 31).pairs(), PriorError, "below 1e-300"),
-        (lambda: IIDPrior(HALVES, 3).pairs().encode([[0, 1]]), MechanismError, "one row of 3"),
+        (lambda: IIDPrior(HALVES, 2).make_pairs((3, 3)), UtilityError, "has 2"),
+        (lambda: CirclePrior(4).make_pairs((5, 5)), UtilityError, "the circle has 4"),
+        (lambda: IIDPrior([1 - 1e-10, 1e-10], 31).make_pairs(), PriorError, "below 1e-300"),
+        (lambda: IIDPrior(HALVES, 3).make_pairs().encode_labels([[0, 1]]), MechanismError, "one row of 3"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused(

@@ -30,7 +30,7 @@ def cells_of(table: Table) -> list[list[Any]]:
         for batch in table.batches():
             columns = []
             for place in range(len(table.names)):
-                values, codes = batch.encoded(place)
+                values, codes = batch.encode_column(place)
                 columns.append([values[code] for code in codes.tolist()])
             rows += map(list, zip(*columns, strict=True))
     return rows

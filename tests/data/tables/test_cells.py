@@ -10,8 +10,14 @@ import pyarrow
 import pytest
 from attack_release import kinds
 
-from pmlopt.data.tables.cells import category_type, encode_categories, gather, gather_all, plain_type
-from pmlopt.data.tables.reading import to_arrow
+from pmlopt.data.tables.cells import (
+    encode_categories,
+    gather_all_cells,
+    gather_cells,
+    get_category_type,
+    get_plain_type,
+)
+from pmlopt.data.tables.reading import integers_to_arrow
 from pmlopt.errors import FileFormatError
 
 
@@ -31,9 +37,9 @@ def test_cells_in_any_order_are_the_cells_of_the_rows(name: str) -> None:
         cells = whole.to_pylist()
         for size in range(9):
             places = rng.integers(0, len(cells), size)
-            made = gather(whole, to_arrow(places))
+            made = gather_cells(whole, integers_to_arrow(places))
             made.validate(full=True)
-            assert made.type == plain_type(array.type, name)
+            assert made.type == get_plain_type(array.type, name)
             assert str(made.to_pylist()) == str([cells[place] for place in places])  # NaN is NaN
 
 
@@ -43,18 +49,18 @@ def test_zeros_stand_under_nulls_and_a_struct_hides_what_it_lacks() -> None:
         3,
         [pyarrow.py_buffer(b"\x05"), pyarrow.py_buffer(np.array([1, 424242, 3]).tobytes())],
     )
-    assert np.frombuffer(gather_all(hidden).buffers()[1], np.int64)[:3].tolist() == [1, 0, 3]
+    assert np.frombuffer(gather_all_cells(hidden).buffers()[1], np.int64)[:3].tolist() == [1, 0, 3]
     pair = pyarrow.StructArray.from_arrays([pyarrow.array(["a", "SECRET"])], names=["x"])
     bits = pyarrow.py_buffer(b"\x01")
     masked = pyarrow.Array.from_buffers(pair.type, 2, [bits], children=[pair.field(0)])
     assert b"SECRET" in bytes_of(masked)
-    assert b"SECRET" not in bytes_of(gather_all(masked))
-    assert gather_all(masked).to_pylist() == [{"x": "a"}, None]
+    assert b"SECRET" not in bytes_of(gather_all_cells(masked))
+    assert gather_all_cells(masked).to_pylist() == [{"x": "a"}, None]
 
 
 def test_all_nan_have_the_same_bits() -> None:
     odd = np.array([0x7FF8000000424242, 0x3FF0000000000000], dtype=np.uint64)
-    made = gather_all(pyarrow.array(odd.view(np.float64)))
+    made = gather_all_cells(pyarrow.array(odd.view(np.float64)))
     assert np.frombuffer(made.buffers()[1], np.float64)[:2].tobytes() == np.array([np.nan, 1.0]).tobytes()
 
 
@@ -62,9 +68,11 @@ def test_categories_are_those_of_the_cells_without_order() -> None:
     colors = pyarrow.DictionaryArray.from_arrays(
         pyarrow.array([2, 0], pyarrow.int8()), pyarrow.array(["red", "blue", "green"]), ordered=True
     )
-    made = encode_categories(gather_all(colors))
+    made = encode_categories(gather_all_cells(colors))
     assert (
-        made.type == category_type(colors.type, "c") == pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+        made.type
+        == get_category_type(colors.type, "c")
+        == pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     )
     assert made.dictionary.to_pylist() == ["green", "red"]
 
@@ -74,4 +82,4 @@ def test_columns_of_several_types_are_refused_by_name() -> None:
         pyarrow.array([0, 1], pyarrow.int8()), [pyarrow.array([1, 2]), pyarrow.array(["a", "b"])]
     )
     with pytest.raises(FileFormatError, match="the column 'odd' of"):
-        plain_type(union.type, "odd")
+        get_plain_type(union.type, "odd")

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pmlopt import Prior, Secret
-from pmlopt.data.tables import CsvForm, Missing, column_counts, cross_counts, open_table
+from pmlopt.data.tables import CsvFormat, Missing, column_counts, cross_counts, open_table
 from pmlopt.errors import InputError, PriorError
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=3)
@@ -52,7 +52,7 @@ def test_typed_columns_are_counted_as_python_counts_them(tmp_path: Path, data: s
 def test_csv_columns_are_numbers_where_all_are(tmp_path: Path, rows: list[tuple[str, int]]) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(csv_bytes([["word", "size"], *([word, str(size)] for word, size in rows)], end="\r\n"))
-    form = CsvForm(",")
+    form = CsvFormat(",")
     assert column_counts(path, "size", form=form) == Counter(size for _, size in rows)
     words = column_counts(path, "word", form=form)
     assert sorted(words.values()) == sorted(Counter(word for word, _ in rows).values())

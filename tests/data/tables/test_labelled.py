@@ -33,8 +33,8 @@ from pmlopt import (
     leakage_level,
     solve,
 )
-from pmlopt.core.arrays import places_of
-from pmlopt.data.tables.labelled import Labelled, column, table, vector
+from pmlopt.core.arrays import indices_of
+from pmlopt.data.tables.labelled import LabelledArray, read_column, read_vector, table
 from pmlopt.errors import InputError, MechanismError, PmloptError, PriorError, PrivacyError, UtilityError
 from pmlopt.model.privacy import GainLeakage
 from pmlopt.model.utility import CoordinateLoss, EstimationError, hamming
@@ -140,7 +140,11 @@ def test_priors_are_the_same_law_in_any_order(case: tuple[list[int], Any]) -> No
 @given(tables())
 def test_tables_are_read_by_name(case: tuple[list[list[int]], Any]) -> None:
     cells, held = case
-    read = table(held, "it", InputError).along(0, LETTERS, InputError).along(1, OUTPUTS, InputError)
+    read = (
+        table(held, "it", InputError)
+        .reorder_axis(0, LETTERS, InputError)
+        .reorder_axis(1, OUTPUTS, InputError)
+    )
     assert np.array_equal(read.values, cells)
     secret = Secret.from_counts(held)
     at = {(value, label): count for value, row in zip(secret.values, secret.weights[0], strict=True)
@@ -302,31 +306,31 @@ def test_which_labels_are_the_same() -> None:
     for label, known, place in cases:
         if place is None:
             with pytest.raises(InputError, match="is none of"):
-                places_of([label], known, "it", InputError)
+                indices_of([label], known, "it", InputError)
         else:
-            assert places_of([label, known[0]], known, "it", InputError) == [place, 0]
+            assert indices_of([label, known[0]], known, "it", InputError) == [place, 0]
 
 
 def test_cells_of_text_files_are_the_labels_that_read_like_them() -> None:
-    assert places_of([1, 2.5, "c"], ("1", 2.5, "c"), "it", InputError, text=True) == [0, 1, 2]
-    assert places_of([1.0], (1,), "it", InputError, text=True) == [0]
-    assert places_of([("a", "1")], (("a", 1),), "it", InputError, text=True) == [0]
-    twice = Labelled([3, 4], (("1", "1.0"),), "it", text=True)
+    assert indices_of([1, 2.5, "c"], ("1", 2.5, "c"), "it", InputError, text=True) == [0, 1, 2]
+    assert indices_of([1.0], (1,), "it", InputError, text=True) == [0]
+    assert indices_of([("a", "1")], (("a", 1),), "it", InputError, text=True) == [0]
+    twice = LabelledArray([3, 4], (("1", "1.0"),), "it", text=True)
     with pytest.raises(InputError, match="none of"):
-        twice.along(0, (1,), InputError)
+        twice.reorder_axis(0, (1,), InputError)
     with pytest.raises(InputError, match="are one label"):
-        Labelled([3, 4], ((1, 1.0),), "it", text=True).along(0, (1,), InputError)
+        LabelledArray([3, 4], ((1, 1.0),), "it", text=True).reorder_axis(0, (1,), InputError)
     with pytest.raises(InputError, match="read alike"):
-        places_of([1], (1, "1"), "it", InputError, text=True)
+        indices_of([1], (1, "1"), "it", InputError, text=True)
 
 
 def test_numbers_keep_their_digits() -> None:
     large = 2**80 + 1
-    assert vector({"a": large}, "it", InputError).values == [large]
+    assert read_vector({"a": large}, "it", InputError).values == [large]
     assert table([[large]], "it", InputError).values == [[large]]
     assert Secret.from_counts(pd.DataFrame([[2**62 + 1]], ["x"], ["y"])).weights[0][0, 0] == 2**62 + 1
-    assert column(pl.DataFrame({"a": [1], "b": ["x"]}), "it", InputError) == [(1, "x")]
-    missing = Labelled([3], (("b",),), "it").along(0, ("a", "b"), InputError, absent=0)
+    assert read_column(pl.DataFrame({"a": [1], "b": ["x"]}), "it", InputError) == [(1, "x")]
+    missing = LabelledArray([3], (("b",),), "it").reorder_axis(0, ("a", "b"), InputError, absent=0)
     assert missing.values == [0, 3]
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pmlopt import Mechanism
-from pmlopt.data.tables import CsvForm, column_counts, open_table
+from pmlopt.data.tables import CsvFormat, column_counts, open_table
 from pmlopt.data.tables.streams import QuoteCheck
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.releases.applying import apply_columns
@@ -39,7 +39,7 @@ def test_every_cell_is_read_as_it_was_written(
     names = [f"n{place}" for place in range(width)]
     path = tmp_path / "data.csv"
     path.write_bytes(csv_bytes([names, *body], delimiter, end))
-    table = open_table(path, CsvForm(delimiter))
+    table = open_table(path, CsvFormat(delimiter))
     assert table.names == names
     assert cells_of(table) == [[cell or None for cell in row] for row in body]
 
@@ -61,7 +61,7 @@ def test_whatever_text_is_read_as_by_the_csv_module(tmp_path: Path, text: str) -
 def by_the_csv_module(text: str) -> Any:
     """The header and the cells of a text with rows of one length; None for any other."""
     try:
-        delimiter = CsvForm().found(text.encode(), "data.csv").delimiter or ","
+        delimiter = CsvFormat().detect(text.encode(), "data.csv").delimiter or ","
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except (FileFormatError, csv.Error):
         return None
@@ -83,7 +83,7 @@ def test_encodings_are_found_or_said(tmp_path: Path) -> None:
         if told:
             with pytest.raises(FileFormatError, match="--encoding"):
                 open_table(path)
-        table = open_table(path, CsvForm(None, encoding if told else None))
+        table = open_table(path, CsvFormat(None, encoding if told else None))
         assert table.names == ["größe", "ort"]
         assert cells_of(table) == [["1", "Zürich"], ["2", "Köln"]]
     path.write_bytes(b"a,b\n" + (b"x," + b"y" * 1000 + b"\n") * 1200 + b"\xff,y\n")
@@ -97,15 +97,15 @@ def test_delimiters_are_found_or_asked_about() -> None:
         ("a,b\n1,2\n", ","), ("a;b\n1,5;2\n", ";"), ("a\tb\n1\t2\n", "\t"), ("a|b\n1|2\n", "|"),
         ("a\n1;2\n", ","), ('"a,b";c\n1;2\n', ";"), ("a,b\n1\n", ","),
     ):  # fmt: skip
-        assert CsvForm().found(text.encode(), "data.csv").delimiter == delimiter
+        assert CsvFormat().detect(text.encode(), "data.csv").delimiter == delimiter
     with pytest.raises(FileFormatError, match=r"commas and semicolons.*--delimiter"):
-        CsvForm().found(b"a;b,c\n1;2,3\n", "data.csv")
-    assert CsvForm("tab").delimiter == "\t"
+        CsvFormat().detect(b"a;b,c\n1;2,3\n", "data.csv")
+    assert CsvFormat("tab").delimiter == "\t"
     for bad in ("", ";;", '"', "\n", "é"):
         with pytest.raises(InputError, match="delimiter"):
-            CsvForm(bad)
+            CsvFormat(bad)
     with pytest.raises(InputError, match="encoding"):
-        CsvForm(None, "no-such")
+        CsvFormat(None, "no-such")
 
 
 def test_files_that_are_no_table_are_told_with_the_row(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_batches_know_their_rows(tmp_path: Path) -> None:
         seen, batches = 2, 0
         for batch in table.batches():
             assert batch.first == seen
-            values, codes = batch.encoded(0)
+            values, codes = batch.encode_column(0)
             assert values[codes[0]] == str(seen)
             seen, batches = seen + batch.size, batches + 1
         assert seen == 30_002
@@ -195,8 +195,8 @@ def test_quotes_are_judged_as_by_a_walk(text: str, cuts: list[int]) -> None:
     check = QuoteCheck(",")
     ends = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
     for start, end in pairwise(ends):
-        check.feed(text[start:end].encode())
-    check.feed(b"")
+        check.check_chunk(text[start:end].encode())
+    check.check_chunk(b"")
     assert check.unusual is not is_usual(text)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from pmlopt.data.sampling.categorical import RandomBits, SystemBits, Words, random_bits
+from pmlopt.data.sampling.categorical import RandomBits, SystemBits, Words, make_random_bits
 from pmlopt.data.tables import row_order
 from pmlopt.data.tables.row_order import cut_rows, random_permutation, shuffle_list, shuffle_rows
 
@@ -29,15 +29,15 @@ def order_of(rows: int, length: int, bits: RandomBits) -> list[int]:
 
 
 def test_a_seed_gives_one_order_in_memory_and_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = order_of(5000, 5000, random_bits(3))
+    expected = order_of(5000, 5000, make_random_bits(3))
     assert sorted(expected) == list(range(5000))
-    assert expected != order_of(5000, 5000, random_bits(4))
+    assert expected != order_of(5000, 5000, make_random_bits(4))
     for name, size in (("MAX_SMALL_ROWS", 100), ("SORTED_ROWS", 64), ("MAX_CHUNK_BYTES", 10_000)):
         monkeypatch.setattr(row_order, name, size)
         for length in (17, 999):
-            assert order_of(5000, length, random_bits(3)) == expected
+            assert order_of(5000, length, make_random_bits(3)) == expected
     monkeypatch.setattr(row_order, "MAX_BUCKET_BYTES", 100)  # buckets are divided once more
-    assert sorted(order_of(5000, 999, random_bits(3))) == list(range(5000))
+    assert sorted(order_of(5000, 999, make_random_bits(3))) == list(range(5000))
 
 
 @pytest.mark.parametrize(("chunk", "times"), [(30, 20), (2**26, 200)])
@@ -52,10 +52,10 @@ def test_equal_keys_are_drawn_anew() -> None:
     class Repeating(RandomBits):
         calls = 0
 
-        def words(self, size: int) -> Words:
+        def draw_words(self, size: int) -> Words:
             self.calls += 1
             same = np.full(size, 2**63, dtype=np.uint64)
-            return same if self.calls == 1 else SystemBits().words(size)
+            return same if self.calls == 1 else SystemBits().draw_words(size)
 
     for large in (False, True):
         bits = Repeating()

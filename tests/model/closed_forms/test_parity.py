@@ -15,7 +15,7 @@ from strategies import MODEST
 from pmlopt.errors import InputError
 from pmlopt.measures import channel_capacity
 from pmlopt.model.closed_forms import parity_leakage, parity_prior
-from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
+from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_record_information
 
 LOG2 = math.log(2)
 
@@ -44,9 +44,9 @@ def test_the_prior_has_the_entropy_and_leaks_it(n: int, p: float, share: float) 
     joint = parity_prior(n, b)
     assert joint.sum() == pytest.approx(1, abs=1e-15)
     counts = np.full((2, 2), (n - 2) * LOG2)
-    assert dataset_entropy(joint, counts) >= b - 1e-12
+    assert compute_dataset_entropy(joint, counts) >= b - 1e-12
     rows = np.array([[1 - p, p], [p, 1 - p]])
-    assert record_information(joint, rows) == pytest.approx(parity_leakage(n, p, b), abs=1e-12)
+    assert compute_record_information(joint, rows) == pytest.approx(parity_leakage(n, p, b), abs=1e-12)
 
 
 def test_the_ends() -> None:
@@ -75,7 +75,7 @@ def test_the_capacity_is_between_its_bounds(seed: int, n: int, m: int) -> None:
     assert upper <= math.log(min(n, m)) + 1e-9
     for law in np.random.default_rng(seed + 1).dirichlet(np.ones(n), size=20):
         joint = np.diag(law)
-        assert record_information(joint, rows) <= upper + 1e-12
+        assert compute_record_information(joint, rows) <= upper + 1e-12
 
 
 def test_known_capacities() -> None:

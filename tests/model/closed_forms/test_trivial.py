@@ -16,7 +16,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import UtilityError
 from pmlopt.measures import ldp_level, leakage_level, maximal_leakage, mutual_information
 from pmlopt.model.closed_forms import constant, deterministic
-from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS, forms
+from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS, build_closed_forms
 from pmlopt.model.privacy import Requirement
 
 
@@ -79,7 +79,7 @@ SKEWED, EVEN, PAIR = Prior([0.5, 0.3, 0.2]), Prior.uniform(4), Prior([0.6, 0.4])
     ],
 )  # fmt: skip
 def test_candidates_meet_the_requirement(prior: Prior, privacy: Requirement, names: list[str]) -> None:
-    found = dict(forms(prior, privacy))
+    found = dict(build_closed_forms(prior, privacy))
     assert list(found) == names
     for form in found.values():
         assert privacy.level(prior, form) <= max(privacy.limits.values()) + 1e-12

@@ -24,7 +24,7 @@ from pmlopt import (
     verify_file,
 )
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy import Conjunction, Requirement
+from pmlopt.model.privacy import Requirement, RequirementConjunction
 
 P = [0.5, 0.3, 0.2]
 FIRST, SECOND = Secret([[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]]), Secret([[0.3, 0.1, 0.1], [0.2, 0.2, 0.1]])
@@ -73,7 +73,7 @@ def test_one_list_of_pairs_is_the_same_as_two() -> None:
 def test_three_of_one_kind_are_numbered() -> None:
     three = RenyiPML(2, 0.1) & RenyiPML(3, 0.2) & RenyiPML(4, 0.3)
     assert three.limits == {"renyi_pml": 0.1, "renyi_pml_2": 0.2, "renyi_pml_3": 0.3}
-    assert isinstance(three, Conjunction)
+    assert isinstance(three, RequirementConjunction)
     assert three.for_prior(Prior(P)).limits == three.limits
 
 

@@ -61,16 +61,16 @@ def test_weights_of_the_other_pairs_prove_something_whatever_they_are() -> None:
     p, gains = rng.dirichlet(np.full(4, 2.0)), rng.normal(size=(4, 3))
     both = LIP(0.3, 0.9) & PML(0.4, over=L1Ball(p, 0.2))
     prior = design(p, both, ExpectedGain(gains), 3).prior
-    witness = dict(both.witness(prior, gains))
-    support = both.relaxation(prior, gains)
-    assert both.proved(prior, gains, witness) == pytest.approx(support, abs=1e-9)
+    witness = dict(both.dual_certificate(prior, gains))
+    support = both.support_function(prior, gains)
+    assert both.dual_bound(prior, gains, witness) == pytest.approx(support, abs=1e-9)
     for _ in range(5):
         other = {**witness, "others": rng.normal(size=witness["others"].shape)}
-        assert both.proved(prior, gains, other) >= support - 1e-9
+        assert both.dual_bound(prior, gains, other) >= support - 1e-9
     with pytest.raises(PrivacyError, match="shape"):
-        both.proved(prior, gains, {**witness, "others": np.ones((2, 3))})
+        both.dual_bound(prior, gains, {**witness, "others": np.ones((2, 3))})
     with pytest.raises(PrivacyError, match="part 2 of 2"):
-        both.proved(prior, gains, {**witness, "part": np.array(2.0)})
+        both.dual_bound(prior, gains, {**witness, "part": np.array(2.0)})
 
 
 def test_the_weights_travel_and_past_a_size_a_part_alone_proves_the_bound(
@@ -85,7 +85,7 @@ def test_the_weights_travel_and_past_a_size_a_part_alone_proves_the_bound(
     saved["metadata"]["certificate"]["witness"]["others"][0][0] += 1.0
     (tmp_path / "both.json").write_text(json.dumps(saved))
     assert not verify_file(tmp_path / "both.json").holds
-    monkeypatch.setattr("pmlopt.model.privacy.requirement.MOST_JOINT", 0)
+    monkeypatch.setattr("pmlopt.model.privacy.requirement.MAX_JOINT_ENTRIES", 0)
     found = solve(program)
     assert (sharp.status, found.status) == ("optimal", "unproved")
     assert found.certificate.verify()

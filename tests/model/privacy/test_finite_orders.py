@@ -46,7 +46,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import channel_capacity
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import CoordinateLoss
-from pmlopt.programs.exact.arithmetic import holds_exactly, snap
+from pmlopt.programs.exact.arithmetic import is_met_exactly, round_rows_to_grid
 
 SECRET = Secret(
     [[[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]], [[0.2, 0.2, 0.1], [0.2, 0.2, 0.1]]],
@@ -71,7 +71,7 @@ def test_designs_gain_what_the_program_as_written_does(kind: Any, letters: int, 
     assert found.value == pytest.approx(best, abs=1e-7)
     assert found.gap <= 1e-7
     assert found.certificate.verify()
-    assert holds_exactly(Prior(p), kind(alpha, epsilon), found.matrix)
+    assert is_met_exactly(Prior(p), kind(alpha, epsilon), found.matrix)
 
 
 @pytest.mark.parametrize("alpha", [1.2, 2.0, 50.0])
@@ -156,7 +156,7 @@ BOUNDARIES: dict[str, tuple[Callable[[float], Requirement], float, float]] = {
 def test_the_check_is_exact_at_the_boundary(form: str) -> None:
     requirement, level, step = BOUNDARIES[form]
     for inside, holds in ((step, True), (-step, False)):
-        assert holds_exactly(EVEN, requirement(level + inside), RESPONSE) is holds
+        assert is_met_exactly(EVEN, requirement(level + inside), RESPONSE) is holds
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,10 @@ def test_the_check_is_exact_at_the_boundary(form: str) -> None:
 )
 def test_constants_meet_every_order_and_ordinary_ends_are_no_exception(kind: Any, alpha: float) -> None:
     for epsilon in (0.0, 1e-4, 800.0):
-        requirement, constant = kind(alpha, epsilon), snap(np.full((3, 2), [0.3, 0.7]))
+        requirement, constant = kind(alpha, epsilon), round_rows_to_grid(np.full((3, 2), [0.3, 0.7]))
         for p in ([1e-300, 0.5, 0.5], [0.2, 0.3, 0.5]):
             assert requirement.holds(p, constant)
-            assert holds_exactly(Prior(p), requirement, constant)
+            assert is_met_exactly(Prior(p), requirement, constant)
             designed = (alpha, epsilon) in ((1.5, 0.0), (2, 800.0), (1000.0, 1e-4))
             if designed and (kind is MaximalAlphaLeakage or (kind is RenyiPML and min(p) < 1e-9)):
                 found = solve(design(p, requirement, ExpectedGain(np.eye(3))))
@@ -236,7 +236,7 @@ def test_a_secret_that_is_the_data_and_a_set_of_one_prior_change_nothing() -> No
         )
         nothing = RenyiPML(3, 0.0, **form)
         assert nothing.holds(p, still)
-        assert holds_exactly(Prior(p), nothing, still)
+        assert is_met_exactly(Prior(p), nothing, still)
         one_output = solve(design(p, RenyiPML(3, 0.2, **form), ExpectedGain(gains[:, :1])))
         assert (one_output.status.value, one_output.gap) == ("optimal", 0)
 

@@ -44,7 +44,7 @@ def test_small_levels_allow_as_much_as_the_deviation(alpha: float) -> None:
     mean = float(PRIOR.pmf @ gains[:, 0])
     deviation = math.sqrt(float(PRIOR.pmf @ (gains[:, 0] - mean) ** 2))
     for epsilon in (1e-8, 1e-12, 1e-16, 1e-30):
-        found = RenyiPML(alpha, epsilon).relaxation(PRIOR, gains) - mean
+        found = RenyiPML(alpha, epsilon).support_function(PRIOR, gains) - mean
         assert found == pytest.approx(math.sqrt(2 * epsilon / alpha) * deviation, rel=1e-3, abs=1e-15)
 
 
@@ -53,10 +53,10 @@ def test_any_threshold_proves_a_bound_that_is_not_beyond_the_truth() -> None:
     for alpha, epsilon in ((1 + 1e-12, 1e-4), (2.0, 0.0), (7.0, 1e-16), (50.0, 0.3)):
         requirement = RenyiPML(alpha, epsilon)
         gains = rng.normal(size=(3, 4))
-        least = requirement.relaxation(PRIOR, gains)
+        least = requirement.support_function(PRIOR, gains)
         assert least >= (p @ gains).max() - 1e-15
         for thresholds in (*(10.0 ** rng.uniform(-3, 20, (20, 4)) * -1), rng.normal(size=4)):
-            proved = requirement.proved(PRIOR, gains, {"thresholds": thresholds})
+            proved = requirement.dual_bound(PRIOR, gains, {"thresholds": thresholds})
             assert proved >= least - 1e-12
 
 
@@ -81,7 +81,7 @@ def test_next_to_order_one_the_design_is_that_of_the_divergence(kind: Any) -> No
 def test_prices_of_older_files_prove_what_they_did() -> None:
     secret = Secret([[0.25, 0.25], [0.0, 0.5]])
     requirement, gains = RenyiPML(2.0, 0.3, about=secret), np.array([[1.0, 0.0], [0.0, 1.0]])
-    witness = requirement.witness(secret.prior, gains)
+    witness = requirement.dual_certificate(secret.prior, gains)
     heights = np.maximum(witness["prices"] + witness["tops"][:, None, :], 0.0)
-    now, then = (requirement.proved(secret.prior, gains, one) for one in (witness, {"prices": heights}))
+    now, then = (requirement.dual_bound(secret.prior, gains, one) for one in (witness, {"prices": heights}))
     assert then == pytest.approx(now, abs=1e-12)

@@ -38,9 +38,14 @@ from pmlopt.data.symmetry import reflection
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming
-from pmlopt.programs.exact.arithmetic import holds_exactly, integers, power_below, snap
-from pmlopt.programs.exact.repair import repair
-from pmlopt.programs.linear import letter_pairs
+from pmlopt.programs.exact.arithmetic import (
+    is_met_exactly,
+    round_exp_down,
+    round_rows_to_grid,
+    scale_to_integers,
+)
+from pmlopt.programs.exact.repair import repair_matrix
+from pmlopt.programs.linear import constraint_generation
 from pmlopt.testing import check_requirement
 
 JOINT = np.array([[0.05, 0.1, 0.02, 0.13], [0.2, 0.05, 0.3, 0.15]])
@@ -124,7 +129,7 @@ class TestMetric:
         prior = Prior([0.1, 0.2, 0.3, 0.4], labels)
         ways = np.array([[0, 1, 3, 3.5], [1, 0, 2, 2.5], [3, 2, 0, 0.5], [3.5, 2.5, 0.5, 0]])
         graph, matrix = MetricPrivacy(0.5, PATH), MetricPrivacy(0.5, ways)
-        assert np.array_equal(graph.for_prior(prior).ways, ways)
+        assert np.array_equal(graph.for_prior(prior).shortest_paths, ways)
         assert len(graph.for_prior(prior).ratios(prior.pmf).exponents) == 6  # three edges, both ways
         found, same = (solve(design(prior, one, ExpectedGain(np.eye(4)))).value for one in (graph, matrix))
         assert found == pytest.approx(same, abs=1e-9)
@@ -140,7 +145,7 @@ class TestMetric:
         distance = np.abs(np.subtract.outer(places, places))
         privacy, weights = MetricPrivacy(1.0, distance), np.full(4, 0.25)
         assert len(privacy.ratios(weights).exponents) == 6
-        assert len(privacy.required(weights).exponents) == 12
+        assert len(privacy.required_ratios(weights).exponents) == 12
         short = 2 * (1 - 6e-13)
         kept = MetricPrivacy(1.0, np.array([[0, 1, short], [1, 0, 1], [short, 1, 0]]))
         assert len(kept.ratios(weights[:3]).exponents) == 6
@@ -197,15 +202,15 @@ def test_checks_of_random_metrics_are_those_of_all_pairs_in_fractions() -> None:
         n = len(distance)
         privacy, prior = MetricPrivacy(epsilon, given).for_prior(Prior.uniform(n)), Prior.uniform(n)
         with np.errstate(over="ignore"):
-            ways = np.minimum(np.asarray(privacy.ways) * epsilon, 300.0)
+            ways = np.minimum(np.asarray(privacy.shortest_paths) * epsilon, 300.0)
         matrix = rng.dirichlet(np.ones(2), n)
         matrix[:, 0] = np.exp(-ways[0] * rng.choice([0.5, 1.0 - 1e-15, 1.0, 1.0 + 1e-12, 1.5])) / 4
         matrix = matrix / matrix.sum(axis=1, keepdims=True)
         if rng.random() < 0.02:
-            matrix = repair(prior, privacy, matrix).matrix
+            matrix = repair_matrix(prior, privacy, matrix).matrix
         wrong = broken_pairs(epsilon, distance, matrix)
         exact = np.array(prior.weights, dtype=object)
-        said = privacy.excess(exact, integers(matrix), power_below)
+        said = privacy.violation(exact, scale_to_integers(matrix), round_exp_down)
         assert {int(y) for y in np.flatnonzero(np.array(said > 0, dtype=bool))} == {y for _, _, y in wrong}
         kept = privacy.ratios(prior.pmf)
         assert all(math.isfinite(distance[x][z]) for x, z in zip(kept.above, kept.below, strict=True))
@@ -247,7 +252,7 @@ def test_many_bounds_on_pairs_of_letters_are_solved_by_columns(
 ) -> None:
     """With whichever pairs it begins: those that a way of twice the length implies leave many broken."""
     if detour is not None:
-        monkeypatch.setattr(letter_pairs, "DETOUR", detour)
+        monkeypatch.setattr(constraint_generation, "MAX_DETOUR_FRACTION", detour)
     random = np.random.default_rng(5)
     points = random.random((18, 2))
     distance = np.hypot(*(points[:, None] - points).T)
@@ -333,12 +338,12 @@ def test_what_cannot_be_meant_is_refused(declare: Callable[[], Any], said: str) 
 
 def test_few_pairs_are_a_block_and_its_rows_have_coefficients_of_either_sign() -> None:
     for name in ("line", "matrix", "three"):
-        assert ON_FOUR[name].for_prior(PRIOR).block(PRIOR) is None
-    assert PML(0.0, about=SECRET).block(PRIOR) is None
-    assert PML(1e-6, about=SECRET).block(PRIOR) is not None
-    assert LIP(0.0, 0.5).block(PRIOR) is None
+        assert ON_FOUR[name].for_prior(PRIOR).cone_block(PRIOR) is None
+    assert PML(0.0, about=SECRET).cone_block(PRIOR) is None
+    assert PML(1e-6, about=SECRET).cone_block(PRIOR) is not None
+    assert LIP(0.0, 0.5).cone_block(PRIOR) is None
     for roomy in (PML(0.5), LDP(0.5), LIP(0.5, 0.5), MaximalLeakage(0.5)):
-        assert roomy.block(PRIOR) is not None
+        assert roomy.cone_block(PRIOR) is not None
     program = design(PRIOR, ON_FOUR["secret"], ExpectedGain(np.eye(4)))
     shut = program.with_constraints(shut=program.mechanism[0, 1] == 0)
     found, other = solve(shut, solver="structured"), solve(shut, solver="highs")
@@ -357,14 +362,14 @@ def test_whole_numbers_between_2_to_the_63_and_64_stay_whole() -> None:
     for near in (float(mean), math.nextafter(float(mean), 0.0), math.nextafter(float(mean), 1.0)):
         assert Fraction(near) != mean
         matrix = np.array([[near, 1 - near], [0.5, 0.5], [0.25, 0.75]])
-        assert max(requirement.excess(weights, integers(matrix), power_below)) > 0
+        assert max(requirement.violation(weights, scale_to_integers(matrix), round_exp_down)) > 0
 
 
 def test_steps_of_many_nats_are_mended_by_next_to_nothing_beside_small_ones() -> None:
     """What a constant adds to a pair of 50 nats is e^48 times as much as what it adds to one of 2."""
     places = np.array([0, 2.5, 2.6, 3.6, 3.7, 6.2])
     requirement = MetricPrivacy(20.0, np.abs(places[:, None] - places))
-    fixed = repair(Prior.uniform(6), requirement, np.array([[0.0, 1.0]] * 5 + [[1.0, 0.0]]))
+    fixed = repair_matrix(Prior.uniform(6), requirement, np.array([[0.0, 1.0]] * 5 + [[1.0, 0.0]]))
     assert fixed.theta < 1e-14
     assert requirement.holds(Prior.uniform(6), fixed.matrix)
 
@@ -372,10 +377,10 @@ def test_steps_of_many_nats_are_mended_by_next_to_nothing_beside_small_ones() ->
 def test_with_room_has_the_pairs_of_its_own_level() -> None:
     prior, tight = Prior([0.5, 0.3, 0.2]), GainLeakage(0.0, np.eye(3))
     solve(design(prior, tight, ExpectedGain(np.eye(3))))  # keeps the pairs of the level that was asked for
-    tight.relaxation(prior, np.eye(3))
-    roomy = tight.with_room(0.25)
-    assert tight._pairs(prior).exponents.tolist() == [0.0] * 3
-    assert roomy._pairs(prior).exponents.tolist() == [0.25] * 3
+    tight.support_function(prior, np.eye(3))
+    roomy = tight.relaxed_to(0.25)
+    assert tight._cached_ratios(prior).exponents.tolist() == [0.0] * 3
+    assert roomy._cached_ratios(prior).exponents.tolist() == [0.25] * 3
 
 
 @pytest.mark.parametrize("name", [name for name in ON_FOUR if name not in ("data and secret", "three")])
@@ -386,11 +391,11 @@ def test_a_few_pairs_at_a_time_have_the_values_of_all(name: str, monkeypatch: py
     weights = np.array(prior.weights, dtype=object)
 
     def values() -> list[Any]:
-        exact = requirement.excess(weights, integers(matrix), power_below).tolist()
-        return [requirement.levels(prior, matrix), exact, requirement.excess(prior.pmf, matrix, math.exp)]
+        exact = requirement.violation(weights, scale_to_integers(matrix), round_exp_down).tolist()
+        return [requirement.levels(prior, matrix), exact, requirement.violation(prior.pmf, matrix, math.exp)]
 
     *found, near = values()
-    monkeypatch.setattr("pmlopt.model.privacy.ratios._MOST_ENTRIES", 4)
+    monkeypatch.setattr("pmlopt.model.privacy.ratios._MAX_BATCH_ENTRIES", 4)
     *again, nearly = values()
     assert again == found
     assert nearly == pytest.approx(near, abs=1e-14)
@@ -407,16 +412,16 @@ MIRRORED = Secret.from_counts([[1, 3, 2, 3, 1], [1, 1, 6, 1, 1]])
 @pytest.mark.parametrize("output", [0, 2])
 def test_of_columns_that_are_constant_on_cells_it_asks_the_same(requirement: Any, output: int) -> None:
     listed = Prior.from_counts([2, 4, 8, 4, 2])
-    cells = InvariantPrior(listed, [reflection(5)]).pairs().cells(output)
+    cells = InvariantPrior(listed, [reflection(5)]).make_pairs().get_cells(output)
     assert cells.classes is not None
     own, whole = requirement.on_cells(cells), requirement.for_prior(listed)
     sharp = np.random.default_rng(8).dirichlet(np.ones(3), cells.size)
     for share in (0.05, 0.2, 1.0):
-        values = snap(share * sharp + (1 - share) / 3)
+        values = round_rows_to_grid(share * sharp + (1 - share) / 3)
         on_letters = values[cells.classes]
         levels = whole.levels(listed, on_letters)
         assert own.levels(cells.prior, values) == pytest.approx(levels, abs=1e-14)
-        assert holds_exactly(cells.prior, own, values) == holds_exactly(listed, whole, on_letters)
+        assert is_met_exactly(cells.prior, own, values) == is_met_exactly(listed, whole, on_letters)
 
 
 def test_counts_from_2_to_the_63_keep_all_digits() -> None:

@@ -40,8 +40,8 @@ from pmlopt.measures import approximate_pml_level
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.mean_bounds import MeanBounds
 from pmlopt.programs import Status
-from pmlopt.programs.exact.arithmetic import integers, power_below, snap
-from pmlopt.programs.linear.certificate import LinearCertificate, utility_bound
+from pmlopt.programs.exact.arithmetic import round_exp_down, round_rows_to_grid, scale_to_integers
+from pmlopt.programs.linear.certificate import LinearCertificate, compute_utility_bound
 from pmlopt.programs.result import Result
 
 ROUNDING = 1e-13
@@ -76,11 +76,11 @@ def test_constraint_and_number_agree_just_inside_and_outside(kind: str, case: or
     assume(min(levels.values()) > 1e-2)
     for inside in one_limit_moved(kind, levels, 1 + 1e-6):
         assert inside.holds(case.prior, case.matrix)
-        assert np.all(inside.excess(case.prior.pmf, case.matrix, math.exp) <= 0)
+        assert np.all(inside.violation(case.prior.pmf, case.matrix, math.exp) <= 0)
         assert oracles.violation(case.prior, inside, case.matrix) <= ROUNDING
     for outside in one_limit_moved(kind, levels, 1 - 1e-6):
         assert not outside.holds(case.prior, case.matrix)
-        assert not np.all(outside.excess(case.prior.pmf, case.matrix, math.exp) <= 0)
+        assert not np.all(outside.violation(case.prior.pmf, case.matrix, math.exp) <= 0)
         assert oracles.violation(case.prior, outside, case.matrix) > ROUNDING
 
 
@@ -116,7 +116,7 @@ def test_relaxation_of_maximal_leakage_is_the_joint_linear_program(
 ) -> None:
     privacy, p = MaximalLeakage(epsilon), case.prior.pmf
     expected = oracles.joint_support(p, privacy, case.gains, with_mass=False)
-    relaxed = privacy.relaxation(case.prior, case.gains)
+    relaxed = privacy.support_function(case.prior, case.gains)
     assert relaxed == pytest.approx(expected, abs=1e-7)
     assert relaxed >= oracles.joint_support(p, privacy, case.gains) - 1e-7
 
@@ -175,7 +175,9 @@ def test_without_extreme_columns_sub_convex_utilities_are_refused(privacy: Requi
 @pytest.mark.parametrize("epsilon", [math.log(10) + 1e-9, 50.0, 800.0])
 def test_past_the_largest_leakage_nothing_binds(of: Callable[[float], Requirement], epsilon: float) -> None:
     prior, requirement = Prior.from_counts([1, 9]), of(epsilon)
-    exactly = requirement.excess(np.array(prior.weights, dtype=object), integers(np.eye(2)), power_below)
+    exactly = requirement.violation(
+        np.array(prior.weights, dtype=object), scale_to_integers(np.eye(2)), round_exp_down
+    )
     assert requirement.holds(prior, Mechanism(np.eye(2)))
     assert oracles.violation(prior, requirement, np.eye(2)) <= MARGIN
     assert np.all(exactly <= 0)
@@ -189,7 +191,7 @@ def drawn(rng: np.random.Generator) -> tuple[Prior, FloatArray, FloatArray, list
     n, first, second = int(rng.integers(2, 6)), *rng.uniform(0, 2, 2)
     prior = Prior(rng.dirichlet(np.full(n, 2.0)))
     mixed = rng.uniform(0, 1) * rng.dirichlet(np.ones(3), n)
-    matrix = snap(mixed + (1 - mixed.sum(axis=1, keepdims=True)) * rng.dirichlet(np.ones(3)))
+    matrix = round_rows_to_grid(mixed + (1 - mixed.sum(axis=1, keepdims=True)) * rng.dirichlet(np.ones(3)))
     return prior, rng.normal(size=(n, 3)), matrix, [PML(first), LDP(first), LIP(first, second)]
 
 
@@ -202,11 +204,11 @@ def test_support_and_check_are_those_of_the_pairs(seed: int) -> None:
         ratios, exactly = requirement.ratios(prior.pmf), requirement.ratios(weights)
         assert ratios is not None
         assert exactly is not None
-        found = requirement.relaxation(prior, gains)
-        assert found == pytest.approx(ratios.support(prior.pmf, gains), abs=1e-9)
+        found = requirement.support_function(prior, gains)
+        assert found == pytest.approx(ratios.support_function(prior.pmf, gains), abs=1e-9)
         assert found == pytest.approx(support(prior.pmf, requirement, gains), abs=1e-7)
-        own = requirement.excess(weights, integers(matrix), power_below)
-        pairs = exactly.excess(integers(matrix), power_below)
+        own = requirement.violation(weights, scale_to_integers(matrix), round_exp_down)
+        pairs = exactly.violation(scale_to_integers(matrix), round_exp_down)
         assert (np.asarray(own) > 0).tolist() == (np.asarray(pairs) > 0).tolist()
         rows = ratios.log_ratios(matrix).max(axis=1)
         assert requirement.holds(prior, matrix) == bool((rows <= ratios.exponents).all())
@@ -221,7 +223,7 @@ def test_the_support_over_a_set_is_that_of_its_corners_and_of_its_linear_rows(ki
     epsilon = float(rng.choice([0.02, *rng.uniform(0.05, 3, 5)]))
     prior, gains = Prior(case.p), rng.normal(size=(case.priors.size, 3))
     requirement, p = PML(epsilon, over=case.priors), prior.pmf
-    rows = requirement.rows(prior)
+    rows = requirement.linear_rows(prior)
     system = np.hstack([rows.on_column.toarray(), rows.on_numbers.toarray()])
     more = np.zeros(system.shape[1] - len(p))
     bounds = [(0.0, None)] * len(p) + [(low if math.isfinite(low) else None, None) for low in rows.least]
@@ -234,7 +236,7 @@ def test_the_support_over_a_set_is_that_of_its_corners_and_of_its_linear_rows(ki
         limits = {"A_ub": rows, "b_ub": np.zeros(len(rows)), "A_eq": mean, "b_eq": [1.0]}
         return -float(linear_program(cost, **limits, bounds=ends).fun)
 
-    relaxed = requirement.relaxation(prior, gains)
+    relaxed = requirement.support_function(prior, gains)
     assert relaxed == pytest.approx(max(largest(system, gain, bounds) for gain in gains.T), abs=1e-7)
     by_corners = max(largest(corners, gain, (0, None)) for gain in gains.T)
     assert relaxed == pytest.approx(by_corners, abs=2e-8)
@@ -300,8 +302,8 @@ def test_constraint_number_and_excess_agree_just_inside_and_outside(
         requirement = ApproximatePML(epsilon, least * factor)
         assert requirement.holds(case.prior, matrix) is (factor > 1)
         assert (violation(case.prior, requirement, matrix) <= len(matrix) * MARGIN * least) is (factor > 1)
-        in_floats = requirement.excess(case.prior.pmf, matrix, math.exp)
-        exactly = requirement.excess(weights, integers(matrix), power_below)
+        in_floats = requirement.violation(case.prior.pmf, matrix, math.exp)
+        exactly = requirement.violation(weights, scale_to_integers(matrix), round_exp_down)
         assert bool(np.all(in_floats <= 0)) is (factor > 1)
         assert bool(np.all(exactly <= 0)) is (factor > 1)
 
@@ -315,7 +317,7 @@ def test_relaxation_is_the_support_function(case: oracles.Case, share: float, de
     epsilon = share * case.prior.max_leakage
     requirement = ApproximatePML(epsilon, delta)
     expected = oracles.joint_support(case.prior.pmf, requirement, case.gains)
-    relaxed = requirement.relaxation(case.prior, case.gains)
+    relaxed = requirement.support_function(case.prior, case.gains)
     assert relaxed >= expected - 1e-9
     assert relaxed == pytest.approx(expected, abs=1e-6)
 
@@ -326,7 +328,7 @@ def test_at_the_largest_leakage_the_relaxation_is_the_largest_gain(delta: float)
     for _ in range(150):  # e^eps times the least mass is 1, or the float below it
         prior = Prior(rng.dirichlet(np.ones(int(rng.integers(2, 6)))))
         gains = rng.normal(size=(prior.size, 3))
-        relaxed = ApproximatePML(prior.max_leakage, delta).relaxation(prior, gains)
+        relaxed = ApproximatePML(prior.max_leakage, delta).support_function(prior, gains)
         assert relaxed == pytest.approx(gains.max(), abs=1e-9)
 
 
@@ -335,6 +337,6 @@ def test_at_the_largest_leakage_the_relaxation_is_the_largest_gain(delta: float)
 def test_any_multipliers_bound_every_mechanism(case: oracles.Case, delta: float, spread: float) -> None:
     requirement = ApproximatePML(approximate_pml_level(case.prior, case.matrix, delta) + 1e-9, delta)
     value = float((case.prior.pmf[:, None] * case.gains * case.matrix).sum())
-    assert requirement.relaxation(case.prior, case.gains) >= value - 1e-12
+    assert requirement.support_function(case.prior, case.gains) >= value - 1e-12
     multipliers = spread * case.rng.normal(size=case.prior.size)
-    assert utility_bound(case.prior, requirement, case.gains, multipliers) >= value
+    assert compute_utility_bound(case.prior, requirement, case.gains, multipliers) >= value

@@ -17,10 +17,10 @@ from strategies import MODEST
 from pmlopt import Mechanism
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.model.queries import (
-    Explicit,
     ModularSum,
     Quadratic,
     RecordChannel,
+    TableQuery,
     orbits,
     record_channel,
 )
@@ -61,7 +61,7 @@ def assert_channel(channel: RecordChannel, case: Case, rows: list[Row]) -> None:
         for name, column in zip(names, counts.T, strict=True):
             known = [math.log(count) if count else -math.inf for count in expected[name]]
             assert column.tolist() == pytest.approx(known, rel=1e-13, abs=1e-14)
-    table = channel.table()
+    table = channel.class_table()
     assert table.shape == case.alphabets
     for x in case.datasets:
         assert names[table[x]] == row_of(case, rows, x)
@@ -110,19 +110,19 @@ class TestStructure:
 
 
 class TestWhatTheRowsAre:
-    INJECTIVE = Explicit([[3, 2], [1, 0]])
+    INJECTIVE = TableQuery([[3, 2], [1, 0]])
     ORDERED = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=float)
 
     def test_unless_they_have_the_datasets_names(self) -> None:
         named = Mechanism(self.ORDERED, product((0, 1), repeat=2))
         channel = record_channel(self.INJECTIVE, named)
-        assert channel.rows[channel.table()].argmax(axis=2).tolist() == [[0, 1], [2, 3]]
+        assert channel.rows[channel.class_table()].argmax(axis=2).tolist() == [[0, 1], [2, 3]]
 
     def test_the_last_record_s_letter_runs_fastest(self) -> None:
         rows = np.eye(6)
         for mechanism in (rows, Mechanism(rows, product(range(2), range(3)))):
             channel = record_channel(ModularSum(2, 2, [2, 3]), mechanism)
-            assert channel.rows[channel.table()].argmax(axis=2).tolist() == [[0, 1, 2], [3, 4, 5]]
+            assert channel.rows[channel.class_table()].argmax(axis=2).tolist() == [[0, 1, 2], [3, 4, 5]]
 
     def test_names_of_values_must_be_these(self) -> None:
         rows = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]

@@ -27,7 +27,7 @@ from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import (
     REGIONS,
     confidence_chain,
-    phi,
+    deviation_exponent,
     weissman_kappa,
     weissman_radius,
 )
@@ -56,13 +56,15 @@ def test_the_radius_is_that_of_the_formula_with_its_root_over_the_logarithm(
 @given(st.floats(1e-5, 0.499))
 @MODEST
 def test_phi_is_its_formula_and_falls_to_two_at_one_half(kappa: float) -> None:
-    assert phi(kappa) == pytest.approx(math.log((1 - kappa) / kappa) / (1 - 2 * kappa), rel=1e-10)
-    values = [phi(0.5 - 2.0**-k) for k in range(2, 53)]
+    assert deviation_exponent(kappa) == pytest.approx(
+        math.log((1 - kappa) / kappa) / (1 - 2 * kappa), rel=1e-10
+    )
+    values = [deviation_exponent(0.5 - 2.0**-k) for k in range(2, 53)]
     assert values == sorted(values, reverse=True)
-    assert values[-1] == phi(0.5) == 2.0
+    assert values[-1] == deviation_exponent(0.5) == 2.0
     # its series at g = 1 - 2 kappa: 2 (1 + g^2 / 3 + ...)
     for gap in (1e-3, 1e-6):
-        assert phi((1 - gap) / 2) == pytest.approx(2 + 2 * gap**2 / 3, abs=1e-12)
+        assert deviation_exponent((1 - gap) / 2) == pytest.approx(2 + 2 * gap**2 / 3, abs=1e-12)
 
 
 @given(priors(1, 8))

@@ -34,8 +34,8 @@ from pmlopt.errors import ProgramError
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import LinearUtility
 from pmlopt.programs import Status
-from pmlopt.programs.linear.certificate import utility_bound
-from pmlopt.programs.subconvex.column_spaces import column_bound
+from pmlopt.programs.linear.certificate import compute_utility_bound
+from pmlopt.programs.subconvex.column_spaces import bound_column_utility
 
 SUBCONVEX = ["mutual information", "guessing"]
 AnyUtility = LinearUtility | SubConvex
@@ -104,7 +104,9 @@ def test_linear_designs_reach_the_program_over_the_corners(kind: str, seed: int)
     assert result.bound >= best.value - 1e-9
     assert result.status is Status.OPTIMAL
     near = best.multipliers + rng.normal(size=n) * 0.1
-    assert utility_bound(Prior(case.p), PML(epsilon, over=case.priors), gains, near) >= best.value - 1e-9
+    assert (
+        compute_utility_bound(Prior(case.p), PML(epsilon, over=case.priors), gains, near) >= best.value - 1e-9
+    )
 
 
 def test_the_centre_of_a_ball_need_not_be_the_prior_of_the_design() -> None:
@@ -187,7 +189,7 @@ def test_sub_convex_designs_reach_the_program_over_all_columns(kind: str, name: 
     assert result.bound >= best - 1e-9
     assert result.status is Status.OPTIMAL
     for rho in rng.normal(size=(3, len(case.p))) * 0.5:  # any multipliers give a bound
-        bound = column_bound(Prior(case.p), PML(epsilon, over=case.priors), UTILITIES[name][0], rho)
+        bound = bound_column_utility(Prior(case.p), PML(epsilon, over=case.priors), UTILITIES[name][0], rho)
         assert bound >= best - 1e-9
 
 

@@ -12,7 +12,7 @@ from refusals import refused
 from pmlopt import ConvexHull, L1Ball, Secret, leakage_level
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import JointLaws, weissman_radius
-from pmlopt.programs.exact.arithmetic import integers, snap
+from pmlopt.programs.exact.arithmetic import round_rows_to_grid, scale_to_integers
 
 COUNTS = np.array([[30, 0, 12], [20, 25, 13]])
 SECRET = Secret.from_counts(COUNTS)
@@ -32,12 +32,12 @@ def by_vertices(laws: JointLaws) -> list[np.ndarray]:
 @settings(max_examples=25)
 def test_the_worst_case_is_at_the_vertices_of_the_parts(seed: int, radius: float) -> None:
     laws, rng = JointLaws.ball(SECRET, radius), np.random.default_rng(seed)
-    matrix = snap(rng.dirichlet(np.full(3, 0.5), 3)) + 1e-3
+    matrix = round_rows_to_grid(rng.dirichlet(np.full(3, 0.5), 3)) + 1e-3
     worst = most_told(by_vertices(laws), matrix)
-    assert laws.ratios(matrix) == pytest.approx(worst, rel=1e-9)
+    assert laws.max_ratios(matrix) == pytest.approx(worst, rel=1e-9)
     for s in range(2):
         for y in range(3):
-            told, mean = laws.worst(matrix[:, y], s)
+            told, mean = laws.find_worst_laws(matrix[:, y], s)
             assert told @ matrix[:, y] / (mean @ matrix[:, y]) == pytest.approx(worst[s, y], rel=1e-9)
 
 
@@ -45,12 +45,12 @@ def test_the_worst_case_is_at_the_vertices_of_the_parts(seed: int, radius: float
 @settings(max_examples=25)
 def test_integers_say_the_same_as_floats(seed: int) -> None:
     laws = JointLaws.confidence(SECRET, 0.05)
-    matrix = snap(np.random.default_rng(seed).dirichlet(np.full(3, 0.5), 3))
-    least, most, _ = laws.means(integers(matrix))
-    sums, unit = laws.outcome_sums(least, most)
+    matrix = round_rows_to_grid(np.random.default_rng(seed).dirichlet(np.full(3, 0.5), 3))
+    least, most, _ = laws.compute_extreme_means(scale_to_integers(matrix))
+    sums, unit = laws.min_outcome_sums(least, most)
     exact = [[float(a) * float(unit) / float(b) for a, b in zip(*rows, strict=True)]
              for rows in zip(most, sums, strict=True)]  # fmt: skip
-    assert laws.ratios(matrix) == pytest.approx(np.array(exact), rel=1e-12)
+    assert laws.max_ratios(matrix) == pytest.approx(np.array(exact), rel=1e-12)
 
 
 @given(seed=st.integers(0, 10**6), radius=st.sampled_from([0.02, 0.1, 0.5, 1.5]))
@@ -70,7 +70,7 @@ def test_it_holds_the_ball_of_joint_laws(seed: int, radius: float) -> None:
     matrix = rng.dirichlet(np.full(3, 0.3), 3) + 1e-4
     if law.sum(axis=1).min() > 1e-9:
         told = most_told([law], matrix)
-        assert (told <= JointLaws.ball(SECRET, radius).ratios(matrix) * (1 + 1e-9)).all()
+        assert (told <= JointLaws.ball(SECRET, radius).max_ratios(matrix) * (1 + 1e-9)).all()
 
 
 def test_without_room_it_is_the_joint_law_itself() -> None:
@@ -79,7 +79,7 @@ def test_without_room_it_is_the_joint_law_itself() -> None:
     rows = joint / joint.sum(axis=1, keepdims=True)
     laws = JointLaws(ConvexHull(joint.sum(axis=1)[None]), [ConvexHull(row[None]) for row in rows])
     matrix = np.random.default_rng(0).dirichlet(np.ones(3), 3)
-    assert np.log(laws.ratios(matrix).max()) == pytest.approx(leakage_level(secret, matrix), abs=1e-12)
+    assert np.log(laws.max_ratios(matrix).max()) == pytest.approx(leakage_level(secret, matrix), abs=1e-12)
 
 
 def test_confidence_splits_delta_over_the_laws() -> None:
@@ -104,7 +104,7 @@ def test_the_true_joint_law_is_outside_as_seldom_as_promised() -> None:
         laws = JointLaws.confidence(Secret.from_counts(counts), 0.05)
         parts = [truth.sum(axis=1), *(truth / truth.sum(axis=1, keepdims=True))]
         outside += not all(
-            one.holds(part) for one, part in zip((laws.law, *laws.conditionals), parts, strict=True)
+            one.contains_law(part) for one, part in zip((laws.law, *laws.conditionals), parts, strict=True)
         )
     assert outside <= 23
 

@@ -19,11 +19,11 @@ from strategies import MODEST
 from pmlopt import Prior, closed_forms, confidence_ball, confidence_box, leakage_level
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import (
+    deviation_exponent,
     failure_bound,
     level_increase_within_distance,
     level_needed_at_centre,
     level_within_distance,
-    phi,
     samples_needed,
     true_level_with_confidence,
     weissman_delta,
@@ -113,7 +113,7 @@ CALLS: list[Callable[..., float]] = [
     lambda delta=0.1, kappa=None: confidence_ball([3, 4], delta, kappa=kappa).radius,
     lambda delta=0.1: confidence_box([3, 4], delta).upper[0],
     lambda delta=0.1: confidence_box([3], delta).upper[0],
-    lambda kappa=0.5: phi(kappa),
+    lambda kappa=0.5: deviation_exponent(kappa),
     lambda epsilon=0.5, distance=0.1: level_increase_within_distance([0.6, 0.4], epsilon, distance),
     lambda epsilon=0.5, distance=0.1, least=None: level_within_distance(epsilon, distance, least),
     lambda epsilon=0.5, distance=0.1: level_needed_at_centre(epsilon, distance),
@@ -166,7 +166,7 @@ def test_radius_samples_and_delta_follow_from_each_other(
     if radius < 1.99:
         assert weissman_samples(weissman_radius(fewest, size, asked, kappa), size, asked, kappa) <= fewest
     delta = weissman_delta(radius, samples, size, kappa)
-    logarithm = math.log(Fraction(2**size - 2)) - samples * phi(kappa) * radius**2 / 4
+    logarithm = math.log(Fraction(2**size - 2)) - samples * deviation_exponent(kappa) * radius**2 / 4
     assert delta <= 1
     if logarithm > -600:
         assert math.log(delta) == pytest.approx(min(0.0, logarithm), rel=1e-9, abs=1e-9)

@@ -31,7 +31,7 @@ from pmlopt import (
     leakage_level,
     solve,
 )
-from pmlopt.core.records import plain
+from pmlopt.core.records import to_plain
 from pmlopt.data.symmetry import reflection
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet
@@ -57,7 +57,7 @@ def problems(draw: st.DrawFn, max_size: int = 5) -> tuple[Case, FloatArray]:
 def test_the_least_mean_is_that_of_the_linear_program(problem: tuple[Case, FloatArray]) -> None:
     case, matrix = problem
     expected = [case.defined.least(column) for column in matrix.T]
-    assert case.priors.least_mean(matrix) == pytest.approx(expected, abs=1e-9)
+    assert case.priors.min_mean(matrix) == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=25, deadline=None)
@@ -67,16 +67,16 @@ def test_rationals_near_any_numbers_are_a_prior_of_the_set(
 ) -> None:
     case, matrix = problem
     rng = np.random.default_rng(seed)
-    member = case.priors.worst_prior(matrix[:, 0])
-    assert np.abs(case.priors.nearby(member).astype(float) - member).max() <= 1e-14
+    member = case.priors.minimizer(matrix[:, 0])
+    assert np.abs(case.priors.project_to_rationals(member).astype(float) - member).max() <= 1e-14
     far = 1e3 * rng.normal(size=len(member))
     for law in (member, rng.dirichlet(np.ones(len(member))), far, -np.abs(far), 0 * member):
-        near = case.priors.nearby(law)
+        near = case.priors.project_to_rationals(law)
         assert sum(near) == 1
         assert min(near) >= 0
         assert case.defined.outside(near.astype(float)) <= 1e-9  # of a hull by a linear program
         whole = np.array([[int(v * 2**40)] for v in matrix[:, 0]], dtype=object)
-        least, total = case.priors.least_sum(whole)  # no prior of the set is below it
+        least, total = case.priors.min_mean_scaled(whole)  # no prior of the set is below it
         assert total * (near @ whole[:, 0]) >= least[0]
 
 
@@ -84,7 +84,7 @@ def test_rationals_near_any_numbers_are_a_prior_of_the_set(
 @given(SEEDS, st.sampled_from(KINDS), st.lists(st.integers(0, 2**54), min_size=3, max_size=3))
 def test_sums_of_integers_are_the_rational_least_mean(seed: int, kind: str, column: list[int]) -> None:
     case = random_set(kind, np.random.default_rng(seed), 3)
-    least, total = case.priors.least_sum(np.array([[value] for value in column], dtype=object))
+    least, total = case.priors.min_mean_scaled(np.array([[value] for value in column], dtype=object))
     assert isinstance(least[0], int)
     assert Fraction(least[0], total) == case.defined.exact_least(column)
 
@@ -95,10 +95,10 @@ def test_small_balls_have_the_form_of_proposition_2(p: FloatArray, share: float)
     radius = share * 2 * float(p.min())
     matrix = random_matrix(np.random.default_rng(len(p)), len(p), 4)
     printed = p @ matrix - radius / 2 * (matrix.max(axis=0) - matrix.min(axis=0))
-    assert L1Ball(p, radius).least_mean(matrix) == pytest.approx(printed, abs=1e-14)
+    assert L1Ball(p, radius).min_mean(matrix) == pytest.approx(printed, abs=1e-14)
     # past its range it is needlessly strict
     p, column = np.array([0.5, 0.3, 0.2]), np.array([0.0, 1.0, 2.0])
-    assert L1Ball(p, 2.0).least_mean(column[:, None]) == pytest.approx([0.0])
+    assert L1Ball(p, 2.0).min_mean(column[:, None]) == pytest.approx([0.0])
     assert p @ column - (column.max() - column.min()) < 0
 
 
@@ -139,10 +139,10 @@ def test_sets_that_hold_the_same_priors_have_the_same_least_means() -> None:
     for one, other in same:
         for seed in range(10):
             matrix = random_matrix(np.random.default_rng(seed), one.size, 4)
-            assert one.least_mean(matrix) == pytest.approx(other.least_mean(matrix), abs=1e-14)
+            assert one.min_mean(matrix) == pytest.approx(other.min_mean(matrix), abs=1e-14)
     counts, floats = Prior.from_counts({"a": 1, "b": 2}), Prior([1 / 3, 2 / 3], labels=["a", "b"])
     assert L1Ball(counts, 0.1) != L1Ball(floats, 0.1)
-    assert plain(L1Ball(counts, 0.1))["center"]["counts"] == [1, 2]
+    assert to_plain(L1Ball(counts, 0.1))["center"]["counts"] == [1, 2]
 
 
 @pytest.mark.parametrize("radius", [1e-9, 4e-9, 1e-3, 1.0])
@@ -151,13 +151,13 @@ def test_a_letter_of_a_billionth_can_be_emptied(radius: float) -> None:
     for column in ([1, 0, 0], [0, 0, 1], [4, 2, 1]):
         defined = ball(exact_law(Prior(p).pmf), Fraction(radius))
         expected = float(defined.exact_least(column))
-        found = L1Ball(p, radius).least_mean(np.array(column, dtype=float)[:, None])
+        found = L1Ball(p, radius).min_mean(np.array(column, dtype=float)[:, None])
         assert found == pytest.approx([expected], rel=1e-6, abs=1e-16)
 
 
 @pytest.mark.parametrize("center", [[1.0, 0.0], [0.5, 0.5, 0.0]])
 def test_a_centre_on_the_boundary_needs_a_radius(center: list[float]) -> None:
-    assert L1Ball(center, 0.1).least_mean(np.eye(len(center)))[-1] == 0.0
+    assert L1Ball(center, 0.1).min_mean(np.eye(len(center)))[-1] == 0.0
     with pytest.raises(PrivacyError, match="probability 0 under every prior"):
         L1Ball(center, 0.0)
     for none in ([1.1, -0.1, 0.0], [0.5, 0.4, 0.0]):
@@ -179,20 +179,20 @@ def test_a_centre_with_zeros_has_the_least_means_of_its_definition(
     expected = [defined.least(column) for column in matrix.T]
     for center in (p, Center.of_counts(tuple(counts), tuple(range(len(p))))):
         one = L1Ball(center, radius)
-        assert one.least_mean(matrix) == pytest.approx(expected, abs=1e-9)
+        assert one.min_mean(matrix) == pytest.approx(expected, abs=1e-9)
         for column, least in zip(matrix.T, expected, strict=True):
-            worst = one.worst_prior(column)
-            assert one.holds(worst)
+            worst = one.minimizer(column)
+            assert one.contains_law(worst)
             assert float(worst @ column) == pytest.approx(least, abs=1e-9)
 
 
 def test_a_centre_with_zeros_is_exact_in_integers() -> None:
     one = L1Ball(Center.of_counts((2, 1, 0), ("a", "b", "c")), 0.5)
-    least, total = one.least_sum(np.array([[1, 0], [0, 1], [0, 0]], dtype=object))
+    least, total = one.min_mean_scaled(np.array([[1, 0], [0, 1], [0, 0]], dtype=object))
     assert [Fraction(value, total) for value in least] == [Fraction(5, 12), Fraction(1, 12)]
     assert one.labels == ("a", "b", "c")
     fields = one.center.probabilities, one.labels, (2, 1, 0)
-    assert plain(L1Ball(Center.from_fields(*fields), 0.5)) == plain(one)
+    assert to_plain(L1Ball(Center.from_fields(*fields), 0.5)) == to_plain(one)
     for wrong, said in ((fields[0] * 0.9, "sum to 0.9"), (fields[0][::-1], "not its counts")):
         with pytest.raises(PrivacyError, match=said):
             Center.from_fields(wrong, *fields[1:])
@@ -206,7 +206,10 @@ def test_a_design_over_a_ball_of_raw_counts_takes_any_prior_on_the_letters(epsil
         result = solve(design(guess, PML(epsilon, over=over), utility))
         assert result.level <= epsilon
         assert result.certificate.verify()
-        for corner in ([0.6, 0.4 - over.half, over.half], [0.6 - over.half, 0.4, over.half]):
+        for corner in (
+            [0.6, 0.4 - over.half_radius, over.half_radius],
+            [0.6 - over.half_radius, 0.4, over.half_radius],
+        ):
             assert leakage_level(Prior(corner, labels=guess.labels), result.mechanism) <= epsilon + 1e-12
     ldp = solve(design(guess, PML(epsilon, over=AllPriors(3)), ExpectedGain(np.eye(3)))).value
     assert solve(design(guess, PML(epsilon, over=over), ExpectedGain(np.eye(3)))).value >= ldp - 1e-9
@@ -255,10 +258,10 @@ def test_what_is_no_set_is_refused() -> None:
 def test_by_linear_rows_the_largest_entry_is_within_the_least_mean(kind: str) -> None:
     rng = np.random.default_rng(9)
     one, matrix = random_set(kind, rng, 4).priors, rng.uniform(0.2, 1.0, (4, 2))
-    for column, least in zip(matrix.T, one.least_mean(matrix), strict=True):
+    for column, least in zip(matrix.T, one.min_mean(matrix), strict=True):
         for share in (1 - 1e-8, 1 + 1e-8):
-            rows = one.rows(share * least / column.max())
-            numbers = rows.numbers(column[:, None])
+            rows = one.linear_rows(share * least / column.max())
+            numbers = rows.find_numbers(column[:, None])
             assert (numbers[:, 0] >= rows.least - 1e-12).all()
             broken = float((rows.on_column @ column[:, None] + rows.on_numbers @ numbers).max())
             assert (broken <= 1e-12) == (share < 1)
@@ -267,12 +270,12 @@ def test_by_linear_rows_the_largest_entry_is_within_the_least_mean(kind: str) ->
 @pytest.mark.parametrize("output", [0, 2])
 def test_columns_that_are_constant_on_cells_have_the_least_means_of_their_letters(output: int) -> None:
     listed = Prior.from_counts([2, 4, 8, 4, 2])
-    cells = InvariantPrior(listed, [reflection(5)]).pairs().cells(output)
+    cells = InvariantPrior(listed, [reflection(5)]).make_pairs().get_cells(output)
     values = np.random.default_rng(8).uniform(size=(cells.size, 3))
     for one in (L1Ball(listed, 0.15), L1Ball([0.2, 0.3, 0.0, 0.3, 0.2], 0.5), MinimumMass(5, 0.05),
                 Box([0.05, 0.1, 0.2, 0.1, 0.05], [0.3, 0.3, 0.6, 0.3, 0.3])):  # fmt: skip
-        expected = one.least_mean(values[cells.classes])
-        assert one.on_cells(cells).least_mean(values) == pytest.approx(expected, abs=1e-14)
+        expected = one.min_mean(values[cells.classes])
+        assert one.on_cells(cells).min_mean(values) == pytest.approx(expected, abs=1e-14)
 
 
 def test_theorem_5_holds_past_the_first_region_of_some_priors() -> None:

@@ -10,7 +10,7 @@ import pytest
 from refusals import refused
 
 from pmlopt import PML, EstimationError, ExpectedGain, ExpectedLoss, MutualInformation, design, solve
-from pmlopt.core.records import Context, plain, read
+from pmlopt.core.records import Context, read_record, to_plain
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility import (
     LOSSES,
@@ -25,10 +25,10 @@ from pmlopt.model.utility import (
     absolute,
     as_utility,
     hamming,
-    informations,
+    list_informations,
     match,
 )
-from pmlopt.model.utility.estimation_error import workload_rows
+from pmlopt.model.utility.estimation_error import build_workload_rows
 from pmlopt.programs.least_leakage.program import least_leakage
 
 UTILITIES = [
@@ -44,17 +44,17 @@ UTILITIES = [
 @pytest.mark.parametrize("utility", UTILITIES, ids=lambda one: type(one).__name__)
 def test_a_utility_is_its_record(utility: Utility) -> None:
     for context in (Context(), Context(complete=False)):
-        again = read(Utility, plain(utility, context), "utility", context)
+        again = read_record(Utility, to_plain(utility, context), "utility", context)
         assert again == utility
         assert hash(again) == hash(utility)
     assert [one for one in UTILITIES if one == utility] == [utility]
     with pytest.raises(ValueError, match="cannot be written"):
-        plain(ExpectedLoss(lambda x, y: float(x - y)))
+        to_plain(ExpectedLoss(lambda x, y: float(x - y)))
 
 
 def test_designs_take_utilities_by_name_and_a_function_is_a_loss() -> None:
     prior, privacy = [0.5, 0.3, 0.2], PML(0.5)
-    for name in (*LOSSES, "match", *informations(), "estimation-error"):
+    for name in (*LOSSES, "match", *list_informations(), "estimation-error"):
         assert design(prior, privacy, name).utility == as_utility(name)
     program = design([0.5, 0.5], PML(0.5), absolute)
     assert program.utility == ExpectedLoss(absolute)
@@ -89,6 +89,6 @@ def test_an_information_of_another_module_has_its_name() -> None:
 
 def test_rows_of_a_frame_keep_their_names() -> None:
     frame = pd.DataFrame([[1, -1]], index=["no less yes"], columns=["no", "yes"])
-    assert workload_rows(frame, ("no", "yes")).names == ("no less yes",)
-    assert workload_rows({"both": {"yes": 1, "no": 1}}, ("no", "yes")).names == ("both",)
-    assert workload_rows([[1, -1]], ("no", "yes")).names == (0,)
+    assert build_workload_rows(frame, ("no", "yes")).names == ("no less yes",)
+    assert build_workload_rows({"both": {"yes": 1, "no": 1}}, ("no", "yes")).names == ("both",)
+    assert build_workload_rows([[1, -1]], ("no", "yes")).names == (0,)

@@ -34,7 +34,7 @@ def test_value_expression_and_loops_agree(make: type[LinearUtility], case: oracl
     expected = by_loops(case.prior, case.gains, case.matrix)
     variable = cp.Variable(case.matrix.shape)
     variable.value = case.matrix
-    twin = utility.expression(case.prior, case.gains, variable)
+    twin = utility.to_cvxpy(case.prior, case.gains, variable)
     assert twin.is_affine()
     assert utility.value(case.prior, case.matrix) == pytest.approx(expected, abs=1e-13)
     assert float(twin.value) == pytest.approx(expected, abs=1e-13)
@@ -43,10 +43,10 @@ def test_value_expression_and_loops_agree(make: type[LinearUtility], case: oracl
 @both
 def test_a_function_is_called_on_input_then_output_label(make: type[LinearUtility]) -> None:
     utility = make(lambda x, y: 10 * x + y)
-    assert np.array_equal(utility.table((1, 2), (3, 4, 5)), [[13, 14, 15], [23, 24, 25]])
-    assert np.array_equal(make(lambda x, y: x == y).table(("a", "b"), ("a", "b")), np.eye(2))
-    assert utility.columns is None
-    assert make(np.ones((2, 3))).columns == 3
+    assert np.array_equal(utility.evaluate_table((1, 2), (3, 4, 5)), [[13, 14, 15], [23, 24, 25]])
+    assert np.array_equal(make(lambda x, y: x == y).evaluate_table(("a", "b"), ("a", "b")), np.eye(2))
+    assert utility.fixed_outputs is None
+    assert make(np.ones((2, 3))).fixed_outputs == 3
 
 
 def test_value_calls_the_function_on_the_labels_of_the_mechanism_and_prior() -> None:
@@ -71,7 +71,7 @@ def test_what_is_no_finite_table_is_refused(make: type[LinearUtility]) -> None:
     answers: list[Any] = [float("nan"), float("inf"), "far", None, [1.0], 1j]
     for answer in answers:
         told: Any = lambda x, y, answer=answer: answer  # noqa: E731
-        refused(UtilityError, make(told).table, ".", ((0, 1), (0, 1)))
+        refused(UtilityError, make(told).evaluate_table, ".", ((0, 1), (0, 1)))
 
 
 @both
@@ -81,7 +81,7 @@ def test_the_matrix_given_can_change_without_changing_the_utility(make: type[Lin
     given_matrix[0, 0] = 7.0
     assert utility.value([0.5, 0.5], np.eye(2)) == 1.0
     with pytest.raises(ValueError, match="read-only"):
-        utility.table((0, 1), (0, 1))[0, 0] = 3.0
+        utility.evaluate_table((0, 1), (0, 1))[0, 0] = 3.0
 
 
 # ---------------------------------------------------------------- losses

@@ -25,7 +25,7 @@ from pmlopt.model.utility import (
     MutualInformation,
     SubConvex,
     TotalVariation,
-    informations,
+    list_informations,
 )
 
 Function = Callable[[FloatArray, FloatArray], Any]
@@ -60,7 +60,7 @@ def columns(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, FloatArray]:
     return prior, one, other
 
 
-@pytest.mark.parametrize("name", informations())
+@pytest.mark.parametrize("name", list_informations())
 @given(drawn=columns(), factor=st.floats(1e-3, 1e3), share=st.floats(0.0, 1.0))
 @MODEST
 def test_the_ready_made_are_homogeneous_and_convex(
@@ -68,7 +68,7 @@ def test_the_ready_made_are_homogeneous_and_convex(
 ) -> None:
     prior, one, other = drawn
     every = np.stack([one, other, share * one + (1 - share) * other, factor * one], axis=1)
-    left, right, between, scaled = informations()[name]().worths(prior, every)
+    left, right, between, scaled = list_informations()[name]().column_values(prior, every)
     assert between <= share * left + (1 - share) * right + 1e-9 * (1 + one.max() + other.max())
     assert scaled == pytest.approx(factor * left, rel=1e-9, abs=1e-12 * factor * one.max())
 
@@ -76,7 +76,7 @@ def test_the_ready_made_are_homogeneous_and_convex(
 @given(priors(1, 8))
 @MODEST
 def test_what_is_convex_and_homogeneous_passes_every_probe(prior: FloatArray) -> None:
-    for name, make in informations().items():
+    for name, make in list_informations().items():
         make().check(prior)
         assert make().name == name
         assert make().maximised
@@ -183,7 +183,9 @@ def test_values_are_those_of_the_definitions(make: Make, pair: tuple[FloatArray,
     prior, matrix = pair
     assert make().value(*pair) == pytest.approx(defined(make, *pair), rel=1e-12, abs=1e-12)
     occurring = matrix[:, matrix.max(axis=0) > 0]
-    assert make().worths(prior, occurring).sum() == pytest.approx(make().value(*pair), rel=1e-9, abs=1e-12)
+    assert make().column_values(prior, occurring).sum() == pytest.approx(
+        make().value(*pair), rel=1e-9, abs=1e-12
+    )
     still = make().value(prior, np.tile(matrix[:1], (len(prior), 1)))  # a constant mechanism tells nothing
     assert still == 0.0 if make is MutualInformation else still == pytest.approx(0.0, abs=1e-14)
 

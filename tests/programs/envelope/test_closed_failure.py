@@ -34,8 +34,8 @@ from pmlopt.measures import envelope_slack, failure_probability, slack
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status, failure_after_processing
-from pmlopt.programs.envelope.certifying import RatioPrograms
-from pmlopt.solvers.outcome import FOREVER
+from pmlopt.programs.envelope.build_certificate import RatioPrograms
+from pmlopt.solvers.solver_result import NO_DEADLINE
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 15))
@@ -154,7 +154,7 @@ def members(priors: PriorSet, p: FloatArray, rng: np.random.Generator, count: in
     """Random priors of a set: mixtures of its middle and of two extreme points."""
     found = []
     for _ in range(count):
-        ends = [priors.worst_prior(rng.normal(size=len(p))) for _ in range(2)]
+        ends = [priors.minimizer(rng.normal(size=len(p))) for _ in range(2)]
         share = rng.dirichlet([0.3, 1.0, 1.0])
         found.append(np.asarray(share @ np.vstack([p, *ends])))
     return found
@@ -219,12 +219,12 @@ def test_the_linear_program_is_the_one_that_is_declared(alone: bool, seed: int) 
     program = envelope(p, matrix, 0.5, over=None if alone else priors)
     direct = RatioPrograms(program, 0.5)
     for ratio in (1.0 if alone else 1.05, 1.3, 2.0):
-        mass, _, point, multipliers = direct.solve(ratio, np.zeros(len(p), dtype=bool), FOREVER)
+        mass, _, point, multipliers = direct.solve_at(ratio, np.zeros(len(p), dtype=bool), NO_DEADLINE)
         assert not alone or mass == pytest.approx(most_mass(p, matrix, ratio), abs=1e-8)
         program.ratio.value = ratio
         assert mass == pytest.approx(-program.problem.solve(solver=cp.HIGHS), abs=1e-7)
         assert point.shape == program.attack.shape
-        proved = float(program.exact.mass(math.log(ratio), multipliers.tolist()))
+        proved = float(program.rational_mechanism.bound_mass(math.log(ratio), multipliers.tolist()))
         assert mass <= proved + 1e-10 <= mass + 1e-8
 
 
@@ -236,7 +236,7 @@ def test_any_multipliers_bound_every_prior(seed: int) -> None:
     for _ in range(5):
         lam = rng.exponential(3.0, len(p))
         multipliers, ratio = np.append(lam, rng.normal()), float(rng.uniform(1, 3))
-        mass = float(program.exact.mass(math.log(ratio), multipliers.tolist()))
+        mass = float(program.rational_mechanism.bound_mass(math.log(ratio), multipliers.tolist()))
         for q in members(priors, p, rng, 3):
             assert most_mass(q, matrix, ratio) <= mass + 1e-9
 

@@ -17,10 +17,10 @@ from pmlopt import Mechanism, Prior, certify, envelope
 from pmlopt.core.arrays import FloatArray
 from pmlopt.measures import envelope_bounds, leakage_level
 from pmlopt.programs import Status
-from pmlopt.programs.envelope.certifying import proved_level
-from pmlopt.programs.envelope.masses import RationalMechanism, reached_mass
+from pmlopt.programs.envelope.build_certificate import prove_level
+from pmlopt.programs.envelope.masses import RationalMechanism, compute_reached_mass
 from pmlopt.programs.envelope.program import EnvelopeProgram
-from pmlopt.programs.exact.arithmetic import power_above, power_below
+from pmlopt.programs.exact.arithmetic import round_exp_down, round_exp_up
 
 # ---------------------------------------------------------------- the proof
 
@@ -65,8 +65,8 @@ def test_the_mass_in_rational_arithmetic_is_that_of_every_letter(seed: int, scal
     if ties:  # letters that are alike but for rounding, and entries that floats can hardly hold
         matrix[-1], multipliers[-1] = matrix[0] * (1 + 2.0**-52), multipliers[0]
         matrix[:, 0] *= 1e-310
-    exact = RationalMechanism.of(Prior(p), matrix)
-    mass = exact.mass(0.25, multipliers.tolist())
+    exact = RationalMechanism.from_floats(Prior(p), matrix)
+    mass = exact.bound_mass(0.25, multipliers.tolist())
     below, above = (mass_by_fractions(p, matrix, t, multipliers) for t in (T_ABOVE, T_BELOW))
     assert below <= mass <= above
 
@@ -88,20 +88,20 @@ def test_letters_that_floats_cannot_tell_apart_are_all_looked_at(seed: int) -> N
         near(np.tile(rng.dirichlet(np.ones(4)), (6, 1))),
         near(np.full(6, 3.0)),
     )
-    mass = RationalMechanism.of(Prior(p), matrix).mass(0.0, lam.tolist())
+    mass = RationalMechanism.from_floats(Prior(p), matrix).bound_mass(0.0, lam.tolist())
     assert mass == mass_by_fractions(p, matrix, Fraction(1), lam)
 
 
 def test_what_lies_between_a_power_and_its_rationals_is_not_claimed() -> None:
-    above, below = power_above(0.25), power_below(0.25)
-    assert reached_mass([(below, Fraction(1, 2)), (above, Fraction(1, 3))], 0.25) == Fraction(1, 3)
+    above, below = round_exp_up(0.25), round_exp_down(0.25)
+    assert compute_reached_mass([(below, Fraction(1, 2)), (above, Fraction(1, 3))], 0.25) == Fraction(1, 3)
     columns, law = (np.array([[one]], dtype=object) for one in (above.numerator, above.denominator))
     exact = RationalMechanism(np.ones((1, 1)), columns, (law[0],), above.numerator)
-    assert not exact.proves(1e-9, 0.25, None)  # one output leaks a little more than 0.25
-    assert exact.proves(1e-9, 0.25000001, None)
-    flip = RationalMechanism.of(Prior.uniform(2), np.array([[0.75, 0.25], [0.25, 0.75]]))
-    assert flip.mass(0.5, [0.0, 0.0]) == 1
-    assert not flip.proves(1.0, 0.5, np.zeros(2))  # a mass of delta is too much
+    assert not exact.is_bound_proved(1e-9, 0.25, None)  # one output leaks a little more than 0.25
+    assert exact.is_bound_proved(1e-9, 0.25000001, None)
+    flip = RationalMechanism.from_floats(Prior.uniform(2), np.array([[0.75, 0.25], [0.25, 0.75]]))
+    assert flip.bound_mass(0.5, [0.0, 0.0]) == 1
+    assert not flip.is_bound_proved(1.0, 0.5, np.zeros(2))  # a mass of delta is too much
 
 
 @settings(max_examples=20, deadline=None)
@@ -112,11 +112,11 @@ def test_no_multipliers_prove_a_ratio_that_is_reached(seed: int, scale: float, d
     near = np.random.default_rng(seed).exponential(size=len(p))
     known = np.zeros(len(p)) if found.certificate.multipliers is None else found.certificate.multipliers
     for multipliers in (scale * near, known, known * near, known + 1e-6 * near):
-        assert found.value - 1e-12 <= proved_level(program, multipliers, most) <= most
+        assert found.value - 1e-12 <= prove_level(program, multipliers, most) <= most
     if found.certificate.multipliers is not None:
-        assert proved_level(program, known, most) == pytest.approx(found.bound, abs=1e-9)
+        assert prove_level(program, known, most) == pytest.approx(found.bound, abs=1e-9)
     for bad in (math.nan, math.inf, -math.inf):
-        assert proved_level(program, np.full(len(p), bad), most) == most
+        assert prove_level(program, np.full(len(p), bad), most) == most
 
 
 # ---------------------------------------------------------------- rational arithmetic
@@ -141,8 +141,8 @@ def test_what_an_attack_reaches_is_what_fractions_say(seed: int, share: float, d
     p, matrix = random_mechanism(seed)
     attack = np.random.default_rng(seed).dirichlet(np.full(3, 0.3), matrix.shape[1])
     level = share * leakage_level(p, matrix @ attack)
-    exact = RationalMechanism.of(Prior(p), matrix)
-    found = reached_mass(exact.outcomes(attack), level) >= delta
+    exact = RationalMechanism.from_floats(Prior(p), matrix)
+    found = compute_reached_mass(exact.compute_outcomes(attack), level) >= delta
     # e^level lies between these
     low, high = (
         Fraction(math.exp(level)) * (1 - Fraction(1, 2**50)),
@@ -159,11 +159,11 @@ def test_what_an_attack_reaches_is_what_fractions_say(seed: int, share: float, d
 @given(seed=st.integers(0, 999), delta=st.floats(0.01, 0.99))
 def test_theorem_3_is_proved_just_above_it_and_not_below(seed: int, delta: float) -> None:
     p, matrix = random_mechanism(seed)
-    exact = RationalMechanism.of(Prior(p), matrix)
+    exact = RationalMechanism.from_floats(Prior(p), matrix)
     bound = envelope_bounds(p, matrix, delta)[1]
-    assert exact.proves(delta, bound + 1e-12, None)
-    assert bound < 1e-9 or not exact.proves(delta, bound - 1e-12, None)
-    assert not exact.proves(delta, -1e-300, None)
+    assert exact.is_bound_proved(delta, bound + 1e-12, None)
+    assert bound < 1e-9 or not exact.is_bound_proved(delta, bound - 1e-12, None)
+    assert not exact.is_bound_proved(delta, -1e-300, None)
 
 
 @settings(max_examples=20, deadline=None)

@@ -28,10 +28,10 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.measures import envelope_slack
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
-from pmlopt.programs.envelope.masses import leaking_mass
+from pmlopt.programs.envelope.masses import bound_leaking_mass
 from pmlopt.programs.envelope_design import margin_programs
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margin_programs import MarginRange, gain_bound
+from pmlopt.programs.envelope_design.margin_programs import MarginRange, bound_gain
 
 ABOVE = 1 + 1e-9
 """Just above e^epsilon the mass of what leaks so much must be below delta."""
@@ -105,22 +105,22 @@ def test_a_box_holds_the_mechanisms_of_its_margins(seed: int) -> None:
     # a design at margins s is within the caps and slopes of every box around s, and any multipliers bound it
     rng = np.random.default_rng([1253, seed])
     p, epsilon, delta, gains = instance(seed)
-    span = MarginRange.of(Prior(p), epsilon, delta)
-    s = rng.uniform(0, 1, len(p)) * span.largest
-    lower, upper = s * rng.uniform(0, 1, len(p)), s + (span.largest - s) * rng.uniform(0, 1, len(p))
+    span = MarginRange.from_prior(Prior(p), epsilon, delta)
+    s = rng.uniform(0, 1, len(p)) * span.max_margins
+    lower, upper = s * rng.uniform(0, 1, len(p)), s + (span.max_margins - s) * rng.uniform(0, 1, len(p))
     program = envelope_design(p, epsilon, delta, ExpectedGain(gains))
     program.margins.value = s[:, None]
     inside = float(program.problem.solve(solver="HIGHS"))
     matrix, bad = program.mechanism.value, program.variables["bad"].value
     assert matrix is not None
     assert bad is not None
-    caps, slopes = span.relaxed(lower, upper)
+    caps, slopes = span.relax_box(lower, upper)
     over = matrix - caps[:, None] * (p @ matrix) - slopes[:, None] * bad
     assert over.max() <= 1e-7
     offset = float(p @ gains.min(axis=1))
     for _ in range(10):
         rows, thresholds = rng.normal(size=(1, len(p))), rng.normal(size=(1, gains.shape[1]))
-        bound = float(gain_bound(span, program.centred, caps, slopes, rows, thresholds)[0])
+        bound = float(bound_gain(span, program.centered_gains, caps, slopes, rows, thresholds)[0])
         assert inside - offset <= bound + 1e-7
 
 
@@ -133,14 +133,16 @@ def test_a_bound_on_a_box_has_the_rounding_of_its_terms_added(
     n, m = 4, 3
     large = np.roll([20.0, 1.0, 1.0], seed)  # no part may count against the others
     p, gains = rng.dirichlet(np.full(n, 5.0)), large[0] * rng.normal(size=(n, m))
-    span = MarginRange.of(Prior(p), 0.5, 0.2)
+    span = MarginRange.from_prior(Prior(p), 0.5, 0.2)
     caps, slopes = rng.uniform(0.5, 2.0, n), rng.uniform(0.5, 2.0, n) * (10.0 if seed == 0 else 1.0)
     rows, thresholds = large[1] * rng.normal(size=n), large[2] * rng.normal(size=m)
     caps[0] -= 2.0 if seed % 2 else 0.0
     found = []
     for share in (0.0, 0.1):
-        monkeypatch.setattr(margin_programs, "rounding_of", lambda terms, size, share=share: share * size)
-        found.append(float(gain_bound(span, gains, caps, slopes, rows, thresholds)))
+        monkeypatch.setattr(
+            margin_programs, "bound_sum_rounding", lambda terms, size, share=share: share * size
+        )
+        found.append(float(bound_gain(span, gains, caps, slopes, rows, thresholds)))
     least = max(0.0, *(-caps / slopes))
     left, above = 0.2 - least, caps + slopes * least
     over = [[max(0.0, gains[x, y] - rows[x] - thresholds[y]) for y in range(m)] for x in range(n)]
@@ -161,7 +163,7 @@ def test_margins_bound_the_mass_that_leaks(seed: int) -> None:
     p, epsilon, _, gains = instance(seed)
     matrix = rng.dirichlet(np.ones(gains.shape[1]), len(p))
     margins = rng.uniform(0.01, 2, len(p))
-    mass = leaking_mass(Prior(p), matrix, epsilon, margins)
+    mass = bound_leaking_mass(Prior(p), matrix, epsilon, margins)
     assert mass is not None
     law = p @ matrix
     dual = np.maximum(0, law + (matrix - math.exp(epsilon) * law) / margins[:, None]).max(axis=0).sum()
@@ -172,10 +174,10 @@ def test_margins_bound_the_mass_that_leaks(seed: int) -> None:
 def test_a_letter_without_a_margin_may_not_leak() -> None:
     flip = np.array([[0.75, 0.25], [0.25, 0.75]])
     half = Prior([0.5, 0.5])
-    assert leaking_mass(half, flip, math.log(1.5) + 1e-12, np.zeros(2)) == 0
-    assert leaking_mass(half, flip, math.log(1.5) - 1e-12, np.zeros(2)) is None
-    assert leaking_mass(half, flip, 1.0, np.array([-1.0, 0.0])) is None
-    assert leaking_mass(half, flip, 1.0, np.array([math.nan, 0.0])) is None
+    assert bound_leaking_mass(half, flip, math.log(1.5) + 1e-12, np.zeros(2)) == 0
+    assert bound_leaking_mass(half, flip, math.log(1.5) - 1e-12, np.zeros(2)) is None
+    assert bound_leaking_mass(half, flip, 1.0, np.array([-1.0, 0.0])) is None
+    assert bound_leaking_mass(half, flip, 1.0, np.array([math.nan, 0.0])) is None
 
 
 class TestCertificates:
@@ -206,8 +208,8 @@ class TestCertificates:
     def test_what_is_no_proof_proves_nothing(self, change: Any) -> None:
         certificate = self.found()
         proof = dataclasses.replace(certificate.proof, **change(certificate.proof))
-        span = MarginRange.of(certificate.prior, certificate.epsilon, certificate.delta)
-        assert proof.bound(span, -certificate.table) == math.inf
+        span = MarginRange.from_prior(certificate.prior, certificate.epsilon, certificate.delta)
+        assert proof.compute_bound(span, -certificate.table) == math.inf
         assert not dataclasses.replace(certificate, proof=proof).verify()
 
     def test_other_multipliers_prove_less(self) -> None:

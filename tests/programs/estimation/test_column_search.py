@@ -12,16 +12,16 @@ from oracles.designs import FloatArray, linear_program
 
 from pmlopt import LDP, LIP, PML, ConvexHull, L1Ball, Prior
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.uncertainty.columns import Box, Staircase
+from pmlopt.model.uncertainty.columns import BoxFamily, StaircaseFamily
 from pmlopt.programs.estimation import columns as module
-from pmlopt.programs.estimation.column_generation import _drawn
+from pmlopt.programs.estimation.column_generation import _draw_columns
 from pmlopt.programs.estimation.columns import (
-    BoxSearch,
-    ProgramSearch,
-    SetSearch,
-    column_cones,
-    design_columns,
-    sets_to_start,
+    BoxColumnSearch,
+    LPColumnSearch,
+    TwoValueSearch,
+    build_column_cones,
+    build_design_columns,
+    list_start_sets,
 )
 
 P = np.array([0.1, 0.15, 0.2, 0.25, 0.3])
@@ -38,23 +38,23 @@ def worth(column: FloatArray, form: FloatArray, pi: FloatArray) -> float:
     return float(column @ form @ column - pi @ column)
 
 
-def staircases(p: FloatArray, privacy: Requirement) -> list[Staircase]:
-    families = privacy.columns(Prior(p))
+def staircases(p: FloatArray, privacy: Requirement) -> list[StaircaseFamily]:
+    families = privacy.extreme_columns(Prior(p))
     assert isinstance(families, tuple)
-    return [one for one in families if isinstance(one, Staircase)]
+    return [one for one in families if isinstance(one, StaircaseFamily)]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_step_moves_the_letter_that_gains_most(seed: int) -> None:
     form, pi = problem(seed)
     for family in staircases(P, PML(0.9, over=L1Ball(P, 0.1))):
-        search = SetSearch(P, family)
-        columns = search.start[:: max(1, len(search.start) // 6)]
-        for column, moved in zip(columns, search.step(columns, form, pi), strict=True):
+        search = TwoValueSearch(P, family)
+        columns = search.start_columns[:: max(1, len(search.start_columns) // 6)]
+        for column, moved in zip(columns, search.improve_columns(columns, form, pi), strict=True):
             inside, values = column > column.mean(), []
             for letter in range(5):
                 other = inside ^ (np.arange(5) == letter)
-                allowed, low, step = search._values(np.array([other @ P]))
+                allowed, low, step = search._compute_two_values(np.array([other @ P]))
                 if allowed[0]:
                     values.append(worth(low[0] + step[0] * other, form, pi))
             assert P @ moved == pytest.approx(1.0)
@@ -65,26 +65,26 @@ def test_a_step_moves_the_letter_that_gains_most(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_step_between_bounds_is_the_best_column_or_the_best_edge(seed: int) -> None:
     form, pi = problem(seed)
-    box = Box(0.5, 1.8)
-    search = BoxSearch(P, box)
+    box = BoxFamily(0.5, 1.8)
+    search = BoxColumnSearch(P, box)
     listed = _extreme(P, box)
     for column in listed[:: max(1, len(listed) // 6)]:
         slopes = 2 * column @ form - pi
-        sloped = search._filled(slopes[None])[0]
+        sloped = search._maximize_slopes(slopes[None])[0]
         assert slopes @ sloped == pytest.approx(max(slopes @ other for other in listed))
         assert P @ sloped == pytest.approx(1.0)
         edges = [other for other in listed if (np.abs(other - column) > 1e-9).sum() == 2]
         between = int(np.minimum(column - box.low, box.high - column).argmax())
         ends = [other for other in edges if abs(other[between] - column[between]) > 1e-9]
-        along = search._along_edges(column[None], form, pi)[0]
+        along = search._move_along_edges(column[None], form, pi)[0]
         assert P @ along == pytest.approx(1.0)
         assert worth(along, form, pi) >= max(worth(other, form, pi) for other in ends) - 1e-9
         assert any(np.abs(along - other).max() < 1e-9 for other in (column, *ends))
-        moved = search.step(column[None], form, pi)[0]
+        moved = search.improve_columns(column[None], form, pi)[0]
         assert worth(moved, form, pi) == pytest.approx(max(worth(sloped, form, pi), worth(along, form, pi)))
 
 
-def _extreme(p: FloatArray, box: Box) -> list[FloatArray]:
+def _extreme(p: FloatArray, box: BoxFamily) -> list[FloatArray]:
     """Every column of mean one that is at an end of the box but at one letter."""
     found = []
     for letter in range(len(p)):
@@ -98,12 +98,12 @@ def _extreme(p: FloatArray, box: Box) -> list[FloatArray]:
 
 def test_a_step_of_a_cone_is_the_column_of_a_linear_program() -> None:
     hull = ConvexHull(np.array([P, P[::-1]]))
-    [cone] = column_cones(P, PML(0.7, over=hull).columns(Prior(P))) or ()
+    [cone] = build_column_cones(P, PML(0.7, over=hull).extreme_columns(Prior(P))) or ()
     form, pi = problem(0)
-    search = ProgramSearch(cone, True)
+    search = LPColumnSearch(cone, True)
     before = np.ones((2, 5))
     before[1, 0] += 1.0
-    moved = search.step(before, form, pi)
+    moved = search.improve_columns(before, form, pi)
     for column, found in zip(before, moved, strict=True):
         slope = np.append(2 * column @ form - pi, 0.0)
         answer = linear_program(
@@ -135,7 +135,7 @@ def test_the_columns_are_those_of_the_cone(kind: str, uniform: bool) -> None:
     """Those that keep the requirement by its definition; at the extreme ones no form is negative."""
     p = np.full(5, 0.2) if uniform else P
     privacy, keeps = KINDS[kind][0](p), KINDS[kind][1]
-    cones = column_cones(p, privacy.columns(Prior(p)))
+    cones = build_column_cones(p, privacy.extreme_columns(Prior(p)))
     assert cones is not None
     random, seen = np.random.default_rng(0), set()
     for width in np.linspace(0.05, 1.5, 60):
@@ -145,7 +145,7 @@ def test_the_columns_are_those_of_the_cone(kind: str, uniform: bool) -> None:
         assert inside == keeps(p, column)
         seen.add(inside)
     assert seen == {True, False}
-    for column in design_columns(Prior(p), privacy).exact[:, 1::7].T:
+    for column in build_design_columns(Prior(p), privacy).exact[:, 1::7].T:
         found = [(cone, v) for cone in cones for v in _scalars_of(cone, column)]
         assert found
         for cone, v in found:
@@ -154,7 +154,7 @@ def test_the_columns_are_those_of_the_cone(kind: str, uniform: bool) -> None:
         assert any(all(v @ form @ v >= -1e-9 for form in cone.forms) for cone, v in found)
 
 
-def _scalars_of(cone: module.ColumnCone, column: FloatArray) -> list[FloatArray]:
+def _scalars_of(cone: module.EstimationCone, column: FloatArray) -> list[FloatArray]:
     """The column with the least and the largest scalar with which it is in a cone, if there are such."""
     n = cone.letters
     if len(cone.mean) == n:
@@ -167,22 +167,24 @@ def _scalars_of(cone: module.ColumnCone, column: FloatArray) -> list[FloatArray]
 
 
 def test_weights_combine_the_forms_one_by_one() -> None:
-    [cone] = column_cones(np.full(3, 1 / 3), LDP(0.8).columns(Prior(np.full(3, 1 / 3)))) or ()
-    weights = np.random.default_rng(0).normal(size=cone.count)
-    forms = cone.quadratics()
-    assert cone.combined(weights) == pytest.approx(np.tensordot(weights, forms, axes=1))
+    [cone] = build_column_cones(np.full(3, 1 / 3), LDP(0.8).extreme_columns(Prior(np.full(3, 1 / 3)))) or ()
+    weights = np.random.default_rng(0).normal(size=cone.form_count)
+    forms = cone.list_forms()
+    assert cone.combine_forms(weights) == pytest.approx(np.tensordot(weights, forms, axes=1))
     column = np.random.default_rng(1).normal(size=len(cone.mean))
     values = cone.rows @ column
     products = [values[i] * values[j] for i, j in itertools.combinations(range(len(values)), 2)]
     assert [column @ form @ column for form in forms][: len(products)] == pytest.approx(products)
-    assert (cone.combined(np.abs(weights), absolute=True) >= np.abs(cone.combined(weights)) - 1e-12).all()
+    assert (
+        cone.combine_forms(np.abs(weights), absolute=True) >= np.abs(cone.combine_forms(weights)) - 1e-12
+    ).all()
 
 
 @pytest.mark.parametrize("size", [4, 41])
 def test_the_sets_to_start_from(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of few letters all intervals; of many the rotations of sets of a flatter spectrum than chance has."""
-    monkeypatch.setattr(module, "SWAPS", 600)
-    sets = sets_to_start(size, 0.4)
+    monkeypatch.setattr(module, "LETTER_SWAP_COUNT", 600)
+    sets = list_start_sets(size, 0.4)
     assert sets.any(axis=1).all()
     assert not sets.all(axis=1).any()
     assert len(np.unique(sets, axis=0)) == len(sets)
@@ -207,10 +209,10 @@ def test_the_sets_to_start_from(size: int, monkeypatch: pytest.MonkeyPatch) -> N
 def test_some_columns_are_drawn_with_the_constant_and_of_full_rank() -> None:
     random = np.random.default_rng(0)
     columns = np.hstack([np.ones((4, 1)), random.uniform(0.5, 1.5, (4, 30))])
-    drawn = _drawn(columns, 6)
+    drawn = _draw_columns(columns, 6)
     assert drawn.shape == (4, 6)
     assert drawn[:, 0].tolist() == [1.0] * 4
     places = [int(np.flatnonzero((columns == column[:, None]).all(axis=0))[0]) for column in drawn.T]
     assert places == sorted(set(places))  # each once, in their order
     columns[:, 2:] = columns[:, [1]]  # two directions: no more columns have a larger rank
-    assert _drawn(columns, 6) is columns
+    assert _draw_columns(columns, 6) is columns

@@ -40,8 +40,8 @@ from pmlopt.model.closed_forms import (
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs import Status
-from pmlopt.programs.estimation.bounds import MomentProblem, Objective, Proof
-from pmlopt.programs.estimation.columns import column_cones
+from pmlopt.programs.estimation.bounds import ErrorBoundProof, EstimationObjective, MomentProblem
+from pmlopt.programs.estimation.columns import build_column_cones
 
 SKEWED = Prior([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
 
@@ -80,7 +80,7 @@ def test_the_best_linear_estimator_is_no_better(workload: str, privacy: Requirem
     prior = Prior([0.5, 0.3, 0.2], [1, 2, 4])
     utility = EstimationError(workload)
     result = solve(design(prior, privacy, utility))
-    wanted = least_error(prior.pmf, extreme_columns(prior.pmf, privacy), utility.combinations(prior))
+    wanted = least_error(prior.pmf, extreme_columns(prior.pmf, privacy), utility.build_combinations(prior))
     assert result.value == pytest.approx(wanted, rel=1e-5)
     assert result.gap <= 1e-6 * result.value
 
@@ -95,7 +95,7 @@ def test_prefix_sums_are_below_the_factorization_of_the_literature(
     # theirs is the variance for given people, which is that for random people without their own
     prior, utility = Prior.uniform(size), EstimationError("prefix")
     result = solve(design(prior, LDP(epsilon), utility))
-    wanted = utility.combinations(prior)
+    wanted = utility.build_combinations(prior)
     own = float((prior.pmf * (wanted**2).sum(axis=0)).sum() - ((wanted @ prior.pmf) ** 2).sum())
     assert result.status.value == "optimal"
     assert result.value - own == pytest.approx(ours, abs=5e-3)
@@ -112,7 +112,7 @@ def test_no_multipliers_prove_too_much(seed: int, criterion: str) -> None:
     result = solve(program)
     z = result.certificate.sensitivities * np.exp(rng.normal(scale=0.3)) + rng.normal(scale=0.1, size=(3, 3))
     rho = result.certificate.multipliers * np.exp(rng.normal(scale=0.3)) + rng.normal(size=3)
-    bound = program.objective.information_bound(program.columns.exact, Proof(z, np.asarray(rho)))
+    bound = program.objective.bound_from_columns(program.columns.exact, ErrorBoundProof(z, np.asarray(rho)))
     assert bound <= result.bound + result.gap
 
 
@@ -145,7 +145,7 @@ def test_a_matrix_from_elsewhere_is_certified() -> None:
 def test_generated_columns_reach_what_all_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     program = design(SKEWED, LDP(1.0), EstimationError("prefix"))
     whole = solve(program)
-    monkeypatch.setattr("pmlopt.programs.estimation.column_generation.FEW", 20)
+    monkeypatch.setattr("pmlopt.programs.estimation.column_generation.MAX_COLUMNS_AT_ONCE", 20)
     part = solve(program)
     assert part.status.value == "optimal"
     assert part.value == pytest.approx(whole.value, rel=1e-7)
@@ -172,10 +172,10 @@ def test_columns_that_are_not_listed_are_searched_and_bounded(
     listed = solve(design(prior, privacy, utility))
     best = listed.certificate
     assert listed.status.value == "optimal"
-    monkeypatch.setattr("pmlopt.programs.estimation.columns.MOST_LISTED_COLUMNS", 2)
+    monkeypatch.setattr("pmlopt.programs.estimation.columns.MAX_LISTED_COLUMNS", 2)
     program = design(prior, privacy, utility)
     found = solve(program)
-    assert not program.columns.complete
+    assert not program.columns.is_complete
     assert best.bound <= found.value <= best.value + worse * program.scale
     assert best.value - 0.2 * program.scale < found.bound <= best.value
     assert found.certificate.verify()
@@ -189,8 +189,8 @@ def test_columns_that_are_not_listed_are_searched_and_bounded(
             part * (1 + scale * rng.normal(size=part.shape))
             for part in (proof.sensitivities, proof.multipliers, *proof.products)
         )
-        numbers = Proof(z, rho, tuple(weights))
-        assert program.objective.relaxed_bound(program.columns.cones, numbers) <= best.value
+        numbers = ErrorBoundProof(z, rho, tuple(weights))
+        assert program.objective.bound_from_cones(program.columns.cones, numbers) <= best.value
 
 
 @pytest.mark.parametrize("letter", [0, 3])
@@ -200,7 +200,7 @@ def test_one_frequency_is_that_of_a_response_about_it(
 ) -> None:
     """Randomized response about one letter leaves `p (1 - p) + e^eps / (e^eps - 1)^2`; J is singular."""
     if not listed:
-        monkeypatch.setattr("pmlopt.programs.estimation.columns.MOST_LISTED_COLUMNS", 2)
+        monkeypatch.setattr("pmlopt.programs.estimation.columns.MAX_LISTED_COLUMNS", 2)
     p = float(NEAR.pmf[letter])
     known = p * (1 - p) + math.e / (math.e - 1) ** 2
     found = solve(design(NEAR, LDP(1.0), EstimationError(np.eye(5)[[letter]])))
@@ -233,7 +233,7 @@ def test_the_bound_is_below_its_formula_in_exact_arithmetic(seed: int) -> None:
     rng = np.random.default_rng([310, seed])
     columns, p = 2 * rng.random((3, 4)), rng.dirichlet(np.ones(3))
     wanted, z, rho = rng.normal(size=(2, 3)), rng.normal(size=(3, 2)), rng.normal(size=3)
-    bound = Objective(p, wanted, "A").information_bound(columns, Proof(z, rho))
+    bound = EstimationObjective(p, wanted, "A").bound_from_columns(columns, ErrorBoundProof(z, rho))
     lam, q, w, s, r = (np.vectorize(Fraction, otypes=[object])(x) for x in (columns, p, wanted, z, rho))
     excess = max(((s.T @ lam) ** 2).sum(axis=0) - (q * r) @ lam)
     clear = ((w @ q) ** 2).sum()
@@ -245,12 +245,12 @@ def test_the_bound_is_below_its_formula_in_exact_arithmetic(seed: int) -> None:
 
 def bound_of(prior: Prior, privacy: PML | LDP | LIP, workload: np.ndarray, criterion: Criterion) -> float:
     """What the numbers that were found prove, by the bound that any numbers give."""
-    cones = column_cones(prior.pmf, privacy.columns(prior))
+    cones = build_column_cones(prior.pmf, privacy.extreme_columns(prior))
     assert cones is not None
-    objective = Objective(prior.pmf, workload, criterion)
-    found = MomentProblem(cones[0], objective).proof(objective)
+    objective = EstimationObjective(prior.pmf, workload, criterion)
+    found = MomentProblem(cones[0], objective).build_proof(objective)
     assert found is not None
-    return objective.relaxed_bound(cones, found)
+    return objective.bound_from_cones(cones, found)
 
 
 @settings(max_examples=8, deadline=None)

@@ -9,9 +9,9 @@ import pytest
 
 from pmlopt import LDP, PML, MetricPrivacy, Prior, RatioBound
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.exact.arithmetic import power_below
+from pmlopt.programs.exact.arithmetic import round_exp_down
 from pmlopt.programs.exact.envelope_repair import lower_envelope, pair_exponents, repair_by_envelope
-from pmlopt.programs.exact.repair import polished_repair, repair
+from pmlopt.programs.exact.repair import polish_and_repair, repair_matrix
 
 
 def draw_distances(rng: np.random.Generator, size: int) -> FloatArray:
@@ -27,7 +27,7 @@ def are_pairs_kept(matrix: FloatArray, exponents: FloatArray) -> bool:
     size = len(rows)
     pairs = [(z, x) for z in range(size) for x in range(size) if np.isfinite(exponents[z, x])]
     kept = (
-        above <= power_below(float(exponents[z, x])) * below
+        above <= round_exp_down(float(exponents[z, x])) * below
         for z, x in pairs
         for above, below in zip(rows[z], rows[x], strict=True)
     )
@@ -104,8 +104,8 @@ def test_the_repair_of_an_iterate_keeps_more_than_a_mixture_does(seed: int) -> N
     gains = -exponents
     sharper = np.exp(-1.2 * exponents)
     matrix = sharper / sharper.sum(axis=1)[:, None]
-    found = polished_repair(prior, requirement, matrix, gains=gains)
-    mixed = repair(prior, requirement, matrix)
+    found = polish_and_repair(prior, requirement, matrix, gains=gains)
+    mixed = repair_matrix(prior, requirement, matrix)
     assert requirement.holds(prior, found.matrix)
     assert are_pairs_kept(found.matrix, exponents)
     assert (gains * found.matrix).sum() > (gains * mixed.matrix).sum() + 0.01

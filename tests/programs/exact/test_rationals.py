@@ -15,18 +15,18 @@ from oracles import designs as oracles
 from pmlopt import LDP, LIP, PML, MaximalLeakage, Prior
 from pmlopt.errors import MechanismError
 from pmlopt.programs.exact.arithmetic import (
-    dot,
+    dot_decimals,
     has_entropy,
-    holds_exactly,
-    integers,
-    mixed,
-    normalised,
-    power_below,
-    rows_are_exact,
-    snap,
-    total,
+    has_exact_rows,
+    is_met_exactly,
+    mix_decimal_rows,
+    normalize_log_law,
+    round_exp_down,
+    round_rows_to_grid,
+    scale_to_integers,
+    sum_decimals,
 )
-from pmlopt.programs.exact.repair import without_noise
+from pmlopt.programs.exact.repair import drop_noise
 
 UNIT = Fraction(1, 2**53)
 
@@ -44,9 +44,9 @@ def rough_rows(seed: int, width: int, tiny: bool) -> oracles.FloatArray:
 
 
 def assert_snapped(rows: oracles.FloatArray) -> None:
-    snapped = snap(rows)
+    snapped = round_rows_to_grid(rows)
     assert oracles.is_stochastic(snapped)
-    assert rows_are_exact(snapped)
+    assert has_exact_rows(snapped)
     assert not snapped[rows == 0].any()
     for before, after in zip(rows.tolist(), snapped.tolist(), strict=True):
         off = abs(sum(map(Fraction, before), Fraction(0)) - 1)
@@ -65,7 +65,7 @@ def test_snapped_rows_sum_to_exactly_one(seed: int, width: int, tiny: bool) -> N
 def test_even_rows_sum_to_exactly_one(width: int) -> None:
     rows = np.full((2, width), 1 / width)
     assert_snapped(rows)
-    assert (np.diff(snap(rows)) <= 0).all()  # of equal remainders the first are rounded up
+    assert (np.diff(round_rows_to_grid(rows)) <= 0).all()  # of equal remainders the first are rounded up
 
 
 matrices = st.lists(
@@ -83,7 +83,7 @@ matrices = st.lists(
 @given(entries=matrices)
 def test_integers_have_exactly_the_ratios_of_the_floats(entries: list[float]) -> None:
     matrix = np.array([entries])
-    whole = integers(matrix)
+    whole = scale_to_integers(matrix)
     scales = set()
     for value, integer in zip(entries, whole[0], strict=True):
         assert isinstance(integer, int)
@@ -98,7 +98,7 @@ def test_integers_have_exactly_the_ratios_of_the_floats(entries: list[float]) ->
 @given(exponent=st.floats(0.0, 700.0) | st.floats(0.0, 1e-12))
 @example(exponent=0.0)
 def test_powers_are_below_and_close(exponent: float) -> None:
-    below = power_below(exponent)
+    below = round_exp_down(exponent)
     with localcontext() as context:
         context.prec = 120
         power = Decimal(exponent).exp()
@@ -112,35 +112,35 @@ def test_powers_are_below_and_close(exponent: float) -> None:
 @settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(), steps=st.integers(-3, 3))
 def test_the_exact_check_agrees_with_fractions_at_the_edge(kind: str, case: oracles.Case, steps: int) -> None:
-    matrix = snap(case.matrix)
+    matrix = round_rows_to_grid(case.matrix)
     levels = oracles.levels_of(kind, case.prior, matrix)
     requirement = oracles.requirement_at(kind, levels, 1 + steps * 2.0**-52)
-    assert holds_exactly(case.prior, requirement, matrix) is oracles.meets(case.prior, requirement, matrix)
+    assert is_met_exactly(case.prior, requirement, matrix) is oracles.meets(case.prior, requirement, matrix)
 
 
 def test_counts_are_exact_where_floats_are_not() -> None:
     thirds = Prior.from_counts([1, 1, 1])
     matrix = np.array([[0.5, 0.5], [0.25, 0.75], [0.75, 0.25]])
     # the columns have mean 1/2 exactly, and peaks 3/4
-    assert holds_exactly(thirds, PML(math.nextafter(math.log(1.5), 1)), matrix)
-    assert not holds_exactly(thirds, PML(math.nextafter(math.log(1.5), 0)), matrix)
+    assert is_met_exactly(thirds, PML(math.nextafter(math.log(1.5), 1)), matrix)
+    assert not is_met_exactly(thirds, PML(math.nextafter(math.log(1.5), 0)), matrix)
 
 
 @pytest.mark.parametrize("row", [0, 1])
 def test_a_row_of_a_larger_sum_buys_no_maximal_leakage(row: int) -> None:
     matrix = np.array([[0.75, 0.25], [0.25, 0.75]])
-    assert holds_exactly(Prior([0.5, 0.5]), MaximalLeakage(math.log(1.5) + 1e-12), matrix)
+    assert is_met_exactly(Prior([0.5, 0.5]), MaximalLeakage(math.log(1.5) + 1e-12), matrix)
     matrix[row] *= 1 + 9e-10  # another row still sums to one
-    assert not holds_exactly(Prior([0.5, 0.5]), MaximalLeakage(math.log(1.5) + 1e-12), matrix)
+    assert not is_met_exactly(Prior([0.5, 0.5]), MaximalLeakage(math.log(1.5) + 1e-12), matrix)
 
 
 def test_zero_bounds_hold_exactly_for_constants_only() -> None:
     constant = np.tile([0.25, 0.75], (2, 1))
     nearly = constant + np.array([[2.0**-53, -(2.0**-53)], [0.0, 0.0]])
     for requirement in (PML(0), LDP(0), LIP(0, 0), MaximalLeakage(0)):
-        assert holds_exactly(Prior([0.4, 0.6]), requirement, constant)
-        assert rows_are_exact(nearly)
-        assert not holds_exactly(Prior([0.4, 0.6]), requirement, nearly)
+        assert is_met_exactly(Prior([0.4, 0.6]), requirement, constant)
+        assert has_exact_rows(nearly)
+        assert not is_met_exactly(Prior([0.4, 0.6]), requirement, nearly)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_zero_bounds_hold_exactly_for_constants_only() -> None:
 )
 def test_rows_are_exact(matrix: list[list[float]], expected: bool) -> None:
     array = np.array(matrix)
-    assert rows_are_exact(array) is expected
+    assert has_exact_rows(array) is expected
     assert oracles.is_stochastic(array) is expected
 
 
@@ -183,16 +183,16 @@ def test_below_the_largest_entropy_nothing_is_allowed_for() -> None:
 
 
 def test_sums_of_decimals_and_laws_of_logarithms() -> None:
-    assert dot([Decimal(2), Decimal("0.5")], [Decimal(3), Decimal(4)]) == 8
-    assert isinstance(total([]), Decimal)
+    assert dot_decimals([Decimal(2), Decimal("0.5")], [Decimal(3), Decimal(4)]) == 8
+    assert isinstance(sum_decimals([]), Decimal)
     rows = [[Decimal(1), Decimal(2)], [Decimal(3), Decimal(4)]]
-    assert mixed([Decimal("0.25"), Decimal("0.75")], rows) == [Decimal("2.5"), Decimal("3.5")]
-    law = normalised([0.0, math.log(3)])
+    assert mix_decimal_rows([Decimal("0.25"), Decimal("0.75")], rows) == [Decimal("2.5"), Decimal("3.5")]
+    law = normalize_log_law([0.0, math.log(3)])
     assert [float(one.exp()) for one in law] == pytest.approx([0.25, 0.75], abs=1e-15)
 
 
 def test_what_is_no_matrix_is_not_repaired() -> None:
     with pytest.raises(MechanismError, match="not finite"):
-        without_noise(np.array([[np.nan, 1.0]]), 0.0)
+        drop_noise(np.array([[np.nan, 1.0]]), 0.0)
     with pytest.raises(MechanismError, match="sums to 3"):
-        without_noise(np.array([[1.0, 2.0]]), 0.0)
+        drop_noise(np.array([[1.0, 2.0]]), 0.0)

@@ -30,23 +30,23 @@ from pmlopt import (
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.exact.arithmetic import holds_exactly, snap
+from pmlopt.programs.exact.arithmetic import is_met_exactly, round_rows_to_grid
 from pmlopt.programs.exact.repair import (
-    Repair,
-    _basis,
-    least_mixing,
-    perfected,
-    polished,
-    polished_repair,
-    repair,
-    roughly,
+    RepairedMatrix,
+    _find_integer_basis,
+    approximate_repair,
+    min_mixing_weight,
+    polish,
+    polish_and_repair,
+    repair_matrix,
+    round_with_equalities,
 )
 
 kinds = pytest.mark.parametrize("kind", oracles.KINDS)
 
 
-def assert_repaired(prior: Prior, requirement: Requirement, noisy: oracles.FloatArray) -> Repair:
-    fixed = repair(prior, requirement, noisy)
+def assert_repaired(prior: Prior, requirement: Requirement, noisy: oracles.FloatArray) -> RepairedMatrix:
+    fixed = repair_matrix(prior, requirement, noisy)
     assert oracles.is_stochastic(fixed.matrix)
     assert oracles.meets(prior, requirement, fixed.matrix)
     assert requirement.holds(prior, Mechanism(fixed.matrix))
@@ -104,7 +104,7 @@ def test_a_rough_repair_meets_the_bound_but_for_the_last_digits_and_is_near(kind
     prior, matrix = Prior(rng.dirichlet(np.ones(5))), rng.dirichlet(np.ones(4), 5)
     levels, share = oracles.levels_of(kind, prior, matrix), 1 - 1e-5
     noisy = matrix + 1e-6 * rng.uniform(-1, 1, matrix.shape)
-    rough = roughly(prior, oracles.requirement_at(kind, levels, share), noisy)
+    rough = approximate_repair(prior, oracles.requirement_at(kind, levels, share), noisy)
     assert rough.sum(axis=1) == pytest.approx(1.0, abs=1e-14)
     for name, level in oracles.levels_of(kind, prior, rough).items():
         assert level <= share * levels[name] * (1 + 1e-12)
@@ -142,21 +142,27 @@ def test_what_holds_already_is_only_put_on_the_grid(kind: str, case: oracles.Cas
 )
 def test_what_is_no_mechanism_even_roughly_is_refused(matrix: list[list[float]]) -> None:
     with pytest.raises(MechanismError):
-        repair(Prior([0.5, 0.5]), PML(10.0), np.array(matrix))
+        repair_matrix(Prior([0.5, 0.5]), PML(10.0), np.array(matrix))
 
 
 def test_rows_are_renormalised() -> None:
     fixed = assert_repaired(Prior([0.5, 0.5]), PML(10.0), np.array([[0.5, 0.5], [0.6, 0.2]]))
     assert fixed.matrix[1] == pytest.approx([0.75, 0.25], abs=1e-15)
-    assert np.array_equal(fixed.matrix, snap(fixed.matrix))
+    assert np.array_equal(fixed.matrix, round_rows_to_grid(fixed.matrix))
 
 
 @pytest.mark.parametrize(("least", "told"), [(0.004, 1e-3), (0.04, 1e-3), (0.4, 1e-3), (1e-15, 0.0)])
 def test_a_share_that_is_searched_is_at_most_twice_the_least(least: float, told: float) -> None:
-    theta, mixture = least_mixing(0.0, lambda theta: theta, lambda theta: theta >= least, lambda theta: told)
+    theta, mixture = min_mixing_weight(
+        0.0, lambda theta: theta, lambda theta: theta >= least, lambda theta: told
+    )
     assert least <= theta == mixture <= 2 * least
-    assert least_mixing(0.3, lambda theta: theta, lambda theta: theta == 1.0, lambda theta: 0.5)[0] == 1.0
-    assert least_mixing(0.0, lambda theta: theta, lambda theta: theta > 0, lambda theta: 0.0)[0] == 2.0**-53
+    assert (
+        min_mixing_weight(0.3, lambda theta: theta, lambda theta: theta == 1.0, lambda theta: 0.5)[0] == 1.0
+    )
+    assert (
+        min_mixing_weight(0.0, lambda theta: theta, lambda theta: theta > 0, lambda theta: 0.0)[0] == 2.0**-53
+    )
 
 
 @pytest.mark.parametrize("lower", [35.0, 40.0, 100.0, 700.0])
@@ -164,8 +170,8 @@ def test_entries_below_the_grid_cost_a_unit_of_it(lower: float) -> None:
     prior = Prior([0.5, 0.3, 0.2])
     matrix = np.array([[1.0, 0.0], [0.5, 0.5], [0.4, 0.6]])  # no entry is 0 under the lower bound
     privacy = LIP(lower, 0.85)
-    fixed = repair(prior, privacy, matrix)
-    assert holds_exactly(prior, privacy, fixed.matrix)
+    fixed = repair_matrix(prior, privacy, matrix)
+    assert is_met_exactly(prior, privacy, fixed.matrix)
     assert fixed.shift <= 1e-14
 
 
@@ -191,23 +197,23 @@ def test_a_broken_matrix_is_mended_by_the_least_change(epsilon: float) -> None:
     shares = np.random.default_rng(4).uniform(-1, 1, (3, 4))
     matrix = 0.25 + 0.05 * within @ (shares - shares.mean(axis=1, keepdims=True))
     off = matrix + 2 * epsilon * np.random.default_rng(5).normal(size=matrix.shape)
-    near = polished(SECRET.prior, privacy, off)
+    near = polish(SECRET.prior, privacy, off)
     assert near is not None
     assert np.abs(near.sum(axis=1) - 1).max() <= 1e-15
     broken, mended = ((given @ one - np.exp(epsilon) * (p @ one)).max() for one in (off, near))
     assert -1.1e-15 < mended < 0 < epsilon / 2 < broken  # within by four last digits of both terms, twice
     assert np.abs(near - off).max() <= 3 * epsilon
-    fixed = polished_repair(SECRET.prior, privacy, off)
-    assert fixed.theta <= 1e-12 < 0.1 < repair(SECRET.prior, privacy, off).theta
-    assert holds_exactly(SECRET.prior, privacy, fixed.matrix)
+    fixed = polish_and_repair(SECRET.prior, privacy, off)
+    assert fixed.theta <= 1e-12 < 0.1 < repair_matrix(SECRET.prior, privacy, off).theta
+    assert is_met_exactly(SECRET.prior, privacy, fixed.matrix)
 
 
 def test_zeros_stay_and_other_requirements_are_left() -> None:
     matrix = np.array([[1.0, 0.0], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.0, 1.0]])
-    near = polished(SECRET.prior, PML(2.0, about=SECRET), matrix)
+    near = polish(SECRET.prior, PML(2.0, about=SECRET), matrix)
     assert near is not None
     assert np.array_equal(near, matrix)
-    assert polished(SECRET.prior, MaximalLeakage(0.1), matrix) is None
+    assert polish(SECRET.prior, MaximalLeakage(0.1), matrix) is None
 
 
 # ---------------------------------------------------------------- perfect privacy
@@ -234,7 +240,7 @@ def test_the_equations_hold_in_fractions_next_to_a_vertex(seed: int, values: int
     secret = Secret.from_counts(counts)
     near = by_simplex(secret, rng.random((letters, 3)))
     near = np.where(near > 1e-9, near, 0.0)
-    exact = perfected(secret.prior, PML(0.0, about=secret), near)
+    exact = round_with_equalities(secret.prior, PML(0.0, about=secret), near)
     assert exact is not None
     assert np.abs(exact - near).max() < 1e-6
     rows = [[Fraction(v) for v in row] for row in exact.tolist()]
@@ -272,10 +278,10 @@ def test_designs_of_zero_nats_from_counts_are_optimal(kind: str, seed: int) -> N
 def test_without_such_equations_or_with_large_coefficients_there_is_none() -> None:
     counted = Secret.from_counts([[1, 2, 3], [3, 1, 1]])
     still = np.full((3, 2), 0.5)
-    assert perfected(counted.prior, PML(0.1, about=counted), still) is None
-    assert perfected(counted.prior, PML(1.0), still) is None
+    assert round_with_equalities(counted.prior, PML(0.1, about=counted), still) is None
+    assert round_with_equalities(counted.prior, PML(1.0), still) is None
     floats = Secret(np.random.default_rng(1).dirichlet(np.ones(6)).reshape(2, 3))
-    assert perfected(floats.prior, PML(0.0, about=floats), still) is None
+    assert round_with_equalities(floats.prior, PML(0.0, about=floats), still) is None
 
 
 def level_in_fractions(secret: Secret, matrix: FloatArray) -> float:
@@ -322,7 +328,7 @@ def test_a_result_that_floats_hold_back_says_what_to_do() -> None:
 
 
 def test_units_are_used_up_to_the_largest_and_no_further() -> None:
-    found = _basis([[2**33, -1]], (0, 1))
+    found = _find_integer_basis([[2**33, -1]], (0, 1))
     assert found is not None
     assert (*found[:2], found[2].tolist()) == ([1], [2**33], [[1], [2**33]])
-    assert _basis([[2**33 + 1, -1]], (0, 1)) is None
+    assert _find_integer_basis([[2**33 + 1, -1]], (0, 1)) is None

@@ -351,7 +351,7 @@ def test_its_optimum_is_zero_where_the_level_can_be_reached(program: LeastLeakag
         level = result.value + step
         if level < 0:
             continue
-        program.share.value = math.exp(-level)
+        program.exp_neg_epsilon.value = math.exp(-level)
         missing = float(program.problem.solve(solver=cp.HIGHS))
         assert (missing <= 1e-7) == (step > 0)
         if program.over is not None:
@@ -359,11 +359,11 @@ def test_its_optimum_is_zero_where_the_level_can_be_reached(program: LeastLeakag
         if program.floor is None:
             assert feasible(p, program.allowed, level) == (step > 0)
         else:
-            least = program.floor.least
-            assert feasible(p, program.allowed, level, program.floor.gains, least) == (step > 0)
+            least = program.floor.min_gain
+            assert feasible(p, program.allowed, level, program.floor.normalized_gains, least) == (step > 0)
         if step > 0:
             matrix = np.asarray(program.mechanism.value)
-            assert matrix == pytest.approx(program.placed(program.variables["entries"].value))
+            assert matrix == pytest.approx(program.expand_entries(program.variables["entries"].value))
             assert leakage_level(program.prior, np.maximum(matrix, 0)) <= level + 1e-6
     again = solve(program)  # the share that was left in the parameter changes nothing
     assert again.value == result.value
@@ -399,7 +399,7 @@ def test_both_floors_beside_a_rare_letter_are_proved(rare: float, gap: float, se
         result = solve(program)
         assert result.certificate.verify()
         assert result.gap <= gap, seed
-        assert program.floor.slack(result.mechanism.matrix) >= -program.floor.rounding
+        assert program.floor.compute_slack(result.mechanism.matrix) >= -program.floor.rounding
         assert programs_in(result) <= 80
 
 

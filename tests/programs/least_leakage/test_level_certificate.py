@@ -18,19 +18,19 @@ from programs.least_leakage.test_least_leakage import assert_proved
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, least_leakage, solve, worst_case_utility
 from pmlopt.errors import MechanismError
-from pmlopt.model.closed_forms.worst_case import uniform_on
+from pmlopt.model.closed_forms.worst_case import build_uniform_on
 from pmlopt.model.utility.orders import utility_order
-from pmlopt.programs.exact.arithmetic import snap
+from pmlopt.programs.exact.arithmetic import round_rows_to_grid
+from pmlopt.programs.least_leakage.build_certificate import certify_level
 from pmlopt.programs.least_leakage.certificate import (
-    Expected,
-    Floor,
+    ExpectedUtilityFloor,
     LevelCertificate,
-    Multipliers,
-    least_level,
+    LevelMultipliers,
+    NormalizedFloor,
+    bound_level,
 )
-from pmlopt.programs.least_leakage.certifying import certify_level
 from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.programs.linear.columns import Listed
+from pmlopt.programs.linear.columns import DenseColumns
 
 EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
 """WCU, eq. (8)."""
@@ -45,7 +45,7 @@ class Instance:
 
     def proved(self, rows: FloatArray, floor: float = 0.0) -> float:
         program = self.program
-        return least_level(program.prior, program.allowed, program.floor, Multipliers(rows, floor))
+        return bound_level(program.prior, program.allowed, program.floor, LevelMultipliers(rows, floor))
 
 
 @cache
@@ -74,16 +74,16 @@ def instance(seed: int) -> Instance:
     floored = program.floor
     if floored is None:
         return Instance(program, bisected(prior.pmf, program.allowed))
-    least = floored.least
-    return Instance(program, bisected(prior.pmf, program.allowed, floored.gains, least))
+    least = floored.min_gain
+    return Instance(program, bisected(prior.pmf, program.allowed, floored.normalized_gains, least))
 
 
 COUNT = 12
 SIZES = st.sampled_from([0.0, 1e-300, 1e-12, 1e-3, 1.0, 1e3, 1e12, 1e100])
 
 
-def exact_share(program: LeastLeakage, multipliers: Multipliers) -> Fraction:
-    """The largest share e^-eps at which some column could exist, as a rational: `least_level`, literally."""
+def exact_share(program: LeastLeakage, multipliers: LevelMultipliers) -> Fraction:
+    """The largest share e^-eps at which some column could exist, as a rational: `bound_level`, literally."""
     p = exact_prior(program.prior)
     y, k = [Fraction(value) for value in multipliers.rows.tolist()], Fraction(multipliers.floor)
     target = sum((a * b for a, b in zip(p, y, strict=True)), Fraction(0))
@@ -109,15 +109,15 @@ def _root(terms: list[tuple[Fraction, Fraction]]) -> Fraction:
     return mass
 
 
-def as_declared(program: LeastLeakage, multipliers: Multipliers) -> Multipliers:
-    """Multipliers for the gains as they are: `least_level` takes the best from each row, over a unit."""
+def as_declared(program: LeastLeakage, multipliers: LevelMultipliers) -> LevelMultipliers:
+    """Multipliers for the gains as they are: `bound_level` takes the best from each row, over a unit."""
     if program.floor is None:
         return multipliers
     floor = program.floor
     gains = floor.expected.table if floor.expected.maximised else -floor.expected.table
     weight = multipliers.floor / floor.unit
     best = np.where(program.allowed, gains, -np.inf).max(axis=1)
-    return Multipliers(multipliers.rows - weight * best, weight)
+    return LevelMultipliers(multipliers.rows - weight * best, weight)
 
 
 # ---------------------------------------------------------------- any multipliers
@@ -140,7 +140,9 @@ def test_any_multipliers_prove_no_more_than_is_true(
 @given(st.integers(0, COUNT - 1), st.integers(0, 2**32 - 1), st.sampled_from([1e-6, 1.0, 1e6]))
 def test_it_is_at_most_what_rationals_say(place: int, seed: int, size: float) -> None:
     given_, rng = instance(place), np.random.default_rng(seed)
-    multipliers = Multipliers(size * rng.normal(size=given_.program.prior.size), size * float(rng.random()))
+    multipliers = LevelMultipliers(
+        size * rng.normal(size=given_.program.prior.size), size * float(rng.random())
+    )
     share = exact_share(given_.program, as_declared(given_.program, multipliers))
     level = given_.proved(multipliers.rows, multipliers.floor)
     assert level <= -math.log(min(1.0, float(share))) + 1e-15
@@ -150,7 +152,7 @@ def test_it_is_at_most_what_rationals_say(place: int, seed: int, size: float) ->
 @pytest.mark.parametrize("exact", [True, False])
 def test_rounding_never_adds_to_a_level(exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """In rationals and in floats: e^-level is not below the share, for 40 priors."""
-    monkeypatch.setattr(f"{least_level.__module__}.EXACT_ENTRIES", 100 if exact else 0)
+    monkeypatch.setattr(f"{bound_level.__module__}.EXACT_ENTRIES", 100 if exact else 0)
     for seed in range(40):
         rng = np.random.default_rng([35, seed])
         prior, allowed = Prior(random_prior(rng, 4)), rng.random((4, 3)) < 0.4
@@ -158,8 +160,8 @@ def test_rounding_never_adds_to_a_level(exact: bool, monkeypatch: pytest.MonkeyP
         program = replace(instance(0).program, prior=prior, allowed=allowed)
         some = rng.normal(size=4)
         for rows in (np.zeros(4), some, 1e8 + some):  # all letters are filled; some; after digits cancel
-            share = exact_share(program, Multipliers(rows))
-            level = least_level(prior, allowed, None, Multipliers(rows))
+            share = exact_share(program, LevelMultipliers(rows))
+            level = bound_level(prior, allowed, None, LevelMultipliers(rows))
             with localcontext(prec=40):
                 least = Decimal(share.numerator) / Decimal(share.denominator)
                 assert math.isinf(level) if share == 0 else (-Decimal(level)).exp() >= least
@@ -172,12 +174,12 @@ def test_a_floor_allows_for_the_rounding_of_its_gains(offset: float) -> None:
     for seed in range(60):
         rng = np.random.default_rng([36, seed])
         prior, table = Prior(random_prior(rng, 4)), offset + rng.normal(size=(4, 3))
-        matrix, p = snap(rng.dirichlet(np.ones(3), 4)), exact_prior(prior)
+        matrix, p = round_rows_to_grid(rng.dirichlet(np.ones(3), 4)), exact_prior(prior)
         rows = list(zip(p, matrix.tolist(), strict=True))
         value = float(mean_of(rows, table))
-        asked = Expected(True, table, value)
-        floor = Floor(Listed(prior, PML(0.0)), np.ones((4, 3), dtype=bool), asked)
-        short.append(Fraction(floor.least) - mean_of(rows, floor.gains))
+        asked = ExpectedUtilityFloor(True, table, value)
+        floor = NormalizedFloor(DenseColumns(prior, PML(0.0)), np.ones((4, 3), dtype=bool), asked)
+        short.append(Fraction(floor.min_gain) - mean_of(rows, floor.normalized_gains))
         assert short[-1] <= Fraction(floor.rounding)
     assert max(short) > 0  # so there is something to allow for
 
@@ -206,7 +208,7 @@ def test_every_claim_holds_in_exact_arithmetic(place: int) -> None:
     certificate, matrix = result.certificate, result.mechanism.matrix
     assert isinstance(certificate, LevelCertificate)
     assert certificate.multipliers is not None
-    proof = as_declared(program, Multipliers(certificate.multipliers, certificate.weight))
+    proof = as_declared(program, LevelMultipliers(certificate.multipliers, certificate.weight))
     assert result.bound <= -math.log(min(1.0, float(exact_share(program, proof)))) + 1e-13
     if program.floor is not None:
         sign = 1 if program.floor.expected.maximised else -1
@@ -220,7 +222,7 @@ def test_noise_on_forbidden_and_dropped_pairs_is_removed(noise: float) -> None:
     prior = Prior([0.6, 0.2, 0.2])
     program = worst_case_utility(prior, EXAMPLE, 2)
     printed = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-    certificate = certify_level(program, printed + noise, [Multipliers(np.array([-1.0, 2.0, 2.0]))])
+    certificate = certify_level(program, printed + noise, [LevelMultipliers(np.array([-1.0, 2.0, 2.0]))])
     assert certificate.value == pytest.approx(math.log(2), abs=1e-8)
     assert certificate.verify()
     assert certificate.mechanism.matrix[:, 2].tolist() == [0, 0, 0]
@@ -236,19 +238,19 @@ def test_noise_on_forbidden_and_dropped_pairs_is_removed(noise: float) -> None:
 def test_what_is_no_mechanism_is_refused(matrix: FloatArray) -> None:
     program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
     with pytest.raises(MechanismError, match="not even roughly"):
-        certify_level(program, matrix, [Multipliers(np.ones(3))])
+        certify_level(program, matrix, [LevelMultipliers(np.ones(3))])
 
 
 def test_a_matrix_below_the_floor_is_lifted_or_refused() -> None:
     program = least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5)
-    proof = [Multipliers(np.zeros(4), 1.0)]
-    lifted = certify_level(program, uniform_on(program.allowed).matrix, proof)
+    proof = [LevelMultipliers(np.zeros(4), 1.0)]
+    lifted = certify_level(program, build_uniform_on(program.allowed).matrix, proof)
     gain = float((0.25 * np.diag(lifted.mechanism.matrix)).sum())
     assert gain >= 0.5 - 1e-14
     assert lifted.residuals["expected"] == 0
     assert lifted.value >= math.log(2) - 1e-12
     # beside a lower floor the claim says by how much it is above, in units of what there is above a constant
-    lower = replace(lifted, expected=Expected(True, np.eye(4), 0.4))
+    lower = replace(lifted, expected=ExpectedUtilityFloor(True, np.eye(4), 0.4))
     (demand,) = (claim for claim in lower.checks() if claim.name == "demand")
     assert demand.holds
     assert demand.recomputed is not None

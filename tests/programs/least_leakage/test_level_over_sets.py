@@ -34,8 +34,8 @@ from pmlopt.errors import ProgramError
 from pmlopt.model.uncertainty import leakage_capacity
 from pmlopt.model.utility import DisplacementLoss, utility_order
 from pmlopt.programs import Status
-from pmlopt.programs.exact.arithmetic import holds_exactly
-from pmlopt.programs.least_leakage.certificate import Multipliers, least_level, least_level_of
+from pmlopt.programs.exact.arithmetic import is_met_exactly
+from pmlopt.programs.least_leakage.certificate import LevelMultipliers, bound_level, bound_level_on_columns
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
 
 
@@ -93,10 +93,10 @@ def test_it_is_the_least_level_over_the_corners(place: int) -> None:
     matrix = result.mechanism.matrix
     assert result.certificate.verify()
     assert is_stochastic(matrix)
-    assert holds_exactly(program.prior, PML(result.value, over=given_.case.priors), matrix)
+    assert is_met_exactly(program.prior, PML(result.value, over=given_.case.priors), matrix)
     assert (matrix[~program.allowed] == 0).all()
     assert leakage_capacity(given_.case.priors, matrix) == pytest.approx(result.level, abs=1e-12)
-    assert result.certificate.proved_again() >= result.bound
+    assert result.certificate.recompute_bound() >= result.bound
 
 
 # ---------------------------------------------------------------- any multipliers
@@ -107,14 +107,14 @@ def test_it_is_the_least_level_over_the_corners(place: int) -> None:
 def test_any_multipliers_prove_no_more_than_a_mechanism_has(place: int, seed: int, size: float) -> None:
     given_, rng = INSTANCES[place], np.random.default_rng(seed)
     program, over = given_.program, given_.case.priors
-    matrix = np.where(program.usable, rng.gamma(0.5, size=program.allowed.shape) + 1e-6, 0.0)
-    level = program.level(matrix / matrix.sum(axis=1, keepdims=True))
+    matrix = np.where(program.usable_pairs, rng.gamma(0.5, size=program.allowed.shape) + 1e-6, 0.0)
+    level = program.compute_level(matrix / matrix.sum(axis=1, keepdims=True))
     rows = size * rng.normal(size=program.prior.size)
-    some = np.stack([over.worst_prior(rng.normal(size=len(rows))) for _ in program.outputs], axis=1)
+    some = np.stack([over.minimizer(rng.normal(size=len(rows))) for _ in program.outputs], axis=1)
     large, nothing = 1e307 * rng.normal(size=some.shape), np.full(some.shape, np.nan)
     for laws in (None, some, 1e-9 * some, large, nothing, 0 * some):
-        multipliers = Multipliers(rows, laws=laws)
-        assert 0 <= least_level(program.prior, program.allowed, None, multipliers, over) <= level + 1e-12
+        multipliers = LevelMultipliers(rows, laws=laws)
+        assert 0 <= bound_level(program.prior, program.allowed, None, multipliers, over) <= level + 1e-12
 
 
 def test_a_share_by_hand() -> None:
@@ -122,10 +122,10 @@ def test_a_share_by_hand() -> None:
     # c = (-1, 2, -1) / 9, and a column on the letters 0 and 1 may be one on both
     over = ConvexHull([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]])
     allowed = np.array([[True, False], [True, True], [False, True]])
-    rows = Multipliers(np.array([0.0, 1.0, 0.0]))
-    assert math.exp(least_level(Prior.uniform(3), allowed, None, rows, over)) == pytest.approx(2.5, abs=1e-12)
-    named = Multipliers(rows.rows, laws=np.array([[0.4, 0.4], [0.2, 0.2], [0.4, 0.4]]))  # in the middle
-    weaker = least_level(Prior.uniform(3), allowed, None, named, over)
+    rows = LevelMultipliers(np.array([0.0, 1.0, 0.0]))
+    assert math.exp(bound_level(Prior.uniform(3), allowed, None, rows, over)) == pytest.approx(2.5, abs=1e-12)
+    named = LevelMultipliers(rows.rows, laws=np.array([[0.4, 0.4], [0.2, 0.2], [0.4, 0.4]]))  # in the middle
+    weaker = bound_level(Prior.uniform(3), allowed, None, named, over)
     assert math.exp(weaker) == pytest.approx(1 / 0.6, abs=1e-12)
 
 
@@ -160,7 +160,7 @@ def test_the_level_is_that_of_the_listed_program(share: float, seed: int) -> Non
     most = solve(design(prior, PML(0.0), HAMMING)).value
     found = solve(least_leakage(prior, HAMMING, expected=share * most))
     listed = prior.listed()
-    table = HAMMING.table(listed.labels, listed.labels)
+    table = HAMMING.evaluate_table(listed.labels, listed.labels)
     wanted = solve(least_leakage(listed, ExpectedLoss(table), expected=share * most))
     assert found.value == pytest.approx(wanted.value, abs=3e-7)
     assert found.bound <= wanted.value + 1e-9
@@ -198,7 +198,9 @@ def test_any_multipliers_prove_a_level_that_holds(seed: int) -> None:
     if best.certificate.multipliers is not None and seed % 2:
         rho = best.certificate.multipliers + 1e-3 * rho
     weight = program.floor.unit if seed % 3 else 0.0  # of gains in units of their own
-    proved = least_level_of(program.columns, program.allowed, program.floor, Multipliers(-rho, weight))
+    proved = bound_level_on_columns(
+        program.columns, program.allowed, program.floor, LevelMultipliers(-rho, weight)
+    )
     assert proved <= epsilon + 1e-9
 
 
@@ -212,6 +214,6 @@ def test_a_floor_that_a_constant_reaches_takes_nothing() -> None:
 def test_the_declared_problem_is_zero_where_the_level_can_be_reached() -> None:
     program = least_leakage(IIDPrior([0.7, 0.3], 4), HAMMING, expected=0.8275588823)
     for level, missing in ((1.0, 0.0), (0.9, 1e-2)):
-        program.share.value = math.exp(-level)
+        program.exp_neg_epsilon.value = math.exp(-level)
         found = float(program.problem.solve(solver="HIGHS"))
         assert found == pytest.approx(0.0, abs=1e-8) if not missing else found > missing

@@ -23,7 +23,7 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import DisplacementLoss
 from pmlopt.programs import Status
 from pmlopt.programs.exact.envelope_repair import pair_exponents
-from pmlopt.programs.linear.feasible import exponential_matrix, find_first_mechanism
+from pmlopt.programs.linear.feasible import build_exponential_matrix, find_first_mechanism
 
 SIDE = 12
 PLACES = np.array([(i, j) for i in range(SIDE) for j in range(SIDE)], dtype=float)
@@ -34,7 +34,7 @@ def test_an_exponential_mechanism_has_the_largest_scale_that_is_proved() -> None
     program = design(np.full(4, 0.25), LDP(1.0), ExpectedLoss(1 - np.eye(4)))
     exponents = pair_exponents(program.prior, program.privacy)
     assert exponents is not None
-    found = exponential_matrix(program.centred, exponents)
+    found = build_exponential_matrix(program.centered_gains, exponents)
     # differences of two rows spread over 2: exp(-loss / 2), whose level is 1 / 2 by its equal sums of rows
     own = np.exp(-(1 - np.eye(4)) / 2)
     assert found == pytest.approx(own / own.sum(axis=1)[:, None], abs=1e-14)

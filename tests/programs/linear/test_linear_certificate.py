@@ -18,9 +18,9 @@ from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Me
 from pmlopt.errors import SolverError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs import Status
-from pmlopt.programs.linear.certificate import LinearCertificate, utility_bound
-from pmlopt.programs.linear.certifying import certify_linear as certify
-from pmlopt.programs.linear.certifying import lagrangian
+from pmlopt.programs.linear.build_certificate import build_lagrangian
+from pmlopt.programs.linear.build_certificate import certify_linear as certify
+from pmlopt.programs.linear.certificate import LinearCertificate, compute_utility_bound
 from pmlopt.programs.linear.program import LinearDesign
 
 GAINS = np.array([[5.0, 1.0, 0.0], [0.5, 3.0, 1.0], [0.0, 0.7, 2.0]])
@@ -110,11 +110,11 @@ def test_the_right_multipliers_reach_the_optimum_and_none_pass_below(
 ) -> None:
     requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), share)
     best = oracles.optimum(case.prior.pmf, requirement, case.gains)
-    bound = utility_bound(case.prior, requirement, case.gains, best.multipliers)
+    bound = compute_utility_bound(case.prior, requirement, case.gains, best.multipliers)
     assert bound == pytest.approx(best.value, abs=1e-6)
     for spread in (0.0, 1e-4, 1.0, 1e9):
         near = best.multipliers + spread * case.rng.normal(size=case.prior.size)
-        assert utility_bound(case.prior, requirement, case.gains, near) >= best.value - 1e-9
+        assert compute_utility_bound(case.prior, requirement, case.gains, near) >= best.value - 1e-9
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
@@ -123,13 +123,13 @@ def test_rounding_is_allowed_for_at_every_scale(scale: float) -> None:
     gains = scale * np.array([[1.0, 0.1], [0.3, 0.7], [0.2, 0.9]])
     prior = Prior([0.1, 0.2, 0.7])
     best = float((prior.pmf @ gains).max())
-    bound = utility_bound(prior, PML(0.0), gains, np.zeros(3))
+    bound = compute_utility_bound(prior, PML(0.0), gains, np.zeros(3))
     assert 0 <= bound - best <= 1e-11 * scale
 
 
 def test_a_gain_of_the_letter_alone_is_bounded_by_its_mean() -> None:
     prior, own = Prior([0.1, 0.2, 0.7]), np.array([3.0, -1.0, 2.0])
-    bound = utility_bound(prior, PML(0.7), np.repeat(own[:, None], 4, axis=1), own)
+    bound = compute_utility_bound(prior, PML(0.7), np.repeat(own[:, None], 4, axis=1), own)
     assert bound == pytest.approx(float(prior.pmf @ own), abs=1e-12)
 
 
@@ -144,7 +144,9 @@ def test_the_bound_holds_for_letters_of_any_rarity(seed: int, rare: float, lip: 
     privacy = LIP(1.0, epsilon) if lip else PML(epsilon)
     floor = Fraction(np.exp(-1.0)) if lip else Fraction(0)
     true = max(exact_column(prior, floor, epsilon, column) for column in gains.T.tolist())
-    assert Fraction(utility_bound(prior, privacy, gains, np.zeros(4))) >= true * (1 - Fraction(1, 10**15))
+    assert Fraction(compute_utility_bound(prior, privacy, gains, np.zeros(4))) >= true * (
+        1 - Fraction(1, 10**15)
+    )
 
 
 def exact_column(prior: Prior, floor: Fraction, epsilon: float, gains: list[float]) -> Fraction:
@@ -170,10 +172,12 @@ seeds = st.integers(0, 2**32 - 1)
 
 def bound_at(program: LinearDesign, matrix: oracles.FloatArray, multipliers: oracles.FloatArray) -> float:
     """The bound with the multipliers that the added constraints hold."""
-    program.assign(matrix)
-    gains, constant = lagrangian(program)
-    rho = multipliers - program.offsets  # the program's gains are without them
-    return program.constant + constant + utility_bound(program.prior, program.privacy, gains, rho)
+    program.assign_variables(matrix)
+    gains, constant = build_lagrangian(program)
+    rho = multipliers - program.row_offsets  # the program's gains are without them
+    return (
+        program.float_constant + constant + compute_utility_bound(program.prior, program.privacy, gains, rho)
+    )
 
 
 def floor_rows(
@@ -255,10 +259,10 @@ def test_a_variable_without_bounds_proves_nothing(shape: tuple[int, ...]) -> Non
     program = binary()
     free = cp.Variable(shape, name="free")
     program = program.with_constraints(tied=program.mechanism[0, 0] + free <= 0.6)
-    program.assign(np.full((2, 2), 0.5))
+    program.assign_variables(np.full((2, 2), 0.5))
     free.value = np.zeros(shape)
     program.added["tied"].dual_variables[0].save_value(np.full(shape, 0.1))
-    assert lagrangian(program)[1] == math.inf
+    assert build_lagrangian(program)[1] == math.inf
 
 
 def test_a_cone_proves_nothing_and_says_so() -> None:
@@ -266,8 +270,8 @@ def test_a_cone_proves_nothing_and_says_so() -> None:
     program = program.with_constraints(
         cone=cp.SOC(cp.Constant(0.9), cp.reshape(program.mechanism, (4,), order="F") - 0.4)
     )
-    program.assign(np.full((2, 2), 0.5))
-    assert lagrangian(program)[1] == math.inf
+    program.assign_variables(np.full((2, 2), 0.5))
+    assert build_lagrangian(program)[1] == math.inf
     assert certify(program, np.full((2, 2), 0.5), np.zeros(2)).bound == -math.inf
     result = solve(program)
     assert result.status is Status.UNPROVED

@@ -27,15 +27,15 @@ from pmlopt import (
 )
 from pmlopt.errors import InfeasibleError, ProgramError, SolverUnavailableError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.ratios import Ratios
+from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
-from pmlopt.programs.certificate import Restart
+from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.known_optima import KnownOptimum
-from pmlopt.programs.linear.methods import QUESTION, SIMPLEX_ENTRIES, Start
+from pmlopt.programs.linear.methods import MAX_SIMPLEX_ENTRIES, METHODS, SolveContext
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.program import Declaration, Method
+from pmlopt.programs.program import CvxpyModel, Method
 
 PARTS: list[tuple[Requirement, set[str], set[str]]] = [
     (PML(0.5), set(), {"pml"}),
@@ -119,11 +119,11 @@ def watched(program: LinearDesign) -> tuple[LinearDesign, list[int]]:
     """The same program, and a list that grows when it is declared."""
     made: list[int] = []
 
-    def declare() -> Declaration:
+    def declare() -> CvxpyModel:
         made.append(1)
-        return program.declare()
+        return program.build_model()
 
-    return replace(program, declare=declare), made
+    return replace(program, build_model=declare), made
 
 
 @kinds
@@ -141,7 +141,7 @@ def test_the_declared_problem_is_the_one_that_is_solved(kind: str) -> None:
     assert result.value == pytest.approx(solve(program, "clarabel").value, abs=1e-7)
     program.problem.solve(solver=cp.CLARABEL)
     assert program.problem.value == pytest.approx(result.value, abs=1e-6)
-    program.assign(result.mechanism)
+    program.assign_variables(result.mechanism)
     assert all(np.max(c.violation()) < 1e-9 for c in program.constraints.values())
     assert program.problem.objective.value == pytest.approx(result.value, abs=1e-12)
 
@@ -152,7 +152,7 @@ def test_constraints_can_be_added_at_any_time(before: str) -> None:
     if before == "look":
         program.problem  # noqa: B018
     elif before == "assign":
-        program.assign(np.full((4, 3), 1 / 3))
+        program.assign_variables(np.full((4, 3), 1 / 3))
     elif before == "solve":
         solve(program)
     elif before == "solve by cvxpy":
@@ -234,8 +234,8 @@ def test_what_is_not_linear_or_too_many_is_left_to_generic_solvers() -> None:
     assert refused(program.with_constraints(peak=cp.max(matrix) <= 0.9))
     assert refused(program.with_constraints(other=matrix[0, 0] <= free, least=free <= 0.5))
     assert refused(program.with_constraints(many=matrix <= 0.9))
-    assert program.with_constraints(few=matrix[0] <= 0.9).added_rows() is None  # N + 1 of them
-    assert program.with_constraints(few=matrix[0, :N] <= 0.9).added_rows() is not None
+    assert program.with_constraints(few=matrix[0] <= 0.9).build_added_rows() is None  # N + 1 of them
+    assert program.with_constraints(few=matrix[0, :N] <= 0.9).build_added_rows() is not None
 
 
 def test_constraints_that_no_mechanism_meets_are_found_by_another_solver() -> None:
@@ -248,7 +248,7 @@ def test_constraints_that_no_mechanism_meets_are_found_by_another_solver() -> No
 # ---------------------------------------------------------------- the decision list
 
 
-Row = Method[LinearDesign, Start, LinearCertificate]
+Row = Method[LinearDesign, SolveContext, LinearCertificate]
 
 
 def linear(n: int) -> LinearDesign:
@@ -264,15 +264,15 @@ def names(program: LinearDesign, start: str | None = None, solver: str = "auto")
     return [route.name for route in routes(program, solver, begin(program, start))]
 
 
-def begin(program: LinearDesign, start: str | None) -> Start:
+def begin(program: LinearDesign, start: str | None) -> SolveContext:
     matrix = np.full(program.mechanism.shape, 1 / program.mechanism.shape[1])
     names = {"closed form": "uniform", "constant": "constant"}
     known = KnownOptimum(names[start], matrix, 0.0) if start in names else None
-    return Start(program) if start is None else Start(program, matrix, known=known)
+    return SolveContext(program) if start is None else SolveContext(program, matrix, known=known)
 
 
-def routes(program: LinearDesign, solver: str, start: Start) -> list[Row]:
-    return list(QUESTION.chosen(program, solver, start))
+def routes(program: LinearDesign, solver: str, start: SolveContext) -> list[Row]:
+    return list(METHODS.select_methods(program, solver, start))
 
 
 def joint(n: int) -> LinearDesign:
@@ -299,7 +299,7 @@ STARTS = [None, "closed form", "constant", "given"]
 def test_what_is_tried_first(
     make: Callable[[int], LinearDesign], n: int, start: str | None, first: str
 ) -> None:
-    assert SMALL**2 == SIMPLEX_ENTRIES
+    assert SMALL**2 == MAX_SIMPLEX_ENTRIES
     tried = names(make(n), start)
     assert tried[0] == first
     if start == "closed form" and make is not curved:
@@ -334,7 +334,7 @@ def test_many_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> 
     still = design(Prior.uniform(LARGE), PML(0.0), ExpectedGain(np.eye(LARGE)))
     assert "structured" not in names(still)
     with pytest.raises(SolverUnavailableError, match="above 0 nats"):
-        routes(still, "structured", Start(still))
+        routes(still, "structured", SolveContext(still))
 
 
 @pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "structured"])
@@ -346,14 +346,14 @@ def test_a_solver_asked_for_is_the_only_one(name: str) -> None:
 def test_names_that_cannot_be_meant_are_refused() -> None:
     for name in ("nothing", ""):
         with pytest.raises(SolverUnavailableError, match="auto"):
-            routes(linear(2), name, Start(linear(2)))
+            routes(linear(2), name, SolveContext(linear(2)))
     for name, other in (
         ("highs", "linear programs"),
         ("highs-ipm", "linear programs"),
         ("structured", "Use auto"),
     ):
         with pytest.raises(SolverUnavailableError, match=other):
-            routes(curved(2), name, Start(curved(2)))
+            routes(curved(2), name, SolveContext(curved(2)))
 
 
 def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(
@@ -368,7 +368,7 @@ def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(
     def refuse(*_: object) -> None:
         raise AssertionError("a linear program for each output")
 
-    monkeypatch.setattr(Ratios, "weights", refuse)
+    monkeypatch.setattr(RatioBounds, "find_weights", refuse)
     result = solve(program, "letter-pairs", time_limit=1e-9)
     assert result.status is Status.STOPPED
     assert result.certificate.bound >= -1e-12
@@ -392,7 +392,7 @@ def test_a_spoilt_restart_is_no_start(spoil: str) -> None:
     good = solve(program, "highs").restart
     basis = [name for name in good.arrays if name != "matrix" and spoil in SPOILT]
     changed = {name: SPOILT[spoil](good.arrays[name]) for name in basis}
-    start = Restart("highs", {"matrix": good.arrays["matrix"], **changed})
+    start = WarmStart("highs", {"matrix": good.arrays["matrix"], **changed})
     result = solve(program, "highs", warm_start=start)
     assert result.status == "optimal"
     assert result.value == pytest.approx(solve(program, "highs").value, abs=1e-8)

@@ -25,12 +25,12 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.core.arrays import Positions
+from pmlopt.core.arrays import DefaultLabels
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import AllPriors
 from pmlopt.programs import Status
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.solvers.structured.newton import Newton
+from pmlopt.solvers.structured.newton import NewtonSystem
 
 Generator = np.random.Generator
 
@@ -116,7 +116,7 @@ def assert_proved(case: Instance, result: Result[Any]) -> None:
     assert result.status is Status.OPTIMAL
     assert result.solver == "structured"
     assert_certified(case, result)
-    assert result.gap <= 1e-7 * case.unit or result.gap <= case.program.rounding
+    assert result.gap <= 1e-7 * case.unit or result.gap <= case.program.rounding_gap
     rounding = 1e-13 * float(np.abs(case.table).max())
     assert result.value == pytest.approx(case.optimum(), abs=1e-7 * case.unit + rounding)
     assert result.value == pytest.approx(float((prior.pmf[:, None] * case.table * matrix).sum()), rel=1e-12)
@@ -183,14 +183,14 @@ def test_numerical_trouble_goes_on_to_a_generic_solver(monkeypatch: pytest.Monke
     expected = solve(large(), "structured").value
     made = []
 
-    class Failing(Newton):
+    class Failing(NewtonSystem):
         def __init__(self, *arguments: Any) -> None:
             made.append(1)
             if len(made) > after:
                 raise ArithmeticError("of no use")
             super().__init__(*arguments)
 
-    monkeypatch.setattr("pmlopt.solvers.structured.newton.Newton", Failing)
+    monkeypatch.setattr("pmlopt.solvers.structured.newton.NewtonSystem", Failing)
     result = solve(large())
     assert len(made) == after + 1
     assert result.status is Status.OPTIMAL
@@ -207,7 +207,7 @@ def random_prior(rng: Generator, size: int) -> Prior:
     """As for the interior point; or from counts, or over twelve orders of magnitude."""
     kind = rng.integers(3)
     if kind == 0:
-        return Prior.from_counts([int(count) for count in rng.integers(1, 20, size)], Positions(size))
+        return Prior.from_counts([int(count) for count in rng.integers(1, 20, size)], DefaultLabels(size))
     weights = np.maximum(10.0 ** rng.uniform(-12, 0, size), 1e-14)
     return some_prior(rng, size) if kind == 1 else Prior(weights / weights.sum())
 

@@ -33,7 +33,7 @@ from pmlopt import (
     solve,
     solvers_for,
 )
-from pmlopt.core.arrays import Positions
+from pmlopt.core.arrays import DefaultLabels
 from pmlopt.data.symmetry import ProductPrior, SymmetricPrior, reflection, rotation
 from pmlopt.errors import MechanismError, SolverUnavailableError
 from pmlopt.model.privacy import Requirement
@@ -45,10 +45,10 @@ from pmlopt.model.utility import (
     SumOfParts,
 )
 from pmlopt.programs.linear import methods
-from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
-from pmlopt.programs.linear.columns import PairClasses, pair_classes
+from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
+from pmlopt.programs.linear.columns import EquitablePartition, refine_colors
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
-from pmlopt.solvers.outcome import FOREVER, Options
+from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
 HAMMING = CoordinateLoss([[0, 1], [1, 0]])
 EQUAL = 1e-9
@@ -57,7 +57,7 @@ EQUAL = 1e-9
 def table_of(program: SymmetricDesign) -> Any:
     """(N, M) the gains, losses with a minus, on the letters and outputs of the mechanism's matrix."""
     mechanism = solve(program).mechanism
-    table = program.utility.table(mechanism.inputs, mechanism.outputs)
+    table = program.utility.evaluate_table(mechanism.inputs, mechanism.outputs)
     return table if program.maximised else -table
 
 
@@ -109,10 +109,12 @@ def small_designs(draw: st.DrawFn) -> tuple[SymmetricPrior, LinearUtility]:
     moves = draw(
         st.sampled_from([[reflection(size)], [rotation(size, 2)], [rotation(size), reflection(size)], []])
     )
-    space = InvariantPrior(Prior.uniform(size), moves).pairs()
+    space = InvariantPrior(Prior.uniform(size), moves).make_pairs()
     weights = rng.integers(1, 9, size=len(space.orbits.letters))[space.letter]
     table = rng.normal(size=space.orbits.count)[space.table]
-    return InvariantPrior(Prior.from_counts(weights.tolist(), Positions(size)), moves), ExpectedGain(table)
+    return InvariantPrior(Prior.from_counts(weights.tolist(), DefaultLabels(size)), moves), ExpectedGain(
+        table
+    )
 
 
 @given(
@@ -141,7 +143,7 @@ def test_the_optimum_is_that_of_the_dense_program_and_the_matrix_meets_the_defin
     )
     assert (exact.sum(axis=1) == 1).all()
     weights = np.array(plain.weights, dtype=object)
-    assert (privacy.excess(weights, exact, oracles.power_under) <= 0).all()
+    assert (privacy.violation(weights, exact, oracles.power_under) <= 0).all()
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_balls_least_masses_and_budgets_need_no_list_of_letters() -> None:
     check(prior, PML(1.0, over=MinimumMass(8, 0.01)), HAMMING)
     large = design(IIDPrior([0.7, 0.3], 40), PML(1.0, over=MinimumMass(2**40, 0.0)), HAMMING)
     assert large.space.orbits.count == 12_341
-    names = prior.pairs().letter_names
+    names = prior.make_pairs().letter_names
     budgets = dict(zip(names, [0.9, 1.4, 0.7, 1.1], strict=True))
     whole = PML([budgets[x.count(0), x.count(1)] for x in prior.labels])  # type: ignore[attr-defined]
     check(prior, PML([budgets[name] for name in names]), HAMMING, whole)
@@ -223,7 +225,7 @@ def test_whatever_a_solver_says_is_repaired_and_its_bound_holds(seed: int) -> No
     program = design(IIDPrior([0.6, 0.4], 3), PML(0.7), HAMMING)
     best = solve(program)
     noise = 10.0 ** -rng.integers(3, 12)  # more is no mechanism, not even roughly
-    lifts = best.certificate.mechanism.lifts + noise * rng.normal(size=20)
+    lifts = best.certificate.mechanism.scaled_entries + noise * rng.normal(size=20)
     rough = certify_symmetric(program, np.abs(lifts), rng.normal(size=4))
     assert rough.verify()
     assert rough.level <= 0.7
@@ -242,17 +244,17 @@ def bits(records: int) -> tuple[Prior, np.ndarray]:
     return IIDPrior([0.7, 0.3], records).listed(), np.bitwise_count(codes[:, None] ^ codes).astype(float)
 
 
-def letters_of(classes: PairClasses) -> Any:
+def letters_of(classes: EquitablePartition) -> Any:
     """(N,) the class of each letter."""
     return classes.orbits.letter[classes.table[:, 0]]
 
 
-def outputs_of(classes: PairClasses) -> Any:
+def outputs_of(classes: EquitablePartition) -> Any:
     """(M,) the class of each output."""
     return classes.orbits.output[classes.table[0]]
 
 
-def check_equitable(classes: PairClasses, prior: Prior, table: np.ndarray) -> None:
+def check_equitable(classes: EquitablePartition, prior: Prior, table: np.ndarray) -> None:
     """By their definition: each letter of a class meets each value equally often, and each output, too."""
     letters, outputs = letters_of(classes), outputs_of(classes)
     for one in np.unique(letters):
@@ -263,7 +265,7 @@ def check_equitable(classes: PairClasses, prior: Prior, table: np.ndarray) -> No
             assert (rows == rows[0]).all()
             columns = np.sort(table[np.ix_(own, np.flatnonzero(outputs == other))], axis=0)
             assert (columns == columns[:, :1]).all()
-    assert classes.orbits.consistent
+    assert classes.orbits.is_consistent
     values: dict[int, set[float]] = {int(place): set() for place in np.unique(classes.table)}
     for place, value in zip(classes.table.ravel().tolist(), table.ravel().tolist(), strict=True):
         values[place].add(value)
@@ -275,11 +277,11 @@ def check_equitable(classes: PairClasses, prior: Prior, table: np.ndarray) -> No
 def test_classes_are_equitable_and_no_finer_than_orbits(size: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     moves = [rng.permutation(size).tolist() for _ in range(int(rng.integers(0, 3)))]
-    space = InvariantPrior(Prior.uniform(size), moves).pairs()
+    space = InvariantPrior(Prior.uniform(size), moves).make_pairs()
     counts = rng.integers(1, 4, size=len(space.orbits.letters))[space.letter].tolist()
     prior = Prior.from_counts(counts, range(len(counts)))
     table = rng.integers(0, 3, size=space.orbits.count)[space.table].astype(float)
-    classes = pair_classes(prior, table, size * size)
+    classes = refine_colors(prior, table, size * size)
     assert classes is not None
     check_equitable(classes, prior, table)
     assert classes.orbits.count <= space.orbits.count
@@ -304,7 +306,7 @@ def test_a_letter_that_differs_in_its_last_digit_is_a_class_by_itself() -> None:
     prior, distance = bits(8)
     law = prior.probabilities.copy()
     law[3] = np.nextafter(law[3], 1)
-    classes = pair_classes(Prior(law), distance, 2**16)
+    classes = refine_colors(Prior(law), distance, 2**16)
     assert classes is not None
     assert (letters_of(classes) == letters_of(classes)[3]).sum() == 1
     program = design(Prior(law), PML(1.0), ExpectedLoss(distance))
@@ -313,7 +315,7 @@ def test_a_letter_that_differs_in_its_last_digit_is_a_class_by_itself() -> None:
     )
     table = distance.copy()
     table[3, 9] += 1e-9
-    changed = pair_classes(prior, table, 2**16)
+    changed = refine_colors(prior, table, 2**16)
     assert changed is not None
     assert (letters_of(changed) == letters_of(changed)[3]).sum() == 1
     assert (outputs_of(changed) == outputs_of(changed)[9]).sum() == 1
@@ -324,10 +326,12 @@ def test_wrong_classes_cost_the_optimum_and_the_gap_says_so() -> None:
     prior, distance = bits(8)
     program = design(prior, PML(1.0), ExpectedLoss(distance))
     assert isinstance(program, LinearDesign)
-    wrong = pair_classes(Prior.uniform(256), distance, 2**16)
+    wrong = refine_colors(Prior.uniform(256), distance, 2**16)
     assert wrong is not None
-    outcome = methods.by_classes(program, replace(wrong, prior=prior), Options(FOREVER, 1e-7))
-    assert outcome.found is not None
-    certificate = certify_linear(program, outcome.found.matrix, outcome.found.multipliers)
+    outcome = methods.solve_by_partition(
+        program, replace(wrong, prior=prior), MethodOptions(NO_DEADLINE, 1e-7)
+    )
+    assert outcome.point is not None
+    certificate = certify_linear(program, outcome.point.matrix, outcome.point.multipliers)
     assert certificate.verify()
-    assert certificate.gap > program.allowed_gap(program.tolerance)
+    assert certificate.gap > program.compute_allowed_gap(program.tolerance)

@@ -11,35 +11,35 @@ import pytest
 from oracles.designs import FloatArray
 from scipy.optimize import minimize
 
-from pmlopt.measures.leakage import log_sum
-from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
-from pmlopt.programs.exact.arithmetic import stochastic
+from pmlopt.measures.leakage import log_sum_exp
+from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_record_information
+from pmlopt.programs.exact.arithmetic import normalize_decimal_rows
 from pmlopt.programs.record_leakage import cell_relaxation, local_ascent
-from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.branch_and_bound import CellSearch
-from pmlopt.programs.record_leakage.cell_relaxation import Relaxation
-from pmlopt.programs.record_leakage.local_ascent import climb, informations, starts
-from pmlopt.programs.record_leakage.proof import Part, cells_hold
-from pmlopt.solvers.outcome import FOREVER
+from pmlopt.programs.record_leakage.cell_relaxation import LeakageRelaxation
+from pmlopt.programs.record_leakage.local_ascent import compute_informations, draw_starts, maximize_locally
+from pmlopt.programs.record_leakage.proof import CellPart, is_tree_valid
+from pmlopt.solvers.solver_result import NO_DEADLINE
 
 ROWS = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.3, 0.1, 0.6]])
 COUNTS = np.array([[3.0, 2.0, 0.0], [1.0, 4.0, 2.0]])
-PARTS: tuple[Part, ...] = ("posteriors", "laws", "classes")
+PARTS: tuple[CellPart, ...] = ("posteriors", "laws", "classes")
 
 
-def small(entropy: float = 2.0) -> Adversary:
+def small(entropy: float = 2.0) -> BoundedAdversary:
     """Two letters and three classes, one of which the first letter never meets."""
     with np.errstate(divide="ignore"):
-        return Adversary(ROWS, np.log(COUNTS), entropy, math.log(COUNTS.sum()))
+        return BoundedAdversary(ROWS, np.log(COUNTS), entropy, math.log(COUNTS.sum()))
 
 
-def two_outputs(entropy: float = 2.0) -> Adversary:
+def two_outputs(entropy: float = 2.0) -> BoundedAdversary:
     return replace(small(entropy), rows=np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]]))
 
 
-def narrow(relaxation: Relaxation, random: np.random.Generator) -> FloatArray:
+def narrow(relaxation: LeakageRelaxation, random: np.random.Generator) -> FloatArray:
     """(2, P, D, D) the cell of all laws, and one with two corners moved."""
-    corners = np.repeat(relaxation.first()[0], 2, axis=0)
+    corners = np.repeat(relaxation.build_root()[0], 2, axis=0)
     moved = random.dirichlet(np.ones(corners.shape[-1]), size=corners.shape[1]) @ corners[1]
     corners[1, :, 0] = 0.6 * corners[1, :, 0] + 0.4 * moved[:, 0]
     return corners
@@ -50,21 +50,21 @@ def phi(part: FloatArray) -> float:
     return float((used * np.log(used / part.sum())).sum())
 
 
-def heights(relaxation: Relaxation, points: FloatArray) -> FloatArray:
+def heights(relaxation: LeakageRelaxation, points: FloatArray) -> FloatArray:
     """(...) phi at points (..., D), one after the other."""
     inner = points @ ROWS if relaxation.part == "classes" else points
     return np.apply_along_axis(phi, -1, inner)
 
 
-def parts_of(relaxation: Relaxation, joint: FloatArray) -> FloatArray:
+def parts_of(relaxation: LeakageRelaxation, joint: FloatArray) -> FloatArray:
     """(P, D) the parts of a law J."""
     laws = joint @ relaxation.adversary.rows
     return {"posteriors": laws.T, "laws": laws, "classes": joint}[relaxation.part]
 
 
-def by_hand(relaxation: Relaxation, majorant: FloatArray, price: float, rho: FloatArray) -> float:
+def by_hand(relaxation: LeakageRelaxation, majorant: FloatArray, price: float, rho: FloatArray) -> float:
     """The bound of the class's docstring, term by term."""
-    adversary, free = relaxation.adversary, relaxation.free > 0
+    adversary, free = relaxation.adversary, relaxation.free_count > 0
     outer = price if free else price + 1
     sums = []
     for a, t in itertools.product(range(2), range(3)):
@@ -78,47 +78,49 @@ def by_hand(relaxation: Relaxation, majorant: FloatArray, price: float, rho: Flo
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_the_bound_of_a_cell_and_its_derivatives_are_those_of_the_formula(part: Part) -> None:
+def test_the_bound_of_a_cell_and_its_derivatives_are_those_of_the_formula(part: CellPart) -> None:
     random = np.random.default_rng(1)
-    relaxation = Relaxation(small(), part)
+    relaxation = LeakageRelaxation(small(), part)
     corners = narrow(relaxation, random)
-    start = np.repeat(relaxation.first()[1], 2, axis=0)
-    state = cell_relaxation._Cells(relaxation, corners, start + random.uniform(0, 0.3, start.shape))
+    start = np.repeat(relaxation.build_root()[1], 2, axis=0)
+    state = cell_relaxation._CellIterates(relaxation, corners, start + random.uniform(0, 0.3, start.shape))
     everything = np.ones(2, dtype=bool)
-    found, majorant, bound, _ = state.scattered(everything)
+    found, majorant, bound, _ = state.expand_results(everything)
     for at in range(2):
-        rho = found[at, found.shape[1] - relaxation.free :]
+        rho = found[at, found.shape[1] - relaxation.free_count :]
         value = by_hand(relaxation, majorant[at], found[at, 0], rho)
         assert state.value[at] == pytest.approx(value, rel=1e-12)
         assert 0 < bound[at] - value < 1e-12
         values = (corners[at] @ majorant[at][..., None])[..., 0]
         assert (values >= heights(relaxation, corners[at]) - 1e-15).all()
-    gradient, hessian = state.derivatives()
+    gradient, hessian = state.compute_derivatives()
     for place in range(state.point.shape[1]):
         unit = np.zeros(state.point.shape[1])
         unit[place] = 1e-5
         slopes = []
         for sign in (1, -1):
-            moved = cell_relaxation._Cells(relaxation, corners, start)
+            moved = cell_relaxation._CellIterates(relaxation, corners, start)
             moved.point = state.point + sign * unit
             moved.evaluate()
-            slopes.append((moved.value, moved.derivatives()[0]))
+            slopes.append((moved.value, moved.compute_derivatives()[0]))
         (up, upper), (down, lower) = slopes
         assert gradient[:, place] == pytest.approx((up - down) / 2e-5, abs=1e-8)
         assert hessian[:, :, place] == pytest.approx((upper - lower) / 2e-5, rel=1e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_few_newton_steps_end_at_the_optimum_of_a_cell(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_newton_steps_end_at_the_optimum_of_a_cell(
+    part: CellPart, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cell_relaxation, "ENOUGH_SHARE", 0.0)
     counts = np.maximum(COUNTS, 1.0)
-    relaxation = Relaxation(Adversary(ROWS, np.log(counts), 2.54, math.log(counts.sum())), part)
-    near = parts_of(relaxation, relaxation.adversary.uniform)
+    relaxation = LeakageRelaxation(BoundedAdversary(ROWS, np.log(counts), 2.54, math.log(counts.sum())), part)
+    near = parts_of(relaxation, relaxation.adversary.uniform_law)
     corners = (np.eye(near.shape[1]) + (near / near.sum(axis=1, keepdims=True))[:, None]) / 2
-    found = relaxation.minimised(corners[None], relaxation.first()[1], 0.0)
+    found = relaxation.minimize_bounds(corners[None], relaxation.build_root()[1], 0.0)
     assert found.steps <= 15
-    state = cell_relaxation._Cells(relaxation, corners[None], found.multipliers)
-    slope, signed = state.derivatives()[0], state.signed
+    state = cell_relaxation._CellIterates(relaxation, corners[None], found.multipliers)
+    slope, signed = state.compute_derivatives()[0], state.signed
     assert state.value == pytest.approx(found.bound, abs=1e-12)
     # the conditions of an optimum, sufficient since the bound is convex
     assert slope[:, :signed].min() >= -1e-9
@@ -127,35 +129,35 @@ def test_a_few_newton_steps_end_at_the_optimum_of_a_cell(part: Part, monkeypatch
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_no_law_of_a_cell_leaks_more_than_its_bound(part: Part) -> None:
+def test_no_law_of_a_cell_leaks_more_than_its_bound(part: CellPart) -> None:
     random = np.random.default_rng(3)
     adversary = small(1.8)
-    relaxation = Relaxation(adversary, part)
-    corners, start = relaxation.first()
-    found = relaxation.minimised(corners, start, 0.0)
+    relaxation = LeakageRelaxation(adversary, part)
+    corners, start = relaxation.build_root()
+    found = relaxation.minimize_bounds(corners, start, 0.0)
     for weights in random.dirichlet(np.full(6, 0.5), size=40):
         joint = np.where(COUNTS > 0, weights.reshape(2, 3), 0.0)
         joint /= joint.sum()
-        if dataset_entropy(joint, adversary.log_counts) >= adversary.entropy:
-            assert record_information(joint, ROWS) <= found.bound[0]
-    assert relaxation.parts(found.joint)[0] == pytest.approx(parts_of(relaxation, found.joint[0]))
+        if compute_dataset_entropy(joint, adversary.log_counts) >= adversary.entropy:
+            assert compute_record_information(joint, ROWS) <= found.bound[0]
+    assert relaxation.compute_parts(found.joint)[0] == pytest.approx(parts_of(relaxation, found.joint[0]))
 
 
 def test_a_step_ends_at_a_share_of_the_way_to_the_boundary() -> None:
     point, move = np.array([[1.0, 2.0], [1.0, 2.0]]), np.array([[-4.0, -4.0], [1.0, -0.5]])
-    assert cell_relaxation._to_boundary(point, move) == pytest.approx([0.95 / 4, 1.0])
+    assert cell_relaxation._max_step_lengths(point, move) == pytest.approx([0.95 / 4, 1.0])
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_splits_are_where_the_chord_is_farthest_above_phi(part: Part) -> None:
+def test_splits_are_where_the_chord_is_farthest_above_phi(part: CellPart) -> None:
     """The simplex, the edge and the point, by loops over all of them."""
     random = np.random.default_rng(4)
     search = CellSearch(small())
-    relaxation = Relaxation(small(), part)
+    relaxation = LeakageRelaxation(small(), part)
     search.__dict__["relaxation"] = relaxation
     corners = narrow(relaxation, random)
     joint = np.where(COUNTS > 0, random.dirichlet(np.ones(6), size=2).reshape(2, 2, 3), 0.0)
-    simplex, ends, share = search._split_points(corners, joint)
+    simplex, ends, share = search._choose_splits(corners, joint)
     for at in range(2):
         gaps, edges = [], []
         for points, piece in zip(corners[at], parts_of(relaxation, joint[at]), strict=True):
@@ -180,19 +182,19 @@ def test_splits_are_where_the_chord_is_farthest_above_phi(part: Part) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_search_splits_cells_until_the_gap_is_closed(part: Part) -> None:
+def test_a_search_splits_cells_until_the_gap_is_closed(part: CellPart) -> None:
     adversary = two_outputs(1.9) if part == "laws" else small(1.9)
     search = CellSearch(adversary)
-    search.__dict__["relaxation"] = Relaxation(adversary, part)
-    search.improve(search.best[None], 100, FOREVER)
-    search.run(0.0, 0.02, None, FOREVER)
-    assert search.value <= search.bound <= search.value + 0.02
+    search.__dict__["relaxation"] = LeakageRelaxation(adversary, part)
+    search.improve_by_ascent(search.best[None], 100, NO_DEADLINE)
+    search.run(0.0, 0.02, None, NO_DEADLINE)
+    assert search.value <= search.upper_bound <= search.value + 0.02
     assert search.nodes <= {"posteriors": 60, "laws": 60, "classes": 60}[part]
-    proof = search.proof(0)
+    proof = search.build_proof(0)
     assert proof.cells is not None
-    rows, log_counts = stochastic(adversary.rows), adversary.log_counts
-    assert cells_hold(proof.cells, log_counts, 1.9, search.bound + 1e-12, rows)
-    assert not cells_hold(proof.cells, log_counts, 1.9, search.value - 1e-9, rows)
+    rows, log_counts = normalize_decimal_rows(adversary.rows), adversary.log_counts
+    assert is_tree_valid(proof.cells, log_counts, 1.9, search.upper_bound + 1e-12, rows)
+    assert not is_tree_valid(proof.cells, log_counts, 1.9, search.value - 1e-9, rows)
 
 
 # the local method
@@ -200,16 +202,16 @@ def test_a_search_splits_cells_until_the_gap_is_closed(part: Part) -> None:
 
 def test_a_climb_ends_where_no_law_near_it_leaks_more() -> None:
     adversary = small(2.2)
-    first = starts(adversary, 3, 0)
+    first = draw_starts(adversary, 3, 0)
     for joint in first:
         assert joint.sum() == pytest.approx(1.0)
         assert (joint[COUNTS == 0] == 0).all()
-        assert dataset_entropy(joint, adversary.log_counts) >= 2.2
-    laws, values = climb(adversary, first)
-    assert values == pytest.approx([record_information(joint, ROWS) for joint in laws], abs=1e-14)
-    assert (values >= informations(first, ROWS)).all()
+        assert compute_dataset_entropy(joint, adversary.log_counts) >= 2.2
+    laws, values = maximize_locally(adversary, first)
+    assert values == pytest.approx([compute_record_information(joint, ROWS) for joint in laws], abs=1e-14)
+    assert (values >= compute_informations(first, ROWS)).all()
     best = laws[int(values.argmax())]
-    assert dataset_entropy(best, adversary.log_counts) == pytest.approx(2.2, abs=1e-9)
+    assert compute_dataset_entropy(best, adversary.log_counts) == pytest.approx(2.2, abs=1e-9)
     used = COUNTS > 0
 
     def joint_of(point: FloatArray) -> FloatArray:
@@ -218,10 +220,10 @@ def test_a_climb_ends_where_no_law_near_it_leaks_more() -> None:
         return joint
 
     found = minimize(
-        lambda point: -record_information(joint_of(point), ROWS), np.log(np.maximum(best[used], 1e-4)),
+        lambda point: -compute_record_information(joint_of(point), ROWS), np.log(np.maximum(best[used], 1e-4)),
         constraints={
             "type": "ineq",
-            "fun": lambda point: dataset_entropy(joint_of(point), adversary.log_counts) - 2.2,
+            "fun": lambda point: compute_dataset_entropy(joint_of(point), adversary.log_counts) - 2.2,
         },
         method="SLSQP", options={"ftol": 1e-12},
     )  # fmt: skip
@@ -230,20 +232,22 @@ def test_a_climb_ends_where_no_law_near_it_leaks_more() -> None:
 
 def test_the_price_of_the_entropy_is_found_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     adversary = small(1.9)
-    log_counts, entropy = adversary.shifted
+    log_counts, entropy = adversary.shifted_counts
     exponents = np.random.default_rng(5).normal(size=(4, 2, 3))
     calls: list[int] = []
 
     def counted(values: FloatArray, axis: int | None = None) -> FloatArray:
         calls.append(values.size)
-        return log_sum(values, axis)
+        return log_sum_exp(values, axis)
 
-    monkeypatch.setattr(local_ascent, "log_sum", counted)
-    guess, moved = local_ascent._best(log_counts, exponents, entropy, np.zeros(4), np.full(4, np.inf))
+    monkeypatch.setattr(local_ascent, "log_sum_exp", counted)
+    guess, moved = local_ascent._solve_entropy_prices(
+        log_counts, exponents, entropy, np.zeros(4), np.full(4, np.inf)
+    )
     assert len(calls) <= 2 * 20
     for joint, gains, price in zip(moved, exponents, np.exp(guess), strict=True):
         assert joint.sum() == pytest.approx(1.0)
-        assert dataset_entropy(joint, adversary.log_counts) == pytest.approx(1.9, abs=1e-12)
+        assert compute_dataset_entropy(joint, adversary.log_counts) == pytest.approx(1.9, abs=1e-12)
         inner = np.array([
             price * math.log(sum(c * math.exp(g / price) for c, g in zip(counts, gain, strict=True)))
             for counts, gain in zip(COUNTS, gains, strict=True)

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from oracles.designs import FloatArray
 
 from pmlopt import Mechanism, Result, record_leakage, solve
-from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight, laplace, symmetric_channel
-from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
+from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight, laplace, symmetric_channel
+from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_record_information
 from pmlopt.programs import Status
-from pmlopt.programs.exact.arithmetic import stochastic
+from pmlopt.programs.exact.arithmetic import normalize_decimal_rows
 from pmlopt.programs.record_leakage import branch_and_bound
 from pmlopt.programs.record_leakage import closed_bounds as one_class_each
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.closed_bounds import near_uniform_bound
-from pmlopt.programs.record_leakage.proof import WHOLE, CellTree, Part, cells_hold
+from pmlopt.programs.record_leakage.closed_bounds import bound_near_uniform
+from pmlopt.programs.record_leakage.proof import UNSPLIT, CellPart, CellTree, is_tree_valid
 
 LOG2 = math.log(2)
 ROWS = np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])
@@ -31,7 +31,7 @@ THREE = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.3, 0.1, 0.6]])
 CASES: dict[str, tuple[Query, FloatArray, float]] = {
     "posteriors": (Weight(3), ROWS, 1.9),
     "laws": (Weight(3), ROWS, 1.9),
-    "classes": (Explicit([[0, 1], [1, 2]]), THREE, 1.1),
+    "classes": (TableQuery([[0, 1], [1, 2]]), THREE, 1.1),
 }
 """What is proved by simplices of each kind."""
 
@@ -109,7 +109,7 @@ def test_numbers_and_priors_that_are_false(certificate: RecordCertificate) -> No
 
 def test_points_and_edges_that_are_false(certificate: RecordCertificate) -> None:
     tree = tree_of(certificate)
-    split = np.flatnonzero(tree.simplex != WHOLE)
+    split = np.flatnonzero(tree.simplex != UNSPLIT)
     for place in split[[0, len(split) // 2, -1]]:
         for share in (-0.1, 1.1, np.nan, np.inf):
             assert not holds(certificate, share=changed(tree.share, place, share))
@@ -126,19 +126,19 @@ def test_cells_that_are_missing(certificate: RecordCertificate) -> None:
     count, arrays = len(tree), {name: array for name, array in vars(tree).items() if name != "of"}
     for first in (0, 1, count - 1):
         assert not holds(certificate, **{name: array[:first] for name, array in arrays.items()})
-    split = np.flatnonzero(tree.simplex != WHOLE)
+    split = np.flatnonzero(tree.simplex != UNSPLIT)
     for place in split[[0, -1]]:
         for part in (0, place, count - 1, count, -1):  # no tree
             assert not holds(certificate, part=changed(tree.part, place, part))
-        assert not holds(certificate, simplex=changed(tree.simplex, place, WHOLE))  # its parts are lost
-    leaf = int(np.flatnonzero(tree.simplex == WHOLE)[0])
+        assert not holds(certificate, simplex=changed(tree.simplex, place, UNSPLIT))  # its parts are lost
+    leaf = int(np.flatnonzero(tree.simplex == UNSPLIT)[0])
     assert not holds(certificate, simplex=changed(tree.simplex, leaf, 0))
 
 
 def test_multipliers_that_were_changed(certificate: RecordCertificate) -> None:
     """The bound of a cell follows from its multipliers: others may prove less, and some are none."""
     tree = tree_of(certificate)
-    leaf = int(np.flatnonzero(tree.simplex == WHOLE)[-1])
+    leaf = int(np.flatnonzero(tree.simplex == UNSPLIT)[-1])
     for price in (0.0, -1.0, np.inf, np.nan, tree.price[leaf] * 3):
         assert not holds(certificate, price=changed(tree.price, leaf, price))
     away = np.zeros(tree.majorant.shape[1:])
@@ -169,7 +169,7 @@ def test_multipliers_that_were_changed(certificate: RecordCertificate) -> None:
     scale=st.floats(0.0, 5.0),
 )
 def test_what_is_proved_from_random_multipliers_is_true(
-    seed: int, part: Part, log_price: float, scale: float
+    seed: int, part: CellPart, log_price: float, scale: float
 ) -> None:
     """One split: a bound that the check lets pass is above what every law of the entropy leaks."""
     random = np.random.default_rng(seed)
@@ -177,17 +177,17 @@ def test_what_is_proved_from_random_multipliers_is_true(
     log_counts = np.log(random.integers(1, 50, size=(2, 4)))
     count, size = {"posteriors": (3, 2), "laws": (2, 3), "classes": (2, 4)}[part]
     free = 0 if part == "posteriors" else 3
-    split, nothing = np.array([0, WHOLE, WHOLE]), np.zeros(3, dtype=int)
+    split, nothing = np.array([0, UNSPLIT, UNSPLIT]), np.zeros(3, dtype=int)
     tree = CellTree(
         part, split, nothing, nothing + 1, np.array([random.random(), 0.0, 0.0]), np.array([1, 0, 0]),
         np.full(3, np.exp(log_price)), scale * random.normal(size=(3, count, size)),
         scale * random.normal(size=(3, free)),
     )  # fmt: skip
     joints = random.dirichlet(np.full(8, 0.5), size=20).reshape(-1, 2, 4)
-    least = min(dataset_entropy(joint, log_counts) for joint in joints)
-    most = max(record_information(joint, rows) for joint in joints)
-    assert not cells_hold(tree, log_counts, least, most - 1e-12, stochastic(rows))
-    assert cells_hold(tree, log_counts, least, 1e6, stochastic(rows))
+    least = min(compute_dataset_entropy(joint, log_counts) for joint in joints)
+    most = max(compute_record_information(joint, rows) for joint in joints)
+    assert not is_tree_valid(tree, log_counts, least, most - 1e-12, normalize_decimal_rows(rows))
+    assert is_tree_valid(tree, log_counts, least, 1e6, normalize_decimal_rows(rows))
 
 
 # prior, channel and plain data
@@ -246,8 +246,8 @@ def test_no_prior_near_the_uniform_one_leaks_more_than_the_bound(seed: int, shor
     rows = random.dirichlet(np.full(3, 0.7), size=4)
     counts = random.integers(1, 9, size=(2, 4)).astype(float)
     uniform = counts / counts.sum()
-    bound = float(near_uniform_bound(rows, np.log(counts), Decimal(shortfall)))
-    leaked = record_information(uniform, rows)
+    bound = float(bound_near_uniform(rows, np.log(counts), Decimal(shortfall)))
+    leaked = compute_record_information(uniform, rows)
     assert bound >= leaked - 1e-15
     laws = uniform @ rows / uniform.sum(axis=1, keepdims=True)
     slope = np.log(laws / (uniform.sum(axis=0) @ rows)) @ rows.T
@@ -257,7 +257,7 @@ def test_no_prior_near_the_uniform_one_leaks_more_than_the_bound(seed: int, shor
             joint /= joint.sum()
             divergence = float((joint * np.log(joint / uniform)).sum())
             if divergence <= shortfall - 1e-15:
-                assert record_information(joint, rows) <= bound + 1e-14
+                assert compute_record_information(joint, rows) <= bound + 1e-14
     if 0 < shortfall <= 1e-9:  # and to first order some prior reaches it
         spread = float((uniform * (slope - leaked) ** 2).sum())
         assert bound == pytest.approx(leaked + np.sqrt(2 * shortfall * spread), abs=4 * shortfall + 1e-15)

@@ -22,19 +22,19 @@ from pmlopt.data.mechanism import MechanismLike
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.measures import channel_capacity
 from pmlopt.model.queries import ModularSum, Weight, symmetric_channel
-from pmlopt.model.queries.record_leakage_measures import divergences
+from pmlopt.model.queries.record_leakage_measures import compute_divergences
 from pmlopt.programs import Alternating, BranchAndBound, Status
-from pmlopt.programs.certificate import Restart
+from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.record_leakage import branch_and_bound
 from pmlopt.programs.record_leakage import closed_bounds as one_class_each
 from pmlopt.programs.record_leakage.alternating import (
-    best_units,
-    conditional_gradient,
-    conditional_step,
-    entropies,
-    information,
-    marginal_step,
-    outputs,
+    compute_conditional_gradient,
+    compute_entropies,
+    compute_information,
+    compute_output_laws,
+    find_best_units,
+    optimize_conditionals,
+    optimize_marginal,
     project_to_entropy,
     project_to_simplex,
 )
@@ -99,9 +99,9 @@ def test_a_start_that_does_not_fit_is_left_out() -> None:
     fits = np.full((2, 4), 0.1)
     fits[0, 3] = fits[1, 0] = 0.0  # no dataset has a zero there and weight three, or a one and weight zero
     for law in (np.ones((3, 3)), np.full((2, 4), 0.1), -fits, np.zeros((2, 4)), fits * np.nan):
-        start = Restart("branch-and-bound", {"joint0": law})
+        start = WarmStart("branch-and-bound", {"joint0": law})
         assert not solve(program, solver=ONE_NODE, warm_start=start).warm_started
-    assert solve(program, solver=ONE_NODE, warm_start=Restart("mine", {"joint0": fits})).warm_started
+    assert solve(program, solver=ONE_NODE, warm_start=WarmStart("mine", {"joint0": fits})).warm_started
     assert not solve(program, solver=ONE_NODE, warm_start=False).warm_started
     for mechanism in (MECHANISM, MECHANISM.matrix):
         with pytest.raises(ProgramError, match="starts from priors"):
@@ -142,7 +142,7 @@ def leaked(joint: FloatArray, channel: FloatArray) -> float:
 @given(SEEDS)
 def test_the_gradient_is_that_of_finite_differences_with_the_rows_kept_laws(seed: int) -> None:
     p, rows, channel = case(seed)
-    gradient = conditional_gradient(p, outputs(rows, channel), channel)
+    gradient = compute_conditional_gradient(p, compute_output_laws(rows, channel), channel)
     random = np.random.default_rng(seed + 1)
     change = random.normal(size=rows.shape)
     direction = rows * (change - (rows * change).sum(axis=1, keepdims=True))
@@ -153,10 +153,10 @@ def test_the_gradient_is_that_of_finite_differences_with_the_rows_kept_laws(seed
 
 def test_the_printed_gradient_is_not_that_of_finite_differences() -> None:
     p, rows, channel = case(3)
-    laws = outputs(rows, channel)
+    laws = compute_output_laws(rows, channel)
     mean = p @ laws
     more = p[:, None] - p[:, None] ** 2 * np.einsum("am,arm->ar", laws / mean, channel)
-    printed = conditional_gradient(p, laws, channel) + more
+    printed = compute_conditional_gradient(p, laws, channel) + more
     direction = np.zeros(rows.shape)
     direction[0, :2] = 1.0, -1.0
     step = 1e-6
@@ -170,28 +170,28 @@ def test_the_printed_gradient_is_not_that_of_finite_differences() -> None:
 @given(SEEDS)
 def test_the_divergences_are_the_gradient_of_the_marginal(seed: int) -> None:
     p, rows, channel = case(seed)
-    laws = outputs(rows, channel)
+    laws = compute_output_laws(rows, channel)
     direction = np.array([1.0, -1.0, 0.0])
-    up, down = (information(p + s * direction, laws) for s in (1e-6, -1e-6))
-    assert (up - down) / 2e-6 == pytest.approx(float(divergences(laws, p)[0] @ direction), abs=1e-6)
+    up, down = (compute_information(p + s * direction, laws) for s in (1e-6, -1e-6))
+    assert (up - down) / 2e-6 == pytest.approx(float(compute_divergences(laws, p)[0] @ direction), abs=1e-6)
 
 
 @settings(max_examples=10, deadline=None)
 @given(SEEDS, st.just(0.0) | st.floats(0.05, 0.98))
 def test_the_marginal_step_is_the_convex_optimum(seed: int, share: float) -> None:
     p, rows, channel = case(seed)
-    laws, inner = outputs(rows, channel), entropies(rows)
-    least = share * (float(entropies(p)) + float(p @ inner))
-    law = marginal_step(p, laws, inner, least, tolerance=1e-12, iterations=100_000)
+    laws, inner = compute_output_laws(rows, channel), compute_entropies(rows)
+    least = share * (float(compute_entropies(p)) + float(p @ inner))
+    law = optimize_marginal(p, laws, inner, least, tolerance=1e-12, iterations=100_000)
     assert law.sum() == pytest.approx(1.0, abs=1e-12)
-    assert float(entropies(law) + law @ inner) >= least - 1e-12
+    assert float(compute_entropies(law) + law @ inner) >= least - 1e-12
     problem = marginal_program(laws, inner, least)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the oracle's own doubt: such a problem is left out
         best = float(problem.solve(**PRECISE))
     assume(problem.status == "optimal")
-    assert information(law, laws) <= best + 1e-7
-    assert information(law, laws) == pytest.approx(best, abs=2e-6)
+    assert compute_information(law, laws) <= best + 1e-7
+    assert compute_information(law, laws) == pytest.approx(best, abs=2e-6)
 
 
 @MODEST
@@ -214,16 +214,16 @@ def test_the_projection_on_the_entropy_is_the_best_law_of_that_entropy(
     vector = np.random.default_rng(seed).normal(size=size)
     wanted = share * math.log(size)
     law = project_to_entropy(vector, wanted)
-    assert float(entropies(law)) == pytest.approx(wanted, abs=1e-9)
-    assert float(entropies(law)) >= wanted
+    assert float(compute_entropies(law)) == pytest.approx(wanted, abs=1e-9)
+    assert float(compute_entropies(law)) >= wanted
     # the best law is proportional to e^(b v), whose entropy falls with b
-    sharp = brentq(lambda b: float(entropies(softmax(b * vector))) - wanted, 0.0, 1e6, xtol=1e-12)
+    sharp = brentq(lambda b: float(compute_entropies(softmax(b * vector))) - wanted, 0.0, 1e6, xtol=1e-12)
     assert float(vector @ law) == pytest.approx(float(vector @ softmax(sharp * vector)), abs=1e-6)
 
 
 def test_the_projection_on_the_entropy_keeps_a_law_that_has_it_and_stops_at_ties() -> None:
     law = np.array([0.5, 0.25, 0.25])
-    assert project_to_entropy(law, float(entropies(law))) is law
+    assert project_to_entropy(law, float(compute_entropies(law))) is law
     tied = project_to_entropy(np.array([2.0, 2.0, 0.0]), 0.1)
     assert tied == pytest.approx([0.5, 0.5, 0.0], abs=1e-9)
     assert project_to_entropy(np.zeros(4), 0.3).tolist() == [0.25] * 4
@@ -237,12 +237,12 @@ def test_the_conditional_step_keeps_the_entropy_and_never_leaks_less(
     seed: int, share: float, step: float
 ) -> None:
     p, rows, channel = case(seed)
-    most = float(entropies(p)) + float(p @ entropies(rows))
-    least = float(entropies(p)) + share * (most - float(entropies(p)))
-    moved = conditional_step(p, rows, channel, least, step=step)
+    most = float(compute_entropies(p)) + float(p @ compute_entropies(rows))
+    least = float(compute_entropies(p)) + share * (most - float(compute_entropies(p)))
+    moved = optimize_conditionals(p, rows, channel, least, step=step)
     assert moved.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-9)
-    assert float(entropies(p)) + float(p @ entropies(moved)) >= least - 1e-9
-    before, after = (information(p, outputs(r, channel)) for r in (rows, moved))
+    assert float(compute_entropies(p)) + float(p @ compute_entropies(moved)) >= least - 1e-9
+    before, after = (compute_information(p, compute_output_laws(r, channel)) for r in (rows, moved))
     assert after >= before - 1e-12
 
 
@@ -250,9 +250,9 @@ def test_the_conditional_step_keeps_the_entropy_and_never_leaks_less(
 @given(SEEDS)
 def test_the_best_units_are_the_best_of_all(seed: int) -> None:
     p, _, channel = case(seed, others=4)
-    found = information(p, outputs(best_units(p, channel), channel))
+    found = compute_information(p, compute_output_laws(find_best_units(p, channel), channel))
     picks = np.indices((4, 4, 4)).reshape(3, -1).T
-    every = [information(p, channel[np.arange(3), pick]) for pick in picks]
+    every = [compute_information(p, channel[np.arange(3), pick]) for pick in picks]
     assert found == pytest.approx(max(every), abs=1e-12)
 
 
@@ -267,7 +267,7 @@ def test_it_never_exceeds_the_certified_bound(entropy: float) -> None:
     assert (rough.bound, rough.gap) == (math.inf, math.inf)
     assert {claim.name: claim.holds for claim in rough.certificate.checks()}["bound"] is None
     prior = rough.certificate.prior()
-    assert float(entropies(prior.ravel())) >= entropy - 1e-9
+    assert float(compute_entropies(prior.ravel())) >= entropy - 1e-9
 
 
 def test_table_3_is_a_local_optimum() -> None:
@@ -286,7 +286,10 @@ def test_the_leakage_is_convex_in_all_conditionals_together() -> None:
         second = random.dirichlet(np.full(first.shape[1], 0.7), size=len(first))
         share = float(random.random())
         mixed = share * first + (1 - share) * second
-        told, one, other = (information(letters, outputs(laws, channel)) for laws in (mixed, first, second))
+        told, one, other = (
+            compute_information(letters, compute_output_laws(laws, channel))
+            for laws in (mixed, first, second)
+        )
         assert told <= share * one + (1 - share) * other + 1e-14
 
 
@@ -294,12 +297,12 @@ def test_without_an_entropy_the_alternation_may_stay_at_a_local_optimum() -> Non
     # says 1 with these probabilities, of letter 0 on two datasets and of letter 1 on two
     ones, letters = np.array([[0.0, 0.55], [0.5, 0.0]]), np.array([0.6, 0.4])
     rows = np.stack([1 - ones, ones], axis=-1)
-    best = best_units(letters, rows)
+    best = find_best_units(letters, rows)
     assert best.tolist() == [[1, 0], [1, 0]]
     stuck = np.einsum("ar,arm->am", best, rows)
-    assert information(letters, stuck) == pytest.approx(math.log(1.25))
+    assert compute_information(letters, stuck) == pytest.approx(math.log(1.25))
     assert channel_capacity(stuck)[1] == pytest.approx(math.log(1.25), abs=1e-9)
-    assert information(letters[::-1], rows[:, 1]) > 0.2516
+    assert compute_information(letters[::-1], rows[:, 1]) > 0.2516
 
 
 def test_rows_that_are_best_one_by_one_are_not_the_best_together() -> None:
@@ -307,16 +310,16 @@ def test_rows_that_are_best_one_by_one_are_not_the_best_together() -> None:
     # says 1 with these probabilities, of letter 0 on two datasets and of letter 1 on two
     ones, half = np.array([[0.3, 1.0], [0.9, 0.0]]), np.full(2, 0.5)
     rows = np.stack([1 - ones, ones], axis=-1)
-    leaks = np.array([[information(half, rows[[0, 1], [i, j]]) for j in range(2)] for i in range(2)])
+    leaks = np.array([[compute_information(half, rows[[0, 1], [i, j]]) for j in range(2)] for i in range(2)])
     assert leaks == pytest.approx(np.array([[0.205038, 0.117277], [0.035974, math.log(2)]]), abs=1e-6)
     assert leaks[0, 0] > max(leaks[0, 1], leaks[1, 0])
 
 
 def test_past_the_combinations_the_units_go_row_by_row() -> None:
     p, _, channel = case(5, letters=3, others=70)
-    found = information(p, outputs(best_units(p, channel), channel))
+    found = compute_information(p, compute_output_laws(find_best_units(p, channel), channel))
     for k in range(3):  # no single row can do better
-        units = best_units(p, channel)
+        units = find_best_units(p, channel)
         for place in range(70):
             units[k] = np.eye(70)[place]
-            assert information(p, outputs(units, channel)) <= found + 1e-12
+            assert compute_information(p, compute_output_laws(units, channel)) <= found + 1e-12

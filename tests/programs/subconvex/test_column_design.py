@@ -30,14 +30,14 @@ from pmlopt import (
     mutual_information,
     solve,
 )
-from pmlopt.core.arrays import Positions
+from pmlopt.core.arrays import DefaultLabels
 from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms import robust_binary
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.requirement import MARGIN
+from pmlopt.model.privacy.requirement import FACTOR_MARGIN_RTOL
 from pmlopt.programs import Status
-from pmlopt.programs.subconvex.column_generation import fewest_outputs
-from pmlopt.programs.subconvex.column_spaces import column_bound
+from pmlopt.programs.subconvex.column_generation import reduce_outputs
+from pmlopt.programs.subconvex.column_spaces import bound_column_utility
 from pmlopt.programs.subconvex.methods import certify_columns
 
 INFORMATION = MutualInformation()
@@ -45,7 +45,7 @@ THREE = [0.5, 0.3, 0.2]
 
 
 def declare_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.program.MAX_DECLARED_COLUMNS", 0)
 
 
 # ---------------------------------------------------------------- what is in the program
@@ -56,13 +56,15 @@ def declare_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_extreme_column_is_declared_once(privacy: Requirement, seed: int) -> None:
     case = random_case(88, seed)
     program = design(case.prior, privacy, INFORMATION)
-    assert program.complete
+    assert program.has_all_columns
     expected = column_oracles.extreme_columns(case.p, privacy)
     distinct = np.unique(np.hstack([np.ones((case.prior.size, 1)), expected]).round(9), axis=1)
     assert np.unique(program.lifts.round(9), axis=1) == pytest.approx(distinct, abs=2e-9)
     assert program.lifts.shape == distinct.shape
     assert case.p @ program.lifts == pytest.approx(np.ones(program.lifts.shape[1]), abs=1e-12)
-    assert program.worths == pytest.approx(column_oracles.information(case.p, program.lifts), abs=1e-12)
+    assert program.column_values == pytest.approx(
+        column_oracles.information(case.p, program.lifts), abs=1e-12
+    )
 
 
 def test_the_program_is_a_plain_linear_program() -> None:
@@ -83,11 +85,11 @@ def test_columns_can_be_listed_where_they_are_few(name: str, monkeypatch: pytest
     complete = design(THREE, PML(0.5), UTILITIES[name][0])
     declare_none(monkeypatch)
     program = design(THREE, PML(0.5), UTILITIES[name][0])
-    assert (program.complete, complete.complete) == (False, True)
+    assert (program.has_all_columns, complete.has_all_columns) == (False, True)
     every = program.with_every_column()
-    assert every.complete
+    assert every.has_all_columns
     assert np.array_equal(every.lifts, complete.lifts)
-    assert np.array_equal(every.worths, complete.worths)
+    assert np.array_equal(every.column_values, complete.column_values)
 
 
 # ---------------------------------------------------------------- outputs
@@ -111,7 +113,7 @@ def test_outputs_carry_the_labels_asked_for(labels: Any, epsilon: float) -> None
 
 def test_too_many_columns_for_a_function_are_refused_by_their_number() -> None:
     prior = Prior(np.random.default_rng(91).dirichlet(np.ones(30)))
-    count = design(prior, PML(1.0), INFORMATION).space.count
+    count = design(prior, PML(1.0), INFORMATION).space.column_count
     assert count is not None
     with pytest.raises(ProgramError) as caught:
         design(prior, PML(1.0), SubConvex(column_oracles.deviation))
@@ -127,8 +129,8 @@ def test_a_start_adds_its_columns() -> None:
     more = program.with_mechanism(start)
     added = start[:, :2] / (program.prior.pmf @ start[:, :2])
     assert more.lifts[:, : program.lifts.shape[1]].tolist() == program.lifts.tolist()
-    assert more.lifts[:, program.lifts.shape[1] :] == pytest.approx(added, abs=100 * MARGIN)
-    assert more.complete
+    assert more.lifts[:, program.lifts.shape[1] :] == pytest.approx(added, abs=100 * FACTOR_MARGIN_RTOL)
+    assert more.has_all_columns
 
 
 # ---------------------------------------------------------------- certificates
@@ -153,7 +155,7 @@ def test_any_multipliers_give_a_bound(
     best = column_oracles.optimum(case.p, privacy, worth)
     for around in (np.zeros(case.prior.size), best.multipliers):
         rho = around + scale * rng.normal(size=case.prior.size)
-        bound = column_bound(case.prior, privacy, utility, rho)
+        bound = bound_column_utility(case.prior, privacy, utility, rho)
         assert bound >= best.value - 1e-9
         assert bound <= definition(case.p, best.lifts, worth, rho) + 1e-9 * (1 + scale)
 
@@ -193,7 +195,7 @@ def test_any_mechanism_is_certified(name: str) -> None:
 def test_a_bound_that_needs_a_list_too_long_is_refused() -> None:
     prior = Prior(np.random.default_rng(97).dirichlet(np.ones(30)))
     with pytest.raises(ProgramError, match="30 letters"):
-        column_bound(prior, PML(1.0), SubConvex(column_oracles.deviation), np.zeros(30))
+        bound_column_utility(prior, PML(1.0), SubConvex(column_oracles.deviation), np.zeros(30))
 
 
 @pytest.mark.parametrize("rare", [1e-3, 1e-6, 1e-9])
@@ -254,7 +256,10 @@ def optimal_columns(case: Case, best: column_oracles.Optimum, worth: column_orac
 @pytest.mark.parametrize("name", ["mutual information", "total variation"])
 @pytest.mark.parametrize("level", [0.3, 1.0])
 def test_few_letters_get_the_fewest_outputs(weights: list[int], name: str, level: float) -> None:
-    case, (utility, worth) = Case(Prior.from_counts(weights, Positions(len(weights))), level), UTILITIES[name]
+    case, (utility, worth) = (
+        Case(Prior.from_counts(weights, DefaultLabels(len(weights))), level),
+        UTILITIES[name],
+    )
     face = optimal_columns(case, column_oracles.optimum(case.p, PML(level), worth), worth)
     least = fewest(face)
     for solver in ("auto", "column-generation"):
@@ -265,16 +270,16 @@ def test_few_letters_get_the_fewest_outputs(weights: list[int], name: str, level
 def test_columns_that_are_not_optimal_are_not_used() -> None:
     # the constant alone would be one output, and is worth less than the two halves
     lifts = np.array([[1.0, 2.0, 0.0], [1.0, 0.0, 2.0]])
-    found, _ = fewest_outputs(lifts, np.array([0.0, 1.0, 1.0]), np.array([0.5, 0.5]), np.array([0, 0.5, 0.5]))
+    found, _ = reduce_outputs(lifts, np.array([0.0, 1.0, 1.0]), np.array([0.5, 0.5]), np.array([0, 0.5, 0.5]))
     assert np.array_equal(found, lifts[:, 1:])
-    found, weights = fewest_outputs(lifts, np.ones(3), np.array([0.5, 0.5]), np.array([0, 0.5, 0.5]))
+    found, weights = reduce_outputs(lifts, np.ones(3), np.array([0.5, 0.5]), np.array([0, 0.5, 0.5]))
     assert np.array_equal(found, lifts[:, :1])
     assert weights == pytest.approx([1.0], abs=1e-15)
 
 
 def test_no_weights_at_all_are_an_error() -> None:
     with pytest.raises(ArithmeticError, match="no column has a weight"):
-        fewest_outputs(np.ones((2, 1)), np.ones(1), np.full(2, 0.5), np.zeros(1))
+        reduce_outputs(np.ones((2, 1)), np.ones(1), np.full(2, 0.5), np.zeros(1))
 
 
 def test_without_multipliers_no_bound_is_proved() -> None:

@@ -12,7 +12,7 @@ from oracles.columns import UTILITIES, Case, assert_optimal, assert_proved, coun
 from oracles.designs import FloatArray
 
 from pmlopt import LDP, LIP, PML, Prior, closed_forms, design, mutual_information, solve
-from pmlopt.core.arrays import Positions
+from pmlopt.core.arrays import DefaultLabels
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import ChiSquare
@@ -20,8 +20,8 @@ from pmlopt.programs import Status
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.solvers.outcome import FOREVER, Clock
-from pmlopt.solvers.parametric_program import Master
+from pmlopt.solvers.parametric_program import MasterProblem
+from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 INFORMATION = UTILITIES["mutual information"][0]
 
@@ -40,9 +40,9 @@ def best_information(case: Case, privacy: Requirement) -> float:
 
 def declare_none(monkeypatch: pytest.MonkeyPatch, listing: bool) -> None:
     """Programs start from the constant and the closed forms, and pricing is a list or a search."""
-    monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.program.MAX_DECLARED_COLUMNS", 0)
     if not listing:
-        monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MOST_LISTED_COLUMNS", 0)
+        monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MAX_LISTED_COLUMNS", 0)
 
 
 def zipf(n: int) -> FloatArray:
@@ -94,9 +94,9 @@ def assert_route(way: str, case: Case, kind: str, name: str) -> None:
     utility, worth = UTILITIES[name]
     privacy = {"pml": PML(case.epsilon), "ldp": LDP(case.epsilon), "lip": LIP(1.0, case.epsilon)}[kind]
     program = design(case.prior, privacy, utility)
-    assert not program.complete
+    assert not program.has_all_columns
     if case.epsilon > 0:
-        assert program.space.pricer().name == way
+        assert program.space.choose_pricer().name == way
     assert_optimal(program, [generated(program)], column_oracles.optimum(case.p, privacy, worth).value)
 
 
@@ -192,8 +192,8 @@ def test_many_letters_are_proved(prior: FloatArray, tolerance: float) -> None:
 
 def test_fifty_counted_letters_are_proved() -> None:
     counts = np.random.default_rng(78).multinomial(2000, zipf(50)) + 1
-    program = design(Prior.from_counts(counts.tolist(), Positions(len(counts))), PML(1.0), INFORMATION)
-    assert program.space.pricer().name == "counts"
+    program = design(Prior.from_counts(counts.tolist(), DefaultLabels(len(counts))), PML(1.0), INFORMATION)
+    assert program.space.choose_pricer().name == "counts"
     assert_proved(program, solve(program, tolerance=1e-8), 1e-8 * max(1.0, program.scale))
 
 
@@ -281,17 +281,17 @@ def test_after_numerical_trouble_there_is_the_mechanism_of_the_round_before(
     program = design(zipf(16), PML(0.7), INFORMATION)
     best = generated(program, 1e-7).value
     rounds = {"left": 2}
-    solved = Master.solve
+    solved = MasterProblem.solve
 
     def fails_later(
-        self: Master, clock: Clock = FOREVER, costs: FloatArray | None = None
+        self: MasterProblem, clock: Deadline = NO_DEADLINE, costs: FloatArray | None = None
     ) -> tuple[float, FloatArray, FloatArray]:
         rounds["left"] -= 1
         if rounds["left"] < 0:
             raise ArithmeticError("the master problem: trouble")
         return solved(self, clock, costs)
 
-    monkeypatch.setattr(Master, "solve", fails_later)
+    monkeypatch.setattr(MasterProblem, "solve", fails_later)
     result = generated(program)
     assert rounds["left"] < 0
     assert result.status is Status.UNPROVED
@@ -303,24 +303,24 @@ def test_after_numerical_trouble_there_is_the_mechanism_of_the_round_before(
 
 
 def test_unknown_columns_are_given_once() -> None:
-    master = Master(np.eye(3), np.zeros(3))
+    master = MasterProblem(np.eye(3), np.zeros(3))
     first = np.array([[1.0, 0.5, 1.0, 2.0], [1.0, 0.5, 1.0, 0.0], [1.0, 2.0, 1.0, 0.0]])
-    fresh = master.unknown(first)
+    fresh = master.select_new(first)
     assert np.array_equal(fresh, first[:, [0, 1, 3]])
-    master.add(fresh, np.zeros(3))
-    assert master.unknown(first).shape == (3, 0)
+    master.add_columns(fresh, np.zeros(3))
+    assert master.select_new(first).shape == (3, 0)
     fourth = np.array([[1.0, 0.25], [1.0 + 1e-14, 0.25], [1.0 - 1e-14, 2.5]])
-    assert np.array_equal(master.unknown(fourth), fourth[:, [1]])
-    master.add(np.array([[-0.0], [3.0], [0.0]]), np.zeros(1))
-    assert master.unknown(np.array([[0.0], [3.0], [-0.0]])).shape == (3, 0)
+    assert np.array_equal(master.select_new(fourth), fourth[:, [1]])
+    master.add_columns(np.array([[-0.0], [3.0], [0.0]]), np.zeros(1))
+    assert master.select_new(np.array([[0.0], [3.0], [-0.0]])).shape == (3, 0)
 
 
 def test_columns_of_letters_next_to_nothing_are_told_apart() -> None:
     one, other = np.array([[1e299], [1.0]]), np.array([[2e299], [1.0]])
-    master = Master(np.ones((2, 1)), np.zeros(1))
-    assert master.unknown(np.hstack([one, other, one])).shape == (2, 2)
+    master = MasterProblem(np.ones((2, 1)), np.zeros(1))
+    assert master.select_new(np.hstack([one, other, one])).shape == (2, 2)
 
 
 def test_columns_that_cannot_meet_the_rows_are_an_error() -> None:
     with pytest.raises(ArithmeticError, match="master"):
-        Master(np.array([[2.0], [0.5]]), np.ones(1)).solve()
+        MasterProblem(np.array([[2.0], [0.5]]), np.ones(1)).solve()

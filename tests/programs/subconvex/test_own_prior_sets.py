@@ -12,15 +12,15 @@ from pmlopt import PML, Box, ConvexHull, MutualInformation, design, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Shape
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty import LeastMean, PriorSet, vertex_hull
-from pmlopt.model.uncertainty.prior_set import Polytope
+from pmlopt.model.uncertainty import MinMeanExpression, PriorSet, vertex_hull
+from pmlopt.model.uncertainty.prior_set import PriorPolytope
 
 
 class OwnPolytope(PriorSet):
     """A hull by another name, which gives no columns that are constant on nested sets."""
 
     kind: ClassVar[str] = "own-polytope"
-    words: ClassVar[str] = "of a polytope"
+    description: ClassVar[str] = "of a polytope"
     points: Annotated[FloatArray, Shape("points", "letters")]
 
     def __init__(self, points: Any) -> None:
@@ -32,44 +32,44 @@ class OwnPolytope(PriorSet):
         return self.hull.size
 
     @cached_property
-    def polytope(self) -> Polytope:
+    def polytope(self) -> PriorPolytope:
         return self.hull.polytope
 
     @property
     def theta_rows(self) -> int:  # type: ignore[override]
         return self.hull.theta_rows
 
-    def least_mean(self, matrix: FloatArray) -> FloatArray:
-        return self.hull.least_mean(matrix)
+    def min_mean(self, matrix: FloatArray) -> FloatArray:
+        return self.hull.min_mean(matrix)
 
-    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
-        return self.hull.least_sum(matrix)
+    def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
+        return self.hull.min_mean_scaled(matrix)
 
-    def worst_prior(self, column: FloatArray) -> FloatArray:
-        return self.hull.worst_prior(column)
+    def minimizer(self, column: FloatArray) -> FloatArray:
+        return self.hull.minimizer(column)
 
-    def holds(self, p: FloatArray) -> bool:
-        return self.hull.holds(p)
+    def contains_law(self, p: FloatArray) -> bool:
+        return self.hull.contains_law(p)
 
-    def nearby(self, law: FloatArray) -> Any:
-        return self.hull.nearby(law)
+    def project_to_rationals(self, law: FloatArray) -> Any:
+        return self.hull.project_to_rationals(law)
 
-    def declare(self, mechanism: Any, largest: Any) -> LeastMean:
-        return self.hull.declare(mechanism, largest)
+    def to_cvxpy(self, mechanism: Any, largest: Any) -> MinMeanExpression:
+        return self.hull.to_cvxpy(mechanism, largest)
 
-    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        return self.hull.auxiliary(matrix)
+    def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        return self.hull.auxiliary_values(matrix)
 
-    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        return self.hull.relaxation(p, gains, keep)
+    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        return self.hull.support_function(p, gains, keep)
 
-    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
-        return self.hull.thetas(p, gains, keep)
+    def dual_multipliers(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+        return self.hull.dual_multipliers(p, gains, keep)
 
-    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
-        return self.hull.proved_gain(p, gains, keep, theta)
+    def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        return self.hull.dual_bound(p, gains, keep, theta)
 
-    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+    def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
         return np.full(len(inner), np.nan)
 
 
@@ -78,8 +78,8 @@ class NestedOnly(OwnPolytope):
 
     kind: ClassVar[str] = "nested-only"
 
-    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
-        return self.hull.between(inner, outer, keep)
+    def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        return self.hull.max_partial_entry(inner, outer, keep)
 
 
 class NoPolytope(OwnPolytope):
@@ -88,7 +88,7 @@ class NoPolytope(OwnPolytope):
     kind: ClassVar[str] = "no-polytope"
 
     @cached_property
-    def polytope(self) -> Polytope:
+    def polytope(self) -> PriorPolytope:
         raise NotImplementedError
 
 

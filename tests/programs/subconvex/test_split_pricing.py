@@ -14,13 +14,13 @@ from oracles.prior_sets import KINDS, random_set
 
 from pmlopt import LDP, PML, Box, L1Ball, MinimumMass, MutualInformation, Prior, design, solve
 from pmlopt.core.arrays import FloatArray
-from pmlopt.model.uncertainty.columns import Cone
+from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.model.utility import ChiSquare, FInformation, Hellinger, TotalVariation
 from pmlopt.programs.subconvex import split_pricing, tangents
-from pmlopt.programs.subconvex.ball_pricing import most_information, plateau_bound
-from pmlopt.programs.subconvex.columns import Kernel
-from pmlopt.programs.subconvex.split_pricing import Relaxation, SplitPricer, splits
-from pmlopt.programs.subconvex.tangents import KindPricer, least_mass
+from pmlopt.programs.subconvex.ball_pricing import bound_ball_information, bound_plateaus
+from pmlopt.programs.subconvex.columns import ColumnUtility
+from pmlopt.programs.subconvex.split_pricing import SplitPricer, SplitRelaxation, build_split_families
+from pmlopt.programs.subconvex.tangents import TangentPricer, get_common_min_mass
 
 STEPS = np.array([-0.5, -0.2, 0.1, 0.5])
 
@@ -28,53 +28,59 @@ UTILITIES = (MutualInformation, ChiSquare, TotalVariation, Hellinger)
 
 
 @st.composite
-def cones(draw: st.DrawFn) -> tuple[Cone, Kernel, np.random.Generator]:
+def cones(draw: st.DrawFn) -> tuple[ColumnCone, ColumnUtility, np.random.Generator]:
     """A set of priors with a level, a prior and a utility."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
     case = random_set(draw(st.sampled_from(KINDS), label="kind"), rng, int(rng.integers(2, 6)))
     utility: FInformation = draw(st.sampled_from(UTILITIES), label="utility")()
-    return Cone(case.priors, math.exp(-float(rng.uniform(0.05, 2.0)))), Kernel(case.p, utility.phi), rng
+    return (
+        ColumnCone(case.priors, math.exp(-float(rng.uniform(0.05, 2.0)))),
+        ColumnUtility(case.p, utility.phi),
+        rng,
+    )
 
 
 @settings(max_examples=8, deadline=None)
 @given(cones(), st.sampled_from([0.0, 0.1, 1.0]))
 def test_no_listed_column_is_worth_more_than_the_bound(
-    problem: tuple[Cone, Kernel, np.random.Generator], scale: float
+    problem: tuple[ColumnCone, ColumnUtility, np.random.Generator], scale: float
 ) -> None:
     cone, kernel, rng = problem
     rho = scale * rng.normal(size=len(kernel.p))
-    listed = cone.extreme(kernel.p, 10**5)
+    listed = cone.extreme_columns(kernel.p, 10**5)
     assert listed is not None
-    best = float((kernel.worth(listed) - (kernel.p * rho) @ listed).max())
-    pricer = SplitPricer(kernel, cone, splits(cone))
+    best = float((kernel.column_values(listed) - (kernel.p * rho) @ listed).max())
+    pricer = SplitPricer(kernel, cone, build_split_families(cone))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(split_pricing, "MAX_CELLS", 64)
-        bound = pricer.bound(rho, -math.inf)
-        relaxed = pricer.relaxed(rho, -math.inf, 0.0)
+        bound = pricer.bound_reduced_values(rho, -math.inf)
+        relaxed = pricer.price_relaxed(rho, -math.inf, 0.0)
     size = 1 + abs(best) + float(np.abs(rho).max())
     assert bound >= best - 1e-9 * size
-    assert relaxed.upper >= best - 1e-9 * size
+    assert relaxed.upper_bound >= best - 1e-9 * size
     assert kernel.p @ relaxed.lifts == pytest.approx(np.ones(relaxed.lifts.shape[1]), abs=1e-7)
-    for found in relaxed.guesses:  # columns, and none better than the best
+    for found in relaxed.nearby_columns:  # columns, and none better than the best
         entries = found.entries
-        assert (cone.keep * entries.max(axis=0) <= cone.priors.least_mean(entries) * (1 + 1e-9)).all()
-        assert (kernel.worth(entries) - (kernel.p * rho) @ entries).max() <= best + 1e-9 * size
+        assert (cone.keep * entries.max(axis=0) <= cone.priors.min_mean(entries) * (1 + 1e-9)).all()
+        assert (kernel.column_values(entries) - (kernel.p * rho) @ entries).max() <= best + 1e-9 * size
 
 
 @settings(max_examples=25, deadline=None)
 @given(cones())
-def test_any_multipliers_bound_a_whole_cell(problem: tuple[Cone, Kernel, np.random.Generator]) -> None:
+def test_any_multipliers_bound_a_whole_cell(
+    problem: tuple[ColumnCone, ColumnUtility, np.random.Generator],
+) -> None:
     cone, kernel, rng = problem
-    for split in splits(cone):
-        relaxation = Relaxation(kernel, split, rng.normal(size=len(kernel.p)))
+    for split in build_split_families(cone):
+        relaxation = SplitRelaxation(kernel, split, rng.normal(size=len(kernel.p)))
         top, ratio = np.sort(rng.uniform(1.0, 3.0, 2)), np.sort(rng.uniform(0.0, 1.0, 2))
-        dual = np.concatenate([rng.normal(size=1), rng.uniform(0.0, 3.0, len(split.keep))])[None]
+        dual = np.concatenate([rng.normal(size=1), rng.uniform(0.0, 3.0, len(split.top_rates))])[None]
         cell = np.array([[*top, *ratio]])
-        [bound], kept = relaxation.bounds(cell, dual, np.array([1.0]), 1, -math.inf)
+        [bound], kept = relaxation.minimize_bounds(cell, dual, np.array([1.0]), 1, -math.inf)
         inside = [
             (t, t * r) for t in top.mean() + np.ptp(top) * STEPS for r in ratio.mean() + np.ptp(ratio) * STEPS
         ]
-        values = relaxation.evaluated(np.array([inside]), kept)[0]
+        values = relaxation.evaluate_corners(np.array([inside]), kept)[0]
         assert values.max() <= bound + 1e-9 * (1 + abs(bound))
 
 
@@ -91,8 +97,8 @@ def test_what_the_search_leaves_is_between_it_and_the_list(monkeypatch: pytest.M
     prior = Prior(np.random.default_rng(1).dirichlet(np.full(9, 2.0)))
     program = design(prior, PML(1.0, over=MinimumMass(9, 0.04)), MutualInformation())
     exact = solve(program)
-    monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 10)
-    monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MOST_LISTED_COLUMNS", 10)
+    monkeypatch.setattr("pmlopt.programs.subconvex.program.MAX_DECLARED_COLUMNS", 10)
+    monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MAX_LISTED_COLUMNS", 10)
     found = solve(design(prior, PML(1.0, over=MinimumMass(9, 0.04)), MutualInformation()), tolerance=0.1)
     assert found.certificate.pricing == "tangents"
     assert found.value <= exact.bound + 1e-9
@@ -104,8 +110,8 @@ def test_what_the_search_leaves_is_between_it_and_the_list(monkeypatch: pytest.M
 
 def columns(p: FloatArray, epsilon: float, half: float) -> FloatArray:
     """(N, K) all columns that are high on a set, lower on another, and zero elsewhere."""
-    cone = Cone(L1Ball(p, 2 * half), math.exp(-epsilon))
-    found = cone.extreme(p, 10**6)
+    cone = ColumnCone(L1Ball(p, 2 * half), math.exp(-epsilon))
+    found = cone.extreme_columns(p, 10**6)
     assert found is not None
     return found
 
@@ -122,14 +128,14 @@ def test_no_column_tells_more_than_the_theorem_says(seed: int) -> None:
     p = rng.dirichlet(np.full(int(rng.integers(2, 8)), rng.choice([0.3, 1.0, 5.0]))) + 1e-6
     p /= p.sum()
     told = information(p, columns(p, -math.log(keep), half))
-    assert told.max() <= most_information(keep, half) + 1e-12
+    assert told.max() <= bound_ball_information(keep, half) + 1e-12
 
 
 def test_without_its_conditions_the_theorem_is_false() -> None:
     p = np.array([0.9, 0.1])  # two levels, 1.09 and 0.17, tell 0.057 where -log(0.99) is 0.010
     told = information(p, columns(p, -math.log(0.5), 0.49))
     assert told.max() > -math.log(0.99) + 0.04
-    assert most_information(0.5, 0.49) == math.inf
+    assert bound_ball_information(0.5, 0.49) == math.inf
 
 
 def plateaus(p: FloatArray, lifts: FloatArray, half: float) -> NDArray[np.bool_]:
@@ -151,7 +157,7 @@ def test_no_plateau_exceeds_its_bound(seed: int) -> None:
         rho = -math.log(keep + half) + spread * rng.normal(size=7)
         worths = information(p, lifts) - (p * rho) @ lifts
         others = float(worths[~plateau].max())
-        bound = plateau_bound(p, keep, half, rho, others, -math.inf)
+        bound = bound_plateaus(p, keep, half, rho, others, -math.inf)
         assert bound >= others
         assert worths[plateau].max(initial=-math.inf) <= bound + 1e-12
 
@@ -164,7 +170,7 @@ def test_the_best_plateau_is_found_and_bounded(seed: int) -> None:
     p = rng.dirichlet(np.full(7, rng.choice([0.5, 2.0])))
     lifts = columns(p, -math.log(keep), half)
     plateau, told = plateaus(p, lifts, half), information(p, lifts)
-    pricer = KindPricer.plateaus(p, keep, half)
+    pricer = TangentPricer.for_plateaus(p, keep, half)
     assert pricer is not None
     if not plateau.any():
         return
@@ -172,23 +178,23 @@ def test_the_best_plateau_is_found_and_bounded(seed: int) -> None:
         rho = -math.log(keep + half) + spread * rng.normal(size=7)
         worths = told - (p * rho) @ lifts
         best, others = float(worths[plateau].max()), float(worths[~plateau].max())
-        assert pricer.bound(rho, best - 0.1) >= best - 1e-13
+        assert pricer.bound_reduced_values(rho, best - 0.1) >= best - 1e-13
         # a plateau without zeros is allowed, too, and worth less than another column of two values
-        assert pricer.bound(rho, best - 1e-6) <= max(best, others) + 1e-9
-        priced = pricer.price(rho, 500, best - 1e-6)
-        assert best - 1e-9 <= priced.best <= max(best, others) + 1e-9
+        assert pricer.bound_reduced_values(rho, best - 1e-6) <= max(best, others) + 1e-9
+        priced = pricer.price_columns(rho, 500, best - 1e-6)
+        assert best - 1e-9 <= priced.best_value <= max(best, others) + 1e-9
         for found in priced.columns:
-            least = L1Ball(p, 2 * half).least_mean(found.lifts(p))
-            assert (keep * found.lifts(p).max(axis=0) <= least * (1 + 1e-12)).all()
+            least = L1Ball(p, 2 * half).min_mean(found.build_lifts(p))
+            assert (keep * found.build_lifts(p).max(axis=0) <= least * (1 + 1e-12)).all()
         # what the others are worth tells where plateaus may be worth more, and loses none of them
-        narrowed = pricer.narrowed(rho, others, others)
-        assert max(others, narrowed.bound(rho, others)) >= max(others, best) - 1e-12
-        assert max(others, narrowed.price(rho, 500, others).best) >= max(others, best) - 1e-9
+        narrowed = pricer.keep_profitable(rho, others, others)
+        assert max(others, narrowed.bound_reduced_values(rho, others)) >= max(others, best) - 1e-12
+        assert max(others, narrowed.price_columns(rho, 500, others).best_value) >= max(others, best) - 1e-9
 
 
 def test_too_many_plateaus_or_a_wide_ball_are_left_to_others() -> None:
-    assert KindPricer.plateaus(np.full(60, 1 / 60), 0.5, 0.2) is None
-    assert KindPricer.plateaus(np.full(5, 1 / 5), 0.1, 0.3) is None
+    assert TangentPricer.for_plateaus(np.full(60, 1 / 60), 0.5, 0.2) is None
+    assert TangentPricer.for_plateaus(np.full(5, 1 / 5), 0.1, 0.3) is None
 
 
 def test_few_letters_over_a_ball_are_proved() -> None:
@@ -204,7 +210,7 @@ def test_information_over_a_ball_is_closed(size: int, radius: float) -> None:
     result = solve(design(p, PML(1.0, over=L1Ball(p, radius)), MutualInformation()), tolerance=1e-7)
     assert result.gap <= 1e-7
     most = -math.log(math.exp(-1) + radius / 2)
-    assert most == pytest.approx(most_information(math.exp(-1), radius / 2), abs=1e-15)
+    assert most == pytest.approx(bound_ball_information(math.exp(-1), radius / 2), abs=1e-15)
     assert result.bound <= most + 1e-10
     assert result.value >= most - (1e-4 if size < 40 else 1e-6)
     assert result.certificate.verify()
@@ -221,7 +227,7 @@ def problem(seed: int) -> tuple[FloatArray, float, float, FloatArray, FloatArray
     p = rng.dirichlet(np.full(n, rng.choice([0.5, 2.0]))) + 1e-4
     p /= p.sum()
     mass, keep = float(rng.choice([0.0, rng.uniform(0, 1)])) / n, float(rng.uniform(0.05, 0.95))
-    lifts = Cone(MinimumMass(n, mass), keep).extreme(p, 10**6)
+    lifts = ColumnCone(MinimumMass(n, mass), keep).extreme_columns(p, 10**6)
     assert lifts is not None
     told = p @ np.where(lifts > 0, lifts * np.log(np.maximum(lifts, 1e-300)), 0.0)
     return p, mass, keep, lifts, told
@@ -230,39 +236,39 @@ def problem(seed: int) -> tuple[FloatArray, float, float, FloatArray, FloatArray
 @pytest.mark.parametrize("seed", range(12))
 def test_the_best_column_is_found_and_bounded(seed: int) -> None:
     p, mass, keep, lifts, told = problem(seed)
-    pricer, priors = KindPricer.least_mass(p, mass, keep), MinimumMass(len(p), mass)
+    pricer, priors = TangentPricer.for_min_mass(p, mass, keep), MinimumMass(len(p), mass)
     for rho in np.random.default_rng(seed).normal(size=(4, len(p))) * [[0.0], [0.01], [0.3], [2.0]]:
         values = told - (p * rho) @ lifts
         best = float(values[np.ptp(lifts, axis=0) > 1e-9].max())
-        priced = pricer.price(rho, 5, -math.inf)
-        assert priced.best == pytest.approx(best, abs=1e-10)
-        assert priced.upper >= best - 1e-15
-        assert pricer.bound(rho, -math.inf) == pytest.approx(best, abs=1e-10)
-        assert pricer.relaxed(rho, 0.0, 0.0).upper >= best
-        assert pricer.bound(rho, best - 0.1) == pytest.approx(best, abs=1e-10)
-        assert best <= pricer.bound(rho, best + 0.1) <= best + 0.1
+        priced = pricer.price_columns(rho, 5, -math.inf)
+        assert priced.best_value == pytest.approx(best, abs=1e-10)
+        assert priced.upper_bound >= best - 1e-15
+        assert pricer.bound_reduced_values(rho, -math.inf) == pytest.approx(best, abs=1e-10)
+        assert pricer.price_relaxed(rho, 0.0, 0.0).upper_bound >= best
+        assert pricer.bound_reduced_values(rho, best - 0.1) == pytest.approx(best, abs=1e-10)
+        assert best <= pricer.bound_reduced_values(rho, best + 0.1) <= best + 0.1
         for columns, share in itertools.product(priced.columns, (0.0, 1e-13)):
-            allowed = columns.lifts(p, share)
+            allowed = columns.build_lifts(p, share)
             assert p @ allowed == pytest.approx(np.ones(allowed.shape[1]), abs=1e-12)
-            assert (keep * allowed.max(axis=0) <= priors.least_mean(allowed) + 1e-13).all()
+            assert (keep * allowed.max(axis=0) <= priors.min_mean(allowed) + 1e-13).all()
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_search_cut_short_still_bounds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tangents, "NODES", (1, 2))
+    monkeypatch.setattr(tangents, "MAX_NODES_BY_STAGE", (1, 2))
     p, mass, keep, lifts, told = problem(seed)
     rho = 0.3 * np.random.default_rng(seed).normal(size=len(p))
     values = told - (p * rho) @ lifts
     best = float(values[np.ptp(lifts, axis=0) > 1e-9].max())
     for enough in (best - 1.0, best - 1e-2, best - 1e-6):
-        assert KindPricer.least_mass(p, mass, keep).bound(rho, enough) >= best - 1e-15
+        assert TangentPricer.for_min_mass(p, mass, keep).bound_reduced_values(rho, enough) >= best - 1e-15
 
 
 def test_only_equal_masses_are_counted() -> None:
-    assert least_mass(Cone(MinimumMass(3, 0.1), 0.5)) == pytest.approx(0.1)
-    assert least_mass(Cone(Box([0.1, 0.1, 0.1], [1, 1, 1]), 0.5)) == pytest.approx(0.1)
-    assert least_mass(Cone(Box([0.1, 0.2, 0.1], [1, 1, 1]), 0.5)) is None
-    assert least_mass(Cone(Box([0.1, 0.1, 0.1], [0.5, 0.5, 0.5]), 0.5)) is None
+    assert get_common_min_mass(ColumnCone(MinimumMass(3, 0.1), 0.5)) == pytest.approx(0.1)
+    assert get_common_min_mass(ColumnCone(Box([0.1, 0.1, 0.1], [1, 1, 1]), 0.5)) == pytest.approx(0.1)
+    assert get_common_min_mass(ColumnCone(Box([0.1, 0.2, 0.1], [1, 1, 1]), 0.5)) is None
+    assert get_common_min_mass(ColumnCone(Box([0.1, 0.1, 0.1], [0.5, 0.5, 0.5]), 0.5)) is None
 
 
 @pytest.mark.parametrize(("size", "mass"), [(24, 0.3), (20, 0.8)])

@@ -26,16 +26,23 @@ from pmlopt.errors import (
     QueryError,
 )
 from pmlopt.model.closed_forms.parity import parity_leakage
-from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query
+from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery
 from pmlopt.programs import Status
-from pmlopt.programs.tradeoff.best_response import Response, best_response
-from pmlopt.programs.tradeoff.builders import declare_penalty
+from pmlopt.programs.tradeoff.best_response import BestResponse, solve_best_response
+from pmlopt.programs.tradeoff.builders import build_penalty_model
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, WorstCasePrior
-from pmlopt.programs.tradeoff.methods import Penalty
-from pmlopt.programs.tradeoff.penalty import Penalised, exponentiated_gradient
-from pmlopt.programs.tradeoff.program import declare_tradeoff
-from pmlopt.programs.tradeoff.proof import Cut, Sense, Tradeoff, TradeoffProof, proved_least, tradeoff_bound
+from pmlopt.programs.tradeoff.methods import PenaltyMethod
+from pmlopt.programs.tradeoff.penalty import PenalizedProblem, descend_multiplicatively
+from pmlopt.programs.tradeoff.program import build_tradeoff_model
+from pmlopt.programs.tradeoff.proof import (
+    PriorCut,
+    Sense,
+    TradeoffLosses,
+    TradeoffProof,
+    bound_in_decimals,
+    compute_tradeoff_bound,
+)
 
 LOG2 = math.log(2)
 Answer = Result[TradeoffCertificate]
@@ -165,7 +172,7 @@ def mixed_case() -> tuple[Query, FloatArray, FloatArray]:
     random = np.random.default_rng(5)
     law = random.dirichlet(np.ones(6))
     law[2] = 0.0
-    query = Explicit([[0, 1, 2], [1, 2, 0]])
+    query = TableQuery([[0, 1, 2], [1, 2, 0]])
     loss = np.minimum(random.gamma(1.0, size=(3, 4)), 1 - np.eye(3, 4) + 0.1)
     return query, loss, (law / law.sum()).reshape(2, 3)
 
@@ -308,40 +315,40 @@ def test_any_multipliers_bound_from_below(seed: int, sense: Sense) -> None:
         letters = int(random.integers(1, 4))
         joint = random.dirichlet(np.full(letters * classes, 0.5)).reshape(letters, classes)
         posterior = random.dirichlet(np.ones(letters), size=outputs).T
-        cuts.append(Cut(0, joint, posterior, float(random.gamma(0.5))))
+        cuts.append(PriorCut(0, joint, posterior, float(random.gamma(0.5))))
     proof = TradeoffProof(tuple(cuts), float(random.gamma(0.5)))
-    tradeoff = Tradeoff(losses, np.ones(losses.shape, dtype=bool))
+    tradeoff = TradeoffLosses(losses, np.ones(losses.shape, dtype=bool))
     for concentration in (0.1, 1.0, 10.0):
         q = random.dirichlet(np.full(outputs, concentration), size=classes)
         leaked, spent = max(information(cut.joint, q) for cut in cuts), float((losses * q).sum())
         if sense == "leakage":
-            assert tradeoff_bound(tradeoff, sense, spent, proof) <= leaked + 1e-15
+            assert compute_tradeoff_bound(tradeoff, sense, spent, proof) <= leaked + 1e-15
         else:
-            assert tradeoff_bound(tradeoff, sense, max(leaked, 0.0), proof) <= spent + 1e-15
+            assert compute_tradeoff_bound(tradeoff, sense, max(leaked, 0.0), proof) <= spent + 1e-15
         limit = spent if sense == "leakage" else max(leaked, 0.0)
         with localcontext() as context:
             context.prec = 50
-            exact = proved_least(tradeoff, sense, limit, proof)
-        assert Decimal(tradeoff_bound(tradeoff, sense, limit, proof)) <= max(exact, Decimal(0))
+            exact = bound_in_decimals(tradeoff, sense, limit, proof)
+        assert Decimal(compute_tradeoff_bound(tradeoff, sense, limit, proof)) <= max(exact, Decimal(0))
 
 
 # ---------------------------------------------------------------- programs
 
 
-HAMMING = Tradeoff((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
+HAMMING = TradeoffLosses((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
 
 
 @pytest.mark.parametrize("d", [0.05, 0.45])
 def test_the_program_of_one_record_is_rate_distortion(d: float) -> None:
-    program = declare_tradeoff(HAMMING, [np.eye(2) / 2], "leakage", d)
+    program = build_tradeoff_model(HAMMING, [np.eye(2) / 2], "leakage", d)
     assert program.problem.is_dcp()
     rate = LOG2 - oracle.binary_entropy(d)
     assert program.problem.solve(solver="CLARABEL") == pytest.approx(rate, abs=1e-7)
-    back = declare_tradeoff(HAMMING, [np.eye(2) / 2], "distortion", rate)
+    back = build_tradeoff_model(HAMMING, [np.eye(2) / 2], "distortion", rate)
     assert back.problem.solve(solver="CLARABEL") == pytest.approx(d, abs=1e-7)
 
 
-def penalty_case(seed: int, sense: Sense) -> tuple[Tradeoff, list[FloatArray], Penalised]:
+def penalty_case(seed: int, sense: Sense) -> tuple[TradeoffLosses, list[FloatArray], PenalizedProblem]:
     random = np.random.default_rng(seed)
     classes, outputs = 3, int(random.integers(2, 4))
     losses = random.gamma(1.0, size=(classes, outputs)) / classes
@@ -349,27 +356,27 @@ def penalty_case(seed: int, sense: Sense) -> tuple[Tradeoff, list[FloatArray], P
     if seed % 2:
         joints.append(random.dirichlet(np.full(3 * classes, 0.5)).reshape(3, classes))
     limit, weight = float(random.uniform(0.05, 0.5)), float(random.choice([0.5, 2.0, 10.0]))
-    tradeoff = Tradeoff(losses, np.ones(losses.shape, dtype=bool))
-    return tradeoff, joints, Penalised(tuple(joints), losses, sense, limit, weight)
+    tradeoff = TradeoffLosses(losses, np.ones(losses.shape, dtype=bool))
+    return tradeoff, joints, PenalizedProblem(tuple(joints), losses, sense, limit, weight)
 
 
 @pytest.mark.parametrize("sense", BOTH)
 @pytest.mark.parametrize("seed", range(2))
 def test_the_penalised_program_and_the_exponentiated_gradient_agree(seed: int, sense: Sense) -> None:
     tradeoff, joints, problem = penalty_case(seed, sense)
-    program = declare_penalty(tradeoff, joints, sense, problem.limit, problem.weight)
+    program = build_penalty_model(tradeoff, joints, sense, problem.limit, problem.weight)
     assert program.problem.is_dcp()
     optimum = float(program.problem.solve(solver="CLARABEL"))
     matrix = np.maximum(program.variables["mechanism"].value, 0)
     matrix /= matrix.sum(axis=1, keepdims=True)
-    assert problem.value(matrix) == pytest.approx(optimum, abs=1e-6)
+    assert problem.evaluate(matrix) == pytest.approx(optimum, abs=1e-6)
     uniform = np.full(matrix.shape, 1 / matrix.shape[1])
-    reached = problem.value(exponentiated_gradient(problem, uniform, steps=3000))
+    reached = problem.evaluate(descend_multiplicatively(problem, uniform, steps=3000))
     assert reached >= optimum - 1e-6
     if len(joints) == 1:
         assert reached <= optimum + 1e-4
     else:  # where two records leak as much, the slope of one need not lead down
-        assert reached <= problem.value(uniform)
+        assert reached <= problem.evaluate(uniform)
 
 
 @pytest.mark.parametrize("sense", BOTH)
@@ -382,8 +389,10 @@ def test_the_gradient_is_the_slope_along_mechanisms(seed: int, sense: Sense) -> 
         way = random.normal(size=matrix.shape)
         way -= way.mean(axis=1, keepdims=True)
         step = 1e-4 * matrix.min()
-        slope = (problem.value(matrix + step * way) - problem.value(matrix - step * way)) / (2 * step)
-        assert float((problem.gradient(matrix) * way).sum()) == pytest.approx(slope, rel=1e-5, abs=1e-7)
+        slope = (problem.evaluate(matrix + step * way) - problem.evaluate(matrix - step * way)) / (2 * step)
+        assert float((problem.compute_gradient(matrix) * way).sum()) == pytest.approx(
+            slope, rel=1e-5, abs=1e-7
+        )
 
 
 @pytest.mark.parametrize("sense", BOTH)
@@ -392,7 +401,7 @@ def test_the_penalty_method_claims_no_bound(sense: Sense) -> None:
     exact = solved("own loss and law", sense)
     method = leakage_at if sense == "leakage" else distortion_at
     found, again = (
-        method(query, exact.certificate.limit, b, Penalty(seed=3), loss=loss, law=law, time_limit=1e-9)
+        method(query, exact.certificate.limit, b, PenaltyMethod(seed=3), loss=loss, law=law, time_limit=1e-9)
         for _ in range(2)  # two rounds are the fewest
     )
     assert (found.mechanism.matrix == again.mechanism.matrix).all()
@@ -469,7 +478,7 @@ def test_a_leakage_that_allows_the_least_distortion(query: Query) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_a_query_that_says_nothing(share: float) -> None:
-    for query in (Explicit([[7, 7], [7, 7]]), ModularSum(3, 1), ModularSum(2, 2, 1)):
+    for query in (TableQuery([[7, 7], [7, 7]]), ModularSum(3, 1), ModularSum(2, 2, 1)):
         b = share * query.log_size
         forward, back = leakage_at(query, 0.0, b), distortion_at(query, 0.0, b)
         assert forward.value == pytest.approx(0, abs=1e-8)
@@ -482,7 +491,7 @@ def test_a_query_that_says_nothing(share: float) -> None:
 
 class TestBadInput:
     def test_values_that_are_no_numbers_need_a_loss(self) -> None:
-        query = Explicit([["no", "yes"], ["yes", "no"]])
+        query = TableQuery([["no", "yes"], ["yes", "no"]])
         with pytest.raises(QueryError, match="not numbers"):
             leakage_distortion(query, 0.1, 0.5)
         result = leakage_at(query, 0.1, 0.5, loss=1 - np.eye(2))
@@ -494,12 +503,12 @@ def test_a_program_that_the_solver_gets_lost_in_is_solved_again(monkeypatch: pyt
     """Among eighty priors Clarabel may end nats above the optimum; the ones that count are enough."""
     priors: list[int] = []
 
-    def lost(rows: GroupedRows, known: Sequence[WorstCasePrior], *options: Any) -> Response | None:
+    def lost(rows: GroupedRows, known: Sequence[WorstCasePrior], *options: Any) -> BestResponse | None:
         priors.append(len(known))
-        found = best_response(rows, known, *options)
-        return replace(found, aim=3.4) if len(priors) == 3 and found is not None else found
+        found = solve_best_response(rows, known, *options)
+        return replace(found, objective_value=3.4) if len(priors) == 3 and found is not None else found
 
-    monkeypatch.setattr("pmlopt.programs.tradeoff.cutting_planes.best_response", lost)
+    monkeypatch.setattr("pmlopt.programs.tradeoff.cutting_planes.solve_best_response", lost)
     found = leakage_at(ModularSum(2, 3), 0.2, 0.7)
     assert priors[3] <= priors[2]
     assert found.status is Status.OPTIMAL
@@ -507,15 +516,17 @@ def test_a_program_that_the_solver_gets_lost_in_is_solved_again(monkeypatch: pyt
 
 
 def test_rows_that_differ_by_little_are_covered() -> None:
-    query = Explicit([[[1, 0], [0, 1]], [[1, 0], [1, 0]]])
+    query = TableQuery([[[1, 0], [0, 1]], [[1, 0], [1, 0]]])
     loss = [[0.68, 1.09, 0.39], [1.99, 0.49, 0.51]]
     assert leakage_at(query, 0.44376238501428095, 0.0, loss=loss).certificate.verify()
 
 
 def test_no_cuts_bound_a_leakage_by_nothing() -> None:
-    tradeoff = Tradeoff(np.ones((2, 2)), np.ones((2, 2), dtype=bool))
-    assert tradeoff_bound(tradeoff, "leakage", 0.1, TradeoffProof((), 1.0)) == 0
-    assert tradeoff_bound(tradeoff, "distortion", 0.1, TradeoffProof((), 0.0)) == pytest.approx(2, abs=1e-12)
+    tradeoff = TradeoffLosses(np.ones((2, 2)), np.ones((2, 2), dtype=bool))
+    assert compute_tradeoff_bound(tradeoff, "leakage", 0.1, TradeoffProof((), 1.0)) == 0
+    assert compute_tradeoff_bound(tradeoff, "distortion", 0.1, TradeoffProof((), 0.0)) == pytest.approx(
+        2, abs=1e-12
+    )
 
 
 def test_little_leakage_comes_with_a_mechanism_all_the_same() -> None:

@@ -16,19 +16,19 @@ from pmlopt import certify, distortion_leakage, leakage_distortion, record_leaka
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError, QueryError
 from pmlopt.model.closed_forms.parity import parity_leakage
-from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight, expected_distortion
+from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight, expected_distortion
 from pmlopt.programs import Status
-from pmlopt.programs.certificate import Restart
+from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.grouped_rows import apart, families, searched_rows, within_distortion
+from pmlopt.programs.tradeoff.grouped_rows import build_families, find_member, plan_groupings, select_distinct
 from pmlopt.programs.tradeoff.proof import (
-    Cut,
+    PriorCut,
     Sense,
-    Tradeoff,
+    TradeoffLosses,
     TradeoffProof,
-    bound_verified,
-    gains_of,
-    tradeoff_bound,
+    compute_tradeoff_bound,
+    is_bound_proved,
+    sum_cuts,
 )
 
 PARITY = ModularSum(3, 2)
@@ -85,7 +85,7 @@ class TestStarts:
         ],
     )
     def test_priors_that_do_not_fit_are_left_out(self, arrays: dict[str, Any]) -> None:
-        start = Restart("cutting-planes", arrays)
+        start = WarmStart("cutting-planes", arrays)
         result = solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=start, gap=0.01)
         assert not result.warm_started
         assert result.status is Status.OPTIMAL
@@ -111,12 +111,12 @@ MANY = ModularSum(30, 3)
 
 def test_the_symmetric_mechanism_has_the_distortion() -> None:
     """The sum is uniform up to 2^-30, an error is off by 1 or 2, and by 4/3 on average."""
-    rows = searched_rows(leakage_distortion(MANY, 0.2, 18.0))[0]
-    matrix = within_distortion(rows, families(rows)[0])
-    assert rows.program.tradeoff.distortion(matrix) <= 0.2
+    rows = plan_groupings(leakage_distortion(MANY, 0.2, 18.0))[0]
+    matrix = find_member(rows, build_families(rows)[0])
+    assert rows.program.tradeoff.compute_distortion(matrix) <= 0.2
     assert matrix[:3] == pytest.approx(np.full((3, 3), 0.075) + 0.775 * np.eye(3), abs=1e-6)
-    loose = searched_rows(leakage_distortion(MANY, 5.0, 18.0))[0]
-    assert within_distortion(loose, families(loose)[0]) == pytest.approx(1 / 3)
+    loose = plan_groupings(leakage_distortion(MANY, 5.0, 18.0))[0]
+    assert find_member(loose, build_families(loose)[0]) == pytest.approx(1 / 3)
 
 
 def test_a_limit_that_is_never_reached_changes_nothing() -> None:
@@ -174,11 +174,11 @@ class TestFalseClaims:
         support = allowed.copy()
         support[0, 1] = False
         for tradeoff in (
-            Tradeoff(losses, support),
-            Tradeoff(losses, ~allowed),
-            Tradeoff(-losses, allowed),
-            Tradeoff(losses * math.nan, allowed),
-            Tradeoff(losses[:1], allowed[:1]),
+            TradeoffLosses(losses, support),
+            TradeoffLosses(losses, ~allowed),
+            TradeoffLosses(-losses, allowed),
+            TradeoffLosses(losses * math.nan, allowed),
+            TradeoffLosses(losses[:1], allowed[:1]),
         ):
             assert not replace(known, tradeoff=tradeoff).verify()
 
@@ -221,17 +221,17 @@ def test_negative_weights_prove_nothing(bound: float) -> None:
     known = certified("leakage")
     assert known.value == pytest.approx(parity_leakage(3, 0.2, 1.5), abs=1e-5)
     uniform = np.full((2, 2), 0.25)
-    wrong = Cut(0, uniform, np.array([[0.9, 0.1], [0.1, 0.9]]), -100.0)
-    proof = TradeoffProof((Cut(0, uniform, np.full((2, 2), 0.5), 101.0), wrong), 0.0)
+    wrong = PriorCut(0, uniform, np.array([[0.9, 0.1], [0.1, 0.9]]), -100.0)
+    proof = TradeoffProof((PriorCut(0, uniform, np.full((2, 2), 0.5), 101.0), wrong), 0.0)
     false = replace(replace(known, value=known.value, bound=bound), proof=proof)
     assert not false.verify()
-    gains, _ = gains_of(proof.cuts, known.tradeoff.losses.shape)
+    gains, _ = sum_cuts(proof.cuts, known.tradeoff.losses.shape)
     assert gains.min(axis=1).sum() > bound  # the formula alone would believe it
-    assert not bound_verified(
+    assert not is_bound_proved(
         known.tradeoff, "leakage", known.limit, proof, known.query, known.entropy, bound
     )
     with pytest.raises(ProgramError, match="negative"):
-        tradeoff_bound(known.tradeoff, "leakage", known.limit, proof)
+        compute_tradeoff_bound(known.tradeoff, "leakage", known.limit, proof)
 
 
 class TestGivenMatrices:
@@ -272,7 +272,7 @@ def test_small_queries_are_never_worse_than_a_row_for_each_value(seed: int) -> N
     """Random queries, losses and laws: random mechanisms of the distortion D, and those of both families."""
     random = np.random.default_rng(seed)
     shape = [(2, 2), (2, 3), (3, 2), (2, 2)][seed]
-    query = Explicit(random.integers(0, 3, shape))
+    query = TableQuery(random.integers(0, 3, shape))
     outputs = len(query.values)
     law = random.dirichlet(np.ones(math.prod(shape))).reshape(shape)
     loss = random.uniform(0, 1, (outputs, outputs)) * (1 - np.eye(outputs))
@@ -280,8 +280,8 @@ def test_small_queries_are_never_worse_than_a_row_for_each_value(seed: int) -> N
     trivial = expected_distortion(query, np.full((outputs, outputs), 1 / outputs), loss, law)
     program = leakage_distortion(query, 0.4 * trivial, entropy, loss=loss, law=law)
     result = solve(program, gap=1e-3)
-    coarse = searched_rows(program)[0]
-    rivals = [within_distortion(coarse, family)[coarse.first] for family in families(coarse)]
+    coarse = plan_groupings(program)[0]
+    rivals = [find_member(coarse, family)[coarse.first_classes] for family in build_families(coarse)]
     noise = random.dirichlet(np.ones(outputs), outputs)
     share = min(1.0, 0.4 * trivial / expected_distortion(query, noise, loss, law))
     rivals.append((1 - share) * np.eye(outputs) + share * noise)
@@ -297,8 +297,8 @@ def test_small_queries_are_never_worse_than_a_row_for_each_value(seed: int) -> N
 def test_many_records_in_little_time(query: Query, distortion: float, entropy: float) -> None:
     """Never worse than what one relaxation proves of the symmetric channel, and with a bound."""
     program = leakage_distortion(query, distortion, entropy)
-    rows = searched_rows(program)[0]
-    symmetric = within_distortion(rows, families(rows)[0])[rows.first]
+    rows = plan_groupings(program)[0]
+    symmetric = find_member(rows, build_families(rows)[0])[rows.first_classes]
     quick = solve(record_leakage(query, symmetric, entropy), time_limit=1e-3)
     result = solve(program, time_limit=0.1)
     assert result.value <= quick.bound + 1e-6
@@ -332,7 +332,13 @@ def silent_optimum(query: Query) -> float:
 
 @pytest.mark.parametrize(
     "query",
-    [ModularSum(3, 3), ModularSum(3, 2), Quadratic(4), ModularSum(2, 2, 3), Explicit([[0, 1, 2], [1, 2, 4]])],
+    [
+        ModularSum(3, 3),
+        ModularSum(3, 2),
+        Quadratic(4),
+        ModularSum(2, 2, 3),
+        TableQuery([[0, 1, 2], [1, 2, 4]]),
+    ],
 )
 def test_no_leakage_of_a_uniform_dataset_is_a_linear_program(query: Query) -> None:
     result = solve(distortion_leakage(query, 0.0, query.log_size))
@@ -364,6 +370,6 @@ def test_cuts_are_laws_that_differ() -> None:
     """The largest above the floor first; a law next to one that is chosen already is left out."""
     first, near, other = np.array([[0.5, 0.5]]), np.array([[0.5, 0.5]]) + 1e-9, np.array([[0.9, 0.1]])
     joints, values = np.array([other, near, first, other[:, ::-1]]), np.array([0.3, 0.4, 0.5, 0.1])
-    chosen = apart(joints, values, 0.2)
+    chosen = select_distinct(joints, values, 0.2)
     assert [law.tolist() for law in chosen] == [first.tolist(), other.tolist()]
-    assert len(apart(joints, values, 0.0)) == 3
+    assert len(select_distinct(joints, values, 0.0)) == 3

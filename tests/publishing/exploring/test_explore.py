@@ -47,10 +47,10 @@ from pmlopt.errors import (
 )
 from pmlopt.model.uncertainty import confidence_ball
 from pmlopt.programs import best_guaranteed_utility
-from pmlopt.programs.reports.baselines import baselines
+from pmlopt.programs.reports.baselines import compute_baselines
 from pmlopt.programs.reports.pages import EXACT_COUNTS
-from pmlopt.publishing.exploring import Curve, Exploration, Part, Point, exploration
-from pmlopt.publishing.exploring.solved import ROUNDED_COUNTS, Answers
+from pmlopt.publishing.exploring import CurvePoint, Exploration, ExploredCurve, ExploredPart, exploration
+from pmlopt.publishing.exploring.solved import ROUNDED_COUNTS, SweepAnswers
 from pmlopt.releases.attributes import attribute_levels
 from pmlopt.releases.estimation import people_needed
 
@@ -58,7 +58,7 @@ PRIOR = Prior.from_counts([40, 30, 20, 10], [1, 2, 3, 4])
 LEVELS = [0.2, 0.5, 0.9]
 
 
-def by_name(found: Exploration) -> dict[str, Curve]:
+def by_name(found: Exploration) -> dict[str, ExploredCurve]:
     return {curve.name: curve for curve in found.curves}
 
 
@@ -80,13 +80,13 @@ class TestDesigns:
             assert point.bound is not None
             assert point.bound <= alone.value + 1e-9
             certificate: Any = alone.certificate
-            worth = baselines(certificate)
+            worth = compute_baselines(certificate)
             assert worth is not None
             if kind is PML:
                 nothing, response = (
                     curves[name].points[k] for name in ("releasing nothing", "randomized response")
                 )
-                assert nothing.value == pytest.approx(worth.nothing, abs=1e-12)
+                assert nothing.value == pytest.approx(worth.without_release, abs=1e-12)
                 assert response.value == pytest.approx(worth.response, abs=1e-9)
                 assert response.bound is None
 
@@ -176,7 +176,7 @@ class TestSweeps:
         with pytest.raises(SweepError, match="nothing to explore"):
             explore(sweep(self.guessing, {"epsilon": [-1.0]}))
         table = sweep(self.guessing, {"epsilon": [-1.0, 0.4]})
-        assert len(list(Answers.read(table, None).solved)) == 1
+        assert len(list(SweepAnswers.read(table, None).solved_rows)) == 1
 
     def test_programs_of_records_and_of_worst_cases(self) -> None:
         parity = queries.ModularSum(3, 2)
@@ -324,12 +324,14 @@ class TestAccounts:
         assert identifies
 
 
-def parts(*matrices: list[list[float]]) -> Curve:
+def parts(*matrices: list[list[float]]) -> ExploredCurve:
     letters = Prior.uniform(len(matrices[0]))
-    return Curve(
+    return ExploredCurve(
         "",
         tuple(
-            Point(float(k), 0.0, parts=(Part.of("", pmlopt.Mechanism(matrix), letters),))
+            CurvePoint(
+                float(k), 0.0, parts=(ExploredPart.from_mechanism("", pmlopt.Mechanism(matrix), letters),)
+            )
             for k, matrix in enumerate(matrices)
         ),
     )
@@ -385,8 +387,11 @@ def noisy(letters: int, count: int) -> Exploration:
     rng = np.random.default_rng(0)
     prior = Prior(rng.dirichlet(np.ones(letters)), [f"letter {k}" for k in range(letters)])
     mechanisms = [Mechanism(rng.dirichlet(np.ones(letters), letters), prior.labels) for _ in range(count)]
-    points = [Point(float(k), 1.0, parts=(Part.of("", one, prior),)) for k, one in enumerate(mechanisms)]
-    return Exploration("t", "a", "h", tuple(Curve(f"c{k}", tuple(points[k::3])) for k in range(3)))
+    points = [
+        CurvePoint(float(k), 1.0, parts=(ExploredPart.from_mechanism("", one, prior),))
+        for k, one in enumerate(mechanisms)
+    ]
+    return Exploration("t", "a", "h", tuple(ExploredCurve(f"c{k}", tuple(points[k::3])) for k in range(3)))
 
 
 def test_sixteen_letters_and_forty_levels_of_three_requirements_are_within_their_size() -> None:
@@ -394,15 +399,15 @@ def test_sixteen_letters_and_forty_levels_of_three_requirements_are_within_their
 
 
 def test_of_too_many_entries_some_are_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exploration, "MOST_ENTRIES", 16 * 16 * 4)
+    monkeypatch.setattr(exploration, "MAX_PAGE_ENTRIES", 16 * 16 * 4)
     kept = [p["parts"][0]["matrix"] for c in data_of(noisy(16, 12).html)["curves"] for p in c["points"]]
     assert 0 < sum(matrix is not None for matrix in kept) <= 6
     assert "left out" in noisy(16, 1).html
 
 
 def test_the_largest_budget_is_within_six_megabytes() -> None:
-    whole = len(base64.b64encode(bytes(4 * exploration.MOST_ENTRIES)))
-    assert whole + len(exploration.vega()) < 5_500_000
+    whole = len(base64.b64encode(bytes(4 * exploration.MAX_PAGE_ENTRIES)))
+    assert whole + len(exploration.load_vega_scripts()) < 5_500_000
 
 
 def test_labels_stay_text() -> None:
@@ -421,7 +426,7 @@ def test_labels_stay_text() -> None:
 def test_the_page_loads_nothing() -> None:
     page = noisy(3, 3).html
     assert "default-src 'none'" in page
-    own = page.replace(exploration.vega(), "")
+    own = page.replace(exploration.load_vega_scripts(), "")
     assert not re.search(r"https?://|<(?:link|iframe|img|script)[^>]*\b(?:src|href)=", own, re.IGNORECASE)
 
 
@@ -447,4 +452,4 @@ def test_it_is_written_whole_and_shown_in_a_frame(tmp_path: Path) -> None:
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(MissingExtraError, match=r"pmlopt\[explore\]"):
-        exploration.vega.__wrapped__()
+        exploration.load_vega_scripts.__wrapped__()

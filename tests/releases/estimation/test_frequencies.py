@@ -17,7 +17,7 @@ from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError, 
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.uncertainty import confidence_box
 from pmlopt.releases.estimation import cross_mechanism, estimable, half_width, level_needed, people_needed
-from pmlopt.releases.estimation.frequencies import Intervals, most_likely
+from pmlopt.releases.estimation.frequencies import Intervals, maximize_likelihood
 
 P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 TRUE = np.array([0.7, 0.25, 0.05])
@@ -72,7 +72,7 @@ def test_nothing_is_more_likely_than_the_most_likely(seed: int, size: int, outpu
     rng = np.random.default_rng(seed)
     matrix = rng.dirichlet(np.full(outputs, 0.5), size)
     counts = rng.multinomial(30, rng.dirichlet(np.ones(size)) @ matrix).astype(float)
-    f = most_likely(matrix, counts)
+    f = maximize_likelihood(matrix, counts)
     seen = counts > 0
     slopes = matrix[:, seen] @ (counts[seen] / counts.sum() / (f @ matrix)[seen])
     assert f.min() >= 0
@@ -127,7 +127,7 @@ def test_the_planned_people_make_intervals_as_narrow_as_asked(intervals: Interva
     people = people_needed(TRUE, P, 0.02, workload="prefix", intervals=intervals)
     counts = np.rint(people * (TRUE @ P))
     ends = estimate(P, counts, intervals=intervals, workload="prefix", expected=TRUE)
-    widths = [np.ptp(ends._ends(0.95, 3, intervals), axis=1).max() / 2]  # before they end at 0 and 1
+    widths = [np.ptp(ends._interval_ends(0.95, 3, intervals), axis=1).max() / 2]  # before they end at 0 and 1
     assert widths == pytest.approx([0.02], rel=1e-2)
     assert half_width(TRUE, P, people, workload="prefix", intervals=intervals) <= 0.02
     assert half_width(TRUE, P, people - 1, workload="prefix", intervals=intervals) > 0.02

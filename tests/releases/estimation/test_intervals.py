@@ -13,7 +13,7 @@ from pmlopt import LDP, PML, EstimationError, Mechanism, Prior, design, estimate
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.releases.estimation import independence
-from pmlopt.releases.estimation.frequencies import Intervals, most_likely
+from pmlopt.releases.estimation.frequencies import Intervals, maximize_likelihood
 from pmlopt.releases.estimation.intervals import goodness_of_fit
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
@@ -87,14 +87,16 @@ def test_counts_of_another_file_are_refused() -> None:
     assert goodness_of_fit(np.eye(2), np.array([50, 50]), np.array([1.0, 0.0])).p_value == 0
     matrix = designed("pml", 1.0)
     permuted = np.rint(1_000 * np.roll(RARE @ matrix, 1)).astype(np.int64)
-    assert goodness_of_fit(matrix, permuted, most_likely(matrix, permuted.astype(float))).p_value < 1e-6
+    assert (
+        goodness_of_fit(matrix, permuted, maximize_likelihood(matrix, permuted.astype(float))).p_value < 1e-6
+    )
 
 
 def test_the_test_of_fit_refuses_honest_counts_as_rarely_as_it_says() -> None:
     """300 samples at 0.05: more than 35 are refused with a probability of 1e-6, if no more than said are."""
     matrix, rng = designed("pml", 1.0), np.random.default_rng(13)
     values = [
-        goodness_of_fit(matrix, counts, most_likely(matrix, counts.astype(float))).p_value
+        goodness_of_fit(matrix, counts, maximize_likelihood(matrix, counts.astype(float))).p_value
         for people in (60, 2_000)
         for counts in rng.multinomial(people, RARE @ matrix, 150)
     ]
@@ -107,7 +109,7 @@ def test_many_outputs_with_few_people_each_are_no_reason_to_refuse() -> None:
     matrix = rng.dirichlet(np.full(300, 50.0), 2)
     law = np.array([0.6, 0.4]) @ matrix
     values = [
-        goodness_of_fit(matrix, counts, most_likely(matrix, counts.astype(float))).p_value
+        goodness_of_fit(matrix, counts, maximize_likelihood(matrix, counts.astype(float))).p_value
         for counts in rng.multinomial(int(5.5 / law.min()), law, 200)
     ]
     assert (np.array(values) < 0.01).sum() <= 11

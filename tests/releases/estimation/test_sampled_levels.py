@@ -15,7 +15,7 @@ from scipy.stats import beta, binom, chi2
 from pmlopt import Mechanism, Prior, ldp_level, leakage_level
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 from pmlopt.releases.estimation import level_from_samples, samples_to_refute
-from pmlopt.releases.estimation.sampled_levels import Measure, _CellTest, _ratios, _Tail
+from pmlopt.releases.estimation.sampled_levels import Measure, _BinomialTails, _CellTest, _compute_ratios
 
 PRIOR = Prior([0.7, 0.3], ["a", "b"])
 BOX = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -67,7 +67,7 @@ def test_the_bound_of_a_cell_is_the_extreme_over_its_set(end: Literal[1, -1]) ->
             return float(end * (np.log(q[0]) - np.log(p @ q)))
 
         found = minimize(ratio, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-12})
-        assert test.end(0, -1, 0, 0.05, end) == pytest.approx(end * found.fun, abs=1e-7)
+        assert test.compute_end(0, -1, 0, 0.05, end) == pytest.approx(end * found.fun, abs=1e-7)
 
 
 @pytest.mark.parametrize("measure", ["pml", "ldp"])
@@ -78,9 +78,9 @@ def test_the_ends_are_those_of_all_cells(measure: Measure) -> None:
     for end, tail in ((1, 0.01), (-1, 0.05)):
         pairs = product(range(2), range(2) if measure == "ldp" else [-1], range(2))
         one_by_one = max(
-            test.end(x, other, y, tail, 1 if end == 1 else -1) for x, other, y in pairs if x != other
+            test.compute_end(x, other, y, tail, 1 if end == 1 else -1) for x, other, y in pairs if x != other
         )
-        assert test.largest(tail, 1 if end == 1 else -1)[0] == one_by_one
+        assert test.find_largest(tail, 1 if end == 1 else -1)[0] == one_by_one
 
 
 @pytest.mark.parametrize("measure", ["pml", "ldp"])
@@ -131,20 +131,20 @@ def test_bad_samples_are_refused(
 @pytest.mark.parametrize("upward", [True, False])
 def test_tails_are_those_of_the_binomial_and_their_slopes_those_of_differences(upward: bool) -> None:
     seen = np.array([0.0, 1, 3, 9, 10])
-    every, q, step = _Tail(seen, 10 - seen, upward), np.full(5, 0.3), 1e-6
+    every, q, step = _BinomialTails(seen, 10 - seen, upward), np.full(5, 0.3), 1e-6
     expected = binom.logsf(seen - 1, 10, q) if upward else binom.logcdf(seen, 10, q)
-    assert every.log(q) == pytest.approx(expected, abs=1e-12)
-    assert every.log_slope(q)[~every.varied].tolist() == [-math.inf]
-    tail, q = _Tail(seen[every.varied], 10 - seen[every.varied], upward), q[1:]
-    slopes = np.abs(tail.log(q + step) - tail.log(q - step)) / (2 * step)
+    assert every.log_tail(q) == pytest.approx(expected, abs=1e-12)
+    assert every.log_slope(q)[~every.is_varying].tolist() == [-math.inf]
+    tail, q = _BinomialTails(seen[every.is_varying], 10 - seen[every.is_varying], upward), q[1:]
+    slopes = np.abs(tail.log_tail(q + step) - tail.log_tail(q - step)) / (2 * step)
     assert np.exp(tail.log_slope(q)) == pytest.approx(slopes, rel=1e-6)
     bends = (tail.log_slope(q + step) - tail.log_slope(q - step)) / (2 * step)
-    assert tail.bend(q) == pytest.approx(bends, rel=1e-5)
+    assert tail.log_slope_derivative(q) == pytest.approx(bends, rel=1e-5)
     span = np.full(4, 0.1), np.full(4, 0.9)
-    assert tail.where_slope(np.log(slopes), span) == pytest.approx(q, rel=1e-5)
+    assert tail.find_by_slope(np.log(slopes), span) == pytest.approx(q, rel=1e-5)
     for wanted in (1e3, -1e3):  # steeper, or less steep, than anywhere in the span
         end = span[0 if (wanted > 0) == upward else 1]
-        assert tail.where_slope(np.full(4, wanted), span) == pytest.approx(end, rel=1e-12)
+        assert tail.find_by_slope(np.full(4, wanted), span) == pytest.approx(end, rel=1e-12)
 
 
 def test_levels_of_letters_and_outputs_are_those_of_their_definition() -> None:
@@ -152,7 +152,10 @@ def test_levels_of_letters_and_outputs_are_those_of_their_definition() -> None:
     matrix = np.array([[0.5, 0.3, 0.2, 0], [0.1, 0.6, 0.3, 0], [0.2, 0.2, 0.5, 0.1]])
     for x, y in product(range(3), range(4)):
         own, least = matrix[x, y], min(matrix[k, y] for k in range(3) if k != x)
-        told, bound = _ratios(p, matrix, matrix, "pml")[x, y], _ratios(p, matrix, matrix, "ldp")[x, y]
+        told, bound = (
+            _compute_ratios(p, matrix, matrix, "pml")[x, y],
+            _compute_ratios(p, matrix, matrix, "ldp")[x, y],
+        )
         if own == 0:
             assert told == bound == -math.inf
         else:

@@ -233,10 +233,12 @@ def test_the_derivatives_in_a_probability_are_those_of_differences(epsilon: floa
     p, step = np.linspace(0.05, 0.9 * math.exp(-epsilon), 9), 1e-4
 
     def total(mass: FloatArray) -> FloatArray:
-        near, far = failure.near_and_far(failure.letters(mass, 1 - mass))
+        near, far = failure.letter_tails(failure.make_letters(mass, 1 - mass))
         return np.asarray(mass * near + (1 - mass) * far)
 
     below, at, above = total(p - step), total(p), total(p + step)
-    letters = failure.letters(p, 1 - p)
+    letters = failure.make_letters(p, 1 - p)
     assert failure._slope(letters) == pytest.approx((above - below) / (2 * step), abs=1e-5)
-    assert failure._bend(letters, letters) == pytest.approx((above - 2 * at + below) / step**2, abs=1e-3)
+    assert failure._max_second_derivative(letters, letters) == pytest.approx(
+        (above - 2 * at + below) / step**2, abs=1e-3
+    )

@@ -182,7 +182,7 @@ class TestScale:
         if noise.scale:
             assert BinaryLaplace(noise.prior, noise.scale * (1 - 1e-6), radius).level > epsilon * (1 - 1e-15)
         else:
-            assert epsilon >= -math.log(noise.least)
+            assert epsilon >= -math.log(noise.min_mass)
 
 
 @pytest.mark.parametrize("least", [1e-12, 1e-20, 1e-300])

@@ -59,7 +59,7 @@ class TestEnds:
         self, share: float, radius: float, swap: bool
     ) -> None:
         prior = Prior([1 - share, share] if swap else [share, 1 - share])
-        masses = LetterMasses.over(prior, L1Ball(prior, radius))
+        masses = LetterMasses.from_prior_set(prior, L1Ball(prior, radius))
         total, half = sum(prior.weights), Fraction(radius) / 2
         for weight, (low, high) in zip(prior.weights, (masses.first, masses.second), strict=True):
             centre = Fraction(weight, total)
@@ -81,7 +81,7 @@ class TestEnds:
         for priors, interval in sets:
             noise = kind([0.25, 0.75], 1.0, over=priors)
             assert noise.interval == interval
-            assert noise.least == min(interval[0], 1 - interval[1])
+            assert noise.min_mass == min(interval[0], 1 - interval[1])
         one, other = kind([0.3, 0.7], 1.3, 0.2), kind([0.3, 0.7], 1.3, over=L1Ball([0.3, 0.7], 0.2))
         assert one.masses == other.masses
         assert one.failure_probability(0.6) == other.failure_probability(0.6)

@@ -11,14 +11,14 @@ from oracles.designs import FloatArray
 from scipy.optimize import linprog
 
 from pmlopt.solvers.structured.block_program import (
-    Block,
-    edge_block,
-    hull_block,
-    largest_block,
-    mean_block,
-    ratio_block,
-    slack_block,
-    threshold_block,
+    ColumnBlock,
+    build_edge_block,
+    build_hull_block,
+    build_largest_block,
+    build_mean_block,
+    build_ratio_block,
+    build_slack_block,
+    build_threshold_block,
 )
 
 LAW = np.array([0.5, 0.3, 0.2])
@@ -54,37 +54,37 @@ def most_kept(v: FloatArray) -> float:
     return float(np.sort(LAW * v)[-2:].sum())
 
 
-BLOCKS: dict[str, tuple[Block | None, Callable[[FloatArray], float]]] = {
+BLOCKS: dict[str, tuple[ColumnBlock | None, Callable[[FloatArray], float]]] = {
     # what is at least 0 for the columns that are allowed
-    "ratio": (ratio_block(KEEP), lambda v: v.min() - KEEP * v.max()),
-    "mean": (mean_block(LAW, 0.85), lambda v: LAW @ v - 0.85 * v.max()),
+    "ratio": (build_ratio_block(KEEP), lambda v: v.min() - KEEP * v.max()),
+    "mean": (build_mean_block(LAW, 0.85), lambda v: LAW @ v - 0.85 * v.max()),
     "mean with ends": (
-        mean_block(0.8 * LAW, KEEP, 0.3, 0.1),
+        build_mean_block(0.8 * LAW, KEEP, 0.3, 0.1),
         lambda v: 0.8 * LAW @ v + 0.3 * v.min() - (0.1 + KEEP) * v.max(),
     ),
     "ends without a mean": (
-        mean_block(0 * LAW, 0.2, 1.1, 0.3), lambda v: 1.1 * v.min() - (0.2 + 0.3) * v.max()
+        build_mean_block(0 * LAW, 0.2, 1.1, 0.3), lambda v: 1.1 * v.min() - (0.2 + 0.3) * v.max()
     ),
-    "threshold": (threshold_block(LAW, 0.15, KEEP), lambda v: least_over_ball(v) - KEEP * v.max()),
-    "edge": (edge_block(LOWER, WIDTH, KEEP), lambda v: least_over_box(v) - KEEP * v.max()),
-    "hull": (hull_block(LAWS, KEEP), lambda v: float((LAWS @ v).min()) - KEEP * v.max()),
-    "largest": (largest_block(LAW, 2, 1.15), lambda v: float(LAW @ v) / 1.15 - most_kept(v)),
+    "threshold": (build_threshold_block(LAW, 0.15, KEEP), lambda v: least_over_ball(v) - KEEP * v.max()),
+    "edge": (build_edge_block(LOWER, WIDTH, KEEP), lambda v: least_over_box(v) - KEEP * v.max()),
+    "hull": (build_hull_block(LAWS, KEEP), lambda v: float((LAWS @ v).min()) - KEEP * v.max()),
+    "largest": (build_largest_block(LAW, 2, 1.15), lambda v: float(LAW @ v) / 1.15 - most_kept(v)),
 }  # fmt: skip
 
 
-def least_missing(block: Block, v: FloatArray) -> float:
+def least_missing(block: ColumnBlock, v: FloatArray) -> float:
     """The least by which a column misses the block, over scalars u and r: a linear program, not below 0."""
-    hinge, k, n = block.hinge, len(block.inside), len(v)
+    hinge, k, n = block.hinge, len(block.interior_scalars), len(v)
     # variables: u, r, and what is missing
     rows, limits = [], []
     for x in range(n):
         rows.append([*block.lower, *np.zeros(n), -1.0])
         limits.append(v[x])
-        if block.capped:
+        if block.has_cap:
             rows.append([*-block.upper, *np.zeros(n), -1.0])
             limits.append(-v[x])
         if hinge is not None:
-            at = hinge.at[:, x if hinge.at.shape[1] > 1 else 0]
+            at = hinge.threshold_coefficients[:, x if hinge.threshold_coefficients.shape[1] > 1 else 0]
             rows.append([*-hinge.sign * at, *-np.eye(n)[x], 0.0])
             limits.append(-hinge.sign * v[x])
     equal, right = [], []
@@ -93,10 +93,10 @@ def least_missing(block: Block, v: FloatArray) -> float:
         for weights, cost, mean in zip(block.weights, costs, block.mean, strict=True):
             rows.append([*mean, *cost, -1.0])
             limits.append(float(weights @ v))
-            if not block.loose:
+            if not block.is_loose:
                 equal.append([*mean, *cost, 0.0])
                 right.append(float(weights @ v))
-    if block.floored:
+    if block.has_floor:
         rows.append([*-block.lower, *np.zeros(n), 0.0])
         limits.append(0.0)
     found = linprog(
@@ -124,31 +124,31 @@ def test_a_block_allows_the_columns_of_its_requirement(name: str) -> None:
 def test_the_column_of_ones_is_strictly_inside(name: str) -> None:
     block, _ = BLOCKS[name]
     assert block is not None
-    u, ones = block.inside, np.ones(3)
+    u, ones = block.interior_scalars, np.ones(3)
     assert block.lower @ u < 1
-    assert not block.capped or block.upper @ u > 1
-    assert not block.floored or block.lower @ u > 0
+    assert not block.has_cap or block.upper @ u > 1
+    assert not block.has_floor or block.lower @ u > 0
     r = np.zeros(3)
     if block.hinge is not None:
-        r = np.broadcast_to(np.ravel(block.hinge.inside), 3)
-        over = block.hinge.sign * (ones - block.hinge.at.T @ u)
+        r = np.broadcast_to(np.ravel(block.hinge.interior_value), 3)
+        over = block.hinge.sign * (ones - block.hinge.threshold_coefficients.T @ u)
         assert (r > np.maximum(over, 0.0)).all()
     if block.weights is not None and block.mean is not None:
         costs = 0.0 if block.hinge is None or block.hinge.costs is None else block.hinge.costs @ r
         left = block.weights @ ones - costs - block.mean @ u
-        assert (left > 0).all() if block.loose else left == pytest.approx(0.0, abs=1e-12)
+        assert (left > 0).all() if block.is_loose else left == pytest.approx(0.0, abs=1e-12)
 
 
 def test_where_nothing_is_strictly_inside_there_is_no_block() -> None:
     for keep in (1.0, 1.5):
-        assert ratio_block(keep) is None
-        assert threshold_block(LAW, 0.15, keep) is None
-        assert edge_block(LOWER, WIDTH, keep) is None
-        assert hull_block(LAWS, keep) is None
-        assert slack_block(LAW, keep, 0.1) is None
+        assert build_ratio_block(keep) is None
+        assert build_threshold_block(LAW, 0.15, keep) is None
+        assert build_edge_block(LOWER, WIDTH, keep) is None
+        assert build_hull_block(LAWS, keep) is None
+        assert build_slack_block(LAW, keep, 0.1) is None
     for least, largest in ((0.0, 0.0), (0.3, 0.4)):  # the column of ones meets LAW'v + least v - largest v
-        assert mean_block(LAW, 1 + least - largest, least, largest) is None
-        assert mean_block(LAW, 0.99 + least - largest, least, largest) is not None
-    assert largest_block(LAW, 2, 1 / 0.8) is None  # the two largest are 0.8
-    assert largest_block(LAW, 2, 1 / 0.81) is not None
-    assert largest_block(LAW, 3, 0.5) is None
+        assert build_mean_block(LAW, 1 + least - largest, least, largest) is None
+        assert build_mean_block(LAW, 0.99 + least - largest, least, largest) is not None
+    assert build_largest_block(LAW, 2, 1 / 0.8) is None  # the two largest are 0.8
+    assert build_largest_block(LAW, 2, 1 / 0.81) is not None
+    assert build_largest_block(LAW, 3, 0.5) is None

@@ -14,65 +14,65 @@ from oracles.designs import random_prior
 from pmlopt import ExpectedGain, Prior, design
 from pmlopt.solvers.structured import interior_point
 from pmlopt.solvers.structured import newton as newton_module
-from pmlopt.solvers.structured.block_program import Border, Task
-from pmlopt.solvers.structured.interior_point import _iterate, minimise
+from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints
+from pmlopt.solvers.structured.interior_point import _step_once, follow_central_path
+from pmlopt.solvers.structured.iterates import Iterate, build_start, to_double_point, to_single_point
 from pmlopt.solvers.structured.newton import (
-    Newton,
-    NewtonByOutputs,
-    cholesky,
+    NewtonSystem,
+    NewtonSystemByOutputs,
+    factor_cholesky,
     factor_of_squares,
-    forward,
-    solved,
+    solve_factored,
+    substitute_forward,
 )
-from pmlopt.solvers.structured.points import Point, centre, narrowed_point, widened_point
 
 ALL_KINDS = (*KINDS, *WIDE)
 FEW_KINDS = ("pml", "ball", "box", *WIDE)
 
 
-def task_at(kind: str, rng: np.random.Generator, n: int, m: int) -> Task:
+def task_at(kind: str, rng: np.random.Generator, n: int, m: int) -> BlockLP:
     prior = Prior(random_prior(rng, n))
     epsilon = float(rng.uniform(0.1, 3))
     privacy = wide(kind, prior, rng, epsilon) if kind in WIDE else bounded(kind, prior, rng).at(epsilon)
-    task = design(prior, privacy, ExpectedGain(rng.normal(size=(n, m)))).task()
+    task = design(prior, privacy, ExpectedGain(rng.normal(size=(n, m)))).build_block_lp()
     assert task is not None
     return task
 
 
-@pytest.mark.parametrize("order", [Newton, NewtonByOutputs])
+@pytest.mark.parametrize("order", [NewtonSystem, NewtonSystemByOutputs])
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_thirty_steps_stay_strictly_inside_and_close_the_gap(kind: str, order: type[Newton]) -> None:
+def test_thirty_steps_stay_strictly_inside_and_close_the_gap(kind: str, order: type[NewtonSystem]) -> None:
     """To a billionth: steps that were not those of the whole system would take more, or end before."""
     small = (2, 1) if kind in KINDS else (3, 2)
     for shape in ((6, 4), small):
         task = task_at(kind, np.random.default_rng(9), *shape)
-        point = centre(task)
-        first, steps = point.gap, 0
-        while point.gap > 1e-9 * first:
-            point, _ = _iterate(order(task, point))
+        point = build_start(task)
+        first, steps = point.duality_gap, 0
+        while point.duality_gap > 1e-9 * first:
+            point, _ = _step_once(order(task, point))
             assert all((part > 0).all() for part in (*point.slacks.values(), *point.duals.values()))
             steps += 1
             assert steps < 30
-        matrix, _ = point.parts(task.allowed, task.hinged)
+        matrix, _ = point.masked_parts(task.allowed, task.hinge_mask)
         assert matrix.sum(axis=1) == pytest.approx(1.0, abs=1e-8)
 
 
 def test_a_point_that_is_not_a_number_is_refused() -> None:
     task = task_at("pml", np.random.default_rng(10), 3, 3)
-    at = centre(task)
+    at = build_start(task)
     with pytest.raises(ArithmeticError, match="positive definite"):
-        Newton(task, replace(at, duals={**at.duals, "above": np.full((3, 3), np.nan)}))
+        NewtonSystem(task, replace(at, duals={**at.duals, "above": np.full((3, 3), np.nan)}))
 
 
 # ---------------------------------------------------------------- single precision
 
 
-def least(task: Task, entries: int, monkeypatch: pytest.MonkeyPatch) -> float:
+def least(task: BlockLP, entries: int, monkeypatch: pytest.MonkeyPatch) -> float:
     """What the method reaches where larger matrices than this are begun in single precision."""
-    monkeypatch.setattr(interior_point, "SINGLE_PRECISION_ENTRIES", entries)
-    ending = minimise(task, centre(task), lambda point: point.gap, 1e-7)
+    monkeypatch.setattr(interior_point, "MIN_SINGLE_PRECISION_ENTRIES", entries)
+    ending = follow_central_path(task, build_start(task), lambda point: point.duality_gap, 1e-7)
     assert ending.gap < 1e-8
-    matrix, _ = ending.point.parts(task.allowed, task.hinged)
+    matrix, _ = ending.point.masked_parts(task.allowed, task.hinge_mask)
     assert matrix.dtype == np.float64
     return float((task.costs * matrix).sum())
 
@@ -87,7 +87,7 @@ def test_rounding_that_takes_over_ends_it(monkeypatch: pytest.MonkeyPatch) -> No
     """With no room for rounding the rest is done in double precision, to the same end."""
     task = task_at("pml", np.random.default_rng(5), 7, 6)
     expected = least(task, 10_000, monkeypatch)
-    monkeypatch.setattr(interior_point, "SINGLE_PRECISION_MISMATCH", (0.0, 0.0))
+    monkeypatch.setattr(interior_point, "SINGLE_PRECISION_RESIDUALS", (0.0, 0.0))
     assert least(task, 0, monkeypatch) == pytest.approx(expected, abs=1e-7)
 
 
@@ -95,12 +95,12 @@ def test_what_single_precision_spoils_is_done_again(monkeypatch: pytest.MonkeyPa
     task = task_at("pml", np.random.default_rng(6), 7, 6)
     expected = least(task, 10_000, monkeypatch)
 
-    def spoiled(task: Task, point: Point) -> Point:
-        found = widened_point(task, point)
+    def spoiled(task: BlockLP, point: Iterate) -> Iterate:
+        found = to_double_point(task, point)
         found.slacks["above"][0] *= 1e-30
         return found
 
-    monkeypatch.setattr(interior_point, "widened_point", spoiled)
+    monkeypatch.setattr(interior_point, "to_double_point", spoiled)
     assert least(task, 0, monkeypatch) == pytest.approx(expected, abs=1e-7)
 
 
@@ -115,31 +115,36 @@ def test_rows_that_differ_by_many_digits_keep_the_small_ones() -> None:
 # ---------------------------------------------------------------- one step, and one point
 
 
-def at_point(newton: Newton, point: Point) -> Newton:
+def at_point(newton: NewtonSystem, point: Iterate) -> NewtonSystem:
     """What is missed of the equations at a point, strictly inside or not."""
     there = copy(newton)
     there.at = point
-    there._residuals()
+    there._compute_residuals()
     return there
 
 
-@pytest.mark.parametrize("order", [Newton, NewtonByOutputs])
+@pytest.mark.parametrize("order", [NewtonSystem, NewtonSystemByOutputs])
 @pytest.mark.parametrize("kind", FEW_KINDS)
 def test_a_whole_step_solves_the_equations_to_first_order(
-    kind: str, order: type[Newton], monkeypatch: pytest.MonkeyPatch
+    kind: str, order: type[NewtonSystem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The equations are linear but for the products, and refinement could hide a mistake."""
     monkeypatch.setattr(newton_module, "REFINEMENTS", 0)
     task = task_at(kind, np.random.default_rng(9), 5, 3)
     if kind == "pml":
-        task = replace(task, border=Border.of(np.eye(15)[[0, 7]].reshape(2, 5, 3), np.array([0.1, 0.3])))
-    point = _iterate(order(task, centre(task)))[0]
+        task = replace(
+            task,
+            border=SideConstraints.from_matrices(np.eye(15)[[0, 7]].reshape(2, 5, 3), np.array([0.1, 0.3])),
+        )
+    point = _step_once(order(task, build_start(task)))[0]
     newton = order(task, point)
     rng = np.random.default_rng(1)
-    some = {name: part * rng.uniform(-1, 1, part.shape) for name, part in point.products.items()}
+    some = {name: part * rng.uniform(-1, 1, part.shape) for name, part in point.slack_products.items()}
     for want in (None, some):
-        step = newton.step(None if want is None else {name: part.copy() for name, part in want.items()})
-        whole = at_point(newton, point.moved(step, 1.0, 1.0))
+        step = newton.compute_step(
+            None if want is None else {name: part.copy() for name, part in want.items()}
+        )
+        whole = at_point(newton, point.move_along(step, 1.0, 1.0))
         for missed in (
             whole.rows,
             whole.means,
@@ -151,12 +156,14 @@ def test_a_whole_step_solves_the_equations_to_first_order(
         assert np.abs(whole.stationary * kept).max() < 1e-8
         for name, slack in point.slacks.items():
             change = slack * step.duals[name] + point.duals[name] * step.slacks[name]
-            there = {"excess": task.hinged, "cut": task.hinged}.get(name, task.allowed)
+            there = {"excess": task.hinge_mask, "cut": task.hinge_mask}.get(name, task.allowed)
             inside = True if there is None or slack.shape != task.costs.shape else there
-            wanted = -point.products[name] if want is None else want[name]
+            wanted = -point.slack_products[name] if want is None else want[name]
             assert change * inside == pytest.approx(wanted * inside, abs=1e-9)
-        lengths = point.lengths(step)
-        assert point.moved(step, *lengths).gap == pytest.approx(point.gap_after(step, *lengths), rel=1e-9)
+        lengths = point.max_step_lengths(step)
+        assert point.move_along(step, *lengths).duality_gap == pytest.approx(
+            point.duality_gap_after(step, *lengths), rel=1e-9
+        )
         for length, moves, parts in (
             (lengths[0], step.slacks, point.slacks),
             (lengths[1], step.duals, point.duals),
@@ -170,38 +177,42 @@ def test_a_whole_step_solves_the_equations_to_first_order(
 @pytest.mark.parametrize("kind", FEW_KINDS)
 def test_the_centre_has_the_distances_that_its_slacks_stand_for(kind: str) -> None:
     task = task_at(kind, np.random.default_rng(9), 5, 3)
-    point, block = centre(task), task.block
-    matrix, excess = point.parts(task.allowed, task.hinged)
-    there, hinged = (np.ones((5, 3), bool) if mask is None else mask for mask in (task.allowed, task.hinged))
+    point, block = build_start(task), task.block
+    matrix, excess = point.masked_parts(task.allowed, task.hinge_mask)
+    there, hinged = (
+        np.ones((5, 3), bool) if mask is None else mask for mask in (task.allowed, task.hinge_mask)
+    )
     ends = {"above": matrix - block.lower @ point.scalars, "below": block.upper @ point.scalars - matrix}
-    for name in ("above", "below")[: 1 + block.capped]:
+    for name in ("above", "below")[: 1 + block.has_cap]:
         assert point.slacks[name][there] == pytest.approx(ends[name][there])
     if block.hinge is not None and excess is not None:
-        over = block.hinge.sign * (matrix - block.hinge.at.T @ point.scalars)
+        over = block.hinge.sign * (matrix - block.hinge.threshold_coefficients.T @ point.scalars)
         assert point.slacks["cut"][hinged] == pytest.approx((excess - over)[hinged])
     assert all((part > 0).all() for part in (*point.slacks.values(), *point.duals.values()))
-    worth = task.reduced(point.rows, point.means) + (point.duals["below"] if block.capped else 0.0)
+    worth = task.reduced_costs(point.rows, point.means) + (point.duals["below"] if block.has_cap else 0.0)
     size = point.duals["above"] - worth
     assert (size[there] > -1e-12).all()  # each entry's cost is met, the more by what the hinge takes
     taken = 0.0 if block.hinge is None else block.hinge.sign * point.duals["cut"]
-    assert Newton(task, point).stationary[there] == pytest.approx((size - taken)[there], abs=1e-9)
+    assert NewtonSystem(task, point).stationary[there] == pytest.approx((size - taken)[there], abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", FEW_KINDS)
 def test_a_point_in_single_precision_has_slacks_that_fit_again(kind: str) -> None:
     task = task_at(kind, np.random.default_rng(9), 5, 3)
-    point = centre(task)
-    found, block = widened_point(task, narrowed_point(point)), task.block
-    there, hinged = (np.ones((5, 3), bool) if mask is None else mask for mask in (task.allowed, task.hinged))
+    point = build_start(task)
+    found, block = to_double_point(task, to_single_point(point)), task.block
+    there, hinged = (
+        np.ones((5, 3), bool) if mask is None else mask for mask in (task.allowed, task.hinge_mask)
+    )
     assert found.scalars == pytest.approx(point.scalars, rel=1e-5)
     assert found.low == pytest.approx(block.lower @ found.scalars, abs=1e-15)
-    if block.capped:
+    if block.has_cap:
         width = (block.upper - block.lower) @ found.scalars
         assert (found.slacks["above"] + found.slacks["below"])[there] == pytest.approx(
             np.broadcast_to(width, there.shape)[there], abs=1e-15
         )
     if block.hinge is not None:
-        over = block.hinge.sign * (found.mechanism - block.hinge.at.T @ found.scalars)
+        over = block.hinge.sign * (found.mechanism - block.hinge.threshold_coefficients.T @ found.scalars)
         assert (found.slacks["excess"] - found.slacks["cut"])[hinged] == pytest.approx(
             over[hinged], abs=1e-15
         )
@@ -214,13 +225,13 @@ def test_small_systems_are_those_of_numpy(size: int) -> None:
     rng = np.random.default_rng(size)
     rows, right = rng.normal(size=(5, size, 4)), rng.normal(size=(size, 4))
     squares = np.einsum("nkm,nlm->klm", rows, rows)
-    factor = cholesky(squares)
+    factor = factor_cholesky(squares)
     for place in range(4):
         expected = np.linalg.cholesky(squares[:, :, place])
         assert factor[:, :, place] == pytest.approx(expected)
         assert np.abs(factor_of_squares(rows)[:, :, place]) == pytest.approx(np.abs(expected))
-        assert np.array(forward(factor, list(right)))[:, place] == pytest.approx(
+        assert np.array(substitute_forward(factor, list(right)))[:, place] == pytest.approx(
             np.linalg.solve(expected, right[:, place])
         )
-        found = solved(factor, right)[:, place]
+        found = solve_factored(factor, right)[:, place]
         assert squares[:, :, place] @ found == pytest.approx(right[:, place])

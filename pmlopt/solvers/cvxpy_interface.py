@@ -14,24 +14,24 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pmlopt.core.files import reason_of, write_whole
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.files import atomic_write, describe_os_error
+from pmlopt.core.lazy_imports import cp
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.errors import FileFormatError, ProgramError, SolverOptionError, SolverUnavailableError
-from pmlopt.solvers.highs import loaded, model_of
-from pmlopt.solvers.outcome import TIME, Options, Outcome, compiled
+from pmlopt.solvers.highs import build_compiled_model, load_model
+from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, SolverResult, compile_problem
 
-_TOLERANCES = {
+_TOLERANCE_OPTIONS = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
     "SCS": ("eps_abs", "eps_rel"),
     "OSQP": ("eps_abs", "eps_rel", "eps_prim_inf", "eps_dual_inf"),
 }
-_MORE: dict[str, dict[str, Any]] = {
+_FIXED_OPTIONS: dict[str, dict[str, Any]] = {
     "CLARABEL": {"accept_unknown": True},  # hand over the last point: the certificate decides
     # a first-order method needs many cheap steps for these digits; the last ones come from a linear system
     "OSQP": {"max_iter": 1_000_000, "polishing": True},
 }
-_TIME_LIMITS = {
+_TIME_LIMIT_OPTIONS = {
     "CLARABEL": ("time_limit",),
     "SCS": ("time_limit_secs",),
     "OSQP": ("time_limit",),
@@ -50,26 +50,28 @@ _TIME_LIMITS = {
 """Under which option each solver takes a time limit in seconds, as cvxpy hands it on."""
 
 
-def installed() -> list[str]:
+def list_installed() -> list[str]:
     """List the solvers that cvxpy has here, by the names that `solve` takes."""
     return sorted(entry.lower() for entry in cp.installed_solvers())
 
 
-def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any]) -> Outcome:
+def solve_problem(
+    problem: cp.Problem, solver: str, options: MethodOptions, extra: dict[str, Any]
+) -> SolverResult:
     """Solve by the solver of a cvxpy name; `extra` goes to it unchanged."""
-    settings = _settings(solver, options, extra)
+    settings = _build_settings(solver, options, extra)
     start = time.perf_counter()
     try:
-        ready = compiled(problem, solver, settings)
+        ready = compile_problem(problem, solver, settings)
     except cp.SolverError as cause:
-        return Outcome("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
+        return SolverResult("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
     clock = time.perf_counter()
-    if options.clock.limited:
-        if options.clock.late:
-            return Outcome("failed", False, TIME, None, False, ready.seconds, 0.0)
+    if options.deadline.is_limited:
+        if options.deadline.expired:
+            return SolverResult("failed", False, TIME_LIMIT, None, False, ready.seconds, 0.0)
         _limit_time(solver, settings, options)
     try:
-        with _options_checked(solver, options):
+        with _check_options(solver, options):
             raw = ready.chain.solve_via_data(
                 problem, ready.data, verbose=options.verbose, solver_opts=settings
             )
@@ -79,45 +81,47 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
         if isinstance(cause, SolverOptionError):
             raise
         raise_if_strict(cause)
-        return Outcome("failed", False, str(cause), None, False, clock - start, time.perf_counter() - clock)
+        return SolverResult(
+            "failed", False, str(cause), None, False, clock - start, time.perf_counter() - clock
+        )
     seconds = time.perf_counter() - clock
     state: Literal["point", "infeasible", "failed"] = "failed"
     if status in cp.settings.INF_OR_UNB:
         state = "infeasible" if status == cp.INFEASIBLE else "failed"
     elif status in cp.settings.SOLUTION_PRESENT:
-        ready.unpack(solution)
+        ready.unpack_solution(solution)
         state = "point"
     iterations = solution.attr.get(cp.settings.NUM_ITERS)
-    return Outcome(state, status == cp.OPTIMAL, status, iterations, False, ready.seconds, seconds)
+    return SolverResult(state, status == cp.OPTIMAL, status, iterations, False, ready.seconds, seconds)
 
 
-def _settings(solver: str, options: Options, extra: Mapping[str, Any]) -> dict[str, Any]:
+def _build_settings(solver: str, options: MethodOptions, extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return a solver's settings: our tolerances, those of the method, and last those of the user."""
-    if options.clock.limited and solver not in _TIME_LIMITS:
+    if options.deadline.is_limited and solver not in _TIME_LIMIT_OPTIONS:
         raise SolverUnavailableError(
             f"a time limit cannot be handed to {solver}: leave it out and give the solver's own in "
-            f"solver_options, or choose one of {', '.join(map(str.lower, _TIME_LIMITS))}"
+            f"solver_options, or choose one of {', '.join(map(str.lower, _TIME_LIMIT_OPTIONS))}"
         )
     strange = set(options.solver_options) - {"scipy_options"} if solver == "SCIPY" else ()
     if strange:
         raise SolverOptionError(
             f"SCIPY takes its options as scipy_options={{...}}, and not {', '.join(sorted(strange))}"
         )
-    tolerances = dict.fromkeys(_TOLERANCES.get(solver, ()), min(1e-8, options.tolerance))
+    tolerances = dict.fromkeys(_TOLERANCE_OPTIONS.get(solver, ()), min(1e-8, options.tolerance))
     # nested ones are copied, for scipy's are changed on the way
-    return {**tolerances, **_MORE.get(solver, {}), **extra, **deepcopy(dict(options.solver_options))}
+    return {**tolerances, **_FIXED_OPTIONS.get(solver, {}), **extra, **deepcopy(dict(options.solver_options))}
 
 
-def _limit_time(solver: str, settings: dict[str, Any], options: Options) -> None:
+def _limit_time(solver: str, settings: dict[str, Any], options: MethodOptions) -> None:
     """Add the remaining time to the settings, unless the user has set a limit there."""
-    *path, name = _TIME_LIMITS[solver]
+    *path, name = _TIME_LIMIT_OPTIONS[solver]
     for key in path:
         settings = settings.setdefault(key, {})
-    settings.setdefault(name, options.clock.left(least=1e-6))  # SCS takes 0 for no limit
+    settings.setdefault(name, options.deadline.remaining(least=1e-6))  # SCS takes 0 for no limit
 
 
 @contextmanager
-def _options_checked(solver: str, options: Options) -> Iterator[None]:
+def _check_options(solver: str, options: MethodOptions) -> Iterator[None]:
     """Raise a SolverOptionError where a solver complains of options that a user gave."""
     if not options.solver_options:
         yield
@@ -143,14 +147,14 @@ def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
     if not problem.is_lp():
         raise ProgramError("the program is not a linear program, and MPS holds nothing else")
     data, _, inverse = problem.get_problem_data(cp.HIGHS)
-    solver = loaded(model_of(data), {})
+    solver = load_model(build_compiled_model(data), {})
     solver.changeObjectiveOffset(inverse[-1][cp.settings.OFFSET])
-    for column, name in enumerate(_column_names(data)):
+    for column, name in enumerate(_list_column_names(data)):
         solver.passColName(column, name)
-    write_whole(path, _written(solver))
+    atomic_write(path, _encode_mps(solver))
 
 
-def _written(solver: Any) -> bytes:
+def _encode_mps(solver: Any) -> bytes:
     """Return the model as HiGHS writes it to a file, checked to be complete: HiGHS ignores a full disk."""
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +162,7 @@ def _written(solver: Any) -> bytes:
             solver.writeModel(str(file))
             content = file.read_bytes()
     except OSError as cause:
-        raise FileFormatError(f"the temporary file of the MPS format: {reason_of(cause)}") from None
+        raise FileFormatError(f"the temporary file of the MPS format: {describe_os_error(cause)}") from None
     if content.split()[-1:] != [b"ENDATA"]:
         raise FileFormatError(
             f"the temporary file of the MPS format in {tempfile.gettempdir()} is cut short: is the disk "
@@ -167,7 +171,7 @@ def _written(solver: Any) -> bytes:
     return content
 
 
-def _column_names(data: dict[str, object]) -> list[str]:
+def _list_column_names(data: dict[str, object]) -> list[str]:
     names = []
     for variable in data["param_prob"].variables:  # type: ignore[attr-defined]
         for place in np.ndindex(*variable.shape[::-1]):  # columns first, as cvxpy stacks them

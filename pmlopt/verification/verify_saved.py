@@ -10,32 +10,32 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.records import Context, read
-from pmlopt.data.mechanism import Mechanism, saved_mechanism
+from pmlopt.core.records import Context, read_record
+from pmlopt.data.mechanism import Mechanism, read_saved_mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, holds_orbits, saved_by_orbits
+from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, is_orbit_file, read_orbit_mechanism
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.programs.certificate import (
     FLOATS,
     Certificate,
     Claim,
-    Restart,
     Status,
     Verdict,
-    context_of,
-    finite,
+    WarmStart,
+    finite_or_none,
+    make_context,
 )
+from pmlopt.programs.compliance import ComplianceCertificate
 from pmlopt.programs.continuous.certificate import BinsCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.held import HeldCertificate
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.reports.pages import write_page
-from pmlopt.programs.result import Result, Told
+from pmlopt.programs.reports.pages import write_report_page
+from pmlopt.programs.result import Result, ResultRecord
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
@@ -44,7 +44,7 @@ from pmlopt.releases.ledger import Ledger
 KINDS: tuple[type[Certificate], ...] = (
     LinearCertificate, ColumnCertificate, EstimationCertificate, LevelCertificate, ThresholdCertificate,
     EnvelopeCertificate, ProcessedFailureCertificate, EnvelopeDesignCertificate, RecordCertificate,
-    TradeoffCertificate, SymmetricCertificate, SymmetricLevelCertificate, BinsCertificate, HeldCertificate,
+    TradeoffCertificate, SymmetricCertificate, SymmetricLevelCertificate, BinsCertificate, ComplianceCertificate,
     LeastEpsilonCertificate,
 )  # fmt: skip
 """The kinds of certificates that a file may have; one of your own is known once its module is imported."""
@@ -76,21 +76,23 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
         (False, 'the outcome 0 tells 0.2 nats of 0, and the limit is 0.1')
         >>> folder.cleanup()
     """
-    return _decided(path, *read_any(path))[1]
+    return _read_with_verdict(path, *read_any_mechanism(path))[1]
 
 
-def told_of(mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.PathLike[str]) -> Told:
+def record_of(
+    mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.PathLike[str]
+) -> ResultRecord:
     """Return the record that a file states of a result, its certificate read for its mechanism and prior.
 
     Raises:
         FileFormatError: it is not of the format; the message starts with the path of what is wrong.
     """
     where = str(path)
-    prior = saved_prior(mechanism, metadata, where)
-    found = read(Told, metadata, where, context_of(mechanism, prior))
+    prior = read_saved_prior(mechanism, metadata, where)
+    found = read_record(ResultRecord, metadata, where, make_context(mechanism, prior))
     if found.certificate.mechanism is not mechanism:
         raise FileFormatError(f"{where}.certificate.mechanism: must be the word mechanism")
-    if found.certificate.about != prior:
+    if found.certificate.listed_prior != prior:
         raise FileFormatError(f"{where}.prior: the certificate is about another prior, or about none")
     return found
 
@@ -106,11 +108,11 @@ def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) ->
         FileFormatError: the file holds no result, a claim of it is false, or the path has another ending or
             cannot be written.
     """
-    told, verdict = _decided(saved, *read_any(saved))
-    write_page(told.certificate, verdict, path, Path(saved).name)
+    told, verdict = _read_with_verdict(saved, *read_any_mechanism(saved))
+    write_report_page(told.certificate, verdict, path, Path(saved).name)
 
 
-def trusted(path: str | os.PathLike[str]) -> Any:
+def load_trusted(path: str | os.PathLike[str]) -> Any:
     """Return the `Mechanism` or the `Result` of a file, to release data by; raise where one of its claims is
     false.
 
@@ -124,38 +126,38 @@ def trusted(path: str | os.PathLike[str]) -> Any:
     Raises:
         FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
     """
-    mechanism, metadata = read_any(path)
+    mechanism, metadata = read_any_mechanism(path)
     if metadata.get("certificate") is None:
         return mechanism
-    told, verdict = _decided(path, mechanism, metadata)
+    told, verdict = _read_with_verdict(path, mechanism, metadata)
     if verdict.failures:
         raise FileFormatError(
             f"{path}: what its certificate claims is false, so it is not used: "
             + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
             + ". Design it again, or save the matrix alone, as CSV, to use it without its claims"
         )
-    return _result(told)
+    return _build_result(told)
 
 
-def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
+def load_trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
     """Return the mechanism of a file, to release data by; raise where one of the file's claims about it is
     false.
 
     Raises:
         FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
     """
-    found = trusted(path)
+    found = load_trusted(path)
     return found.mechanism if isinstance(found, Result) else found
 
 
-def read_any(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
+def read_any_mechanism(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
     """Read the mechanism of a file, also by orbits, which only JSON can hold, and its metadata."""
-    return saved_by_orbits(path) if holds_orbits(path) else saved_mechanism(path)
+    return read_orbit_mechanism(path) if is_orbit_file(path) else read_saved_mechanism(path)
 
 
-def _decided(
+def _read_with_verdict(
     path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]
-) -> tuple[Told, Verdict]:
+) -> tuple[ResultRecord, Verdict]:
     """Return what was read from a file, and the verdict on it; raise for one without all that a check
     needs.
     """
@@ -169,15 +171,15 @@ def _decided(
         )
     try:
         with np.errstate(all="ignore"):  # numbers of a file may be of any size
-            told = told_of(mechanism, metadata, path)
-            return told, Verdict.of(told.certificate, _follows(told))
+            told = record_of(mechanism, metadata, path)
+            return told, Verdict.from_certificate(told.certificate, _check_record(told))
     except InputError as error:
         raise FileFormatError(str(error)) from None
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
 
 
-def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -> Prior | None:
+def read_saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -> Prior | None:
     """Return the prior that a saved result is about, where its file has one.
 
     Raises:
@@ -190,18 +192,18 @@ def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -
         if data is not None:
             raise FileFormatError(f"{where}.prior: must be null, for the mechanism by orbits has it")
         return None
-    found = read(Prior, data, f"{where}.prior", Context({"labels": mechanism.inputs}))
+    found = read_record(Prior, data, f"{where}.prior", Context({"labels": mechanism.inputs}))
     if found.labels != mechanism.inputs:
         raise FileFormatError(f"{where}.prior: has other letters than the mechanism, or in another order")
     return found
 
 
-def _follows(told: Told) -> Claim:
+def _check_record(told: ResultRecord) -> Claim:
     """Check that what the file states of the result follows from its certificate."""
     # Up to this share, or this much, numbers that follow from others may differ: floats of one formula.
     derived_tolerance = 1e-12
     certificate = told.certificate
-    made = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
+    made = {name: finite_or_none(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
     boasts = told.status is Status.OPTIMAL and told.bound is None
     found = ["the status is optimal, and no bound is claimed"] if boasts else []
     for name, number in made.items():
@@ -242,7 +244,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         >>> folder.cleanup()
     """
     try:
-        mechanism, metadata = read_any(path)
+        mechanism, metadata = read_any_mechanism(path)
     except FileFormatError as cause:
         try:
             return Ledger.load(path)
@@ -250,11 +252,11 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise cause from None
     if metadata.get("certificate") is None:
         return mechanism
-    return _result(told_of(mechanism, metadata, path))
+    return _build_result(record_of(mechanism, metadata, path))
 
 
-def _result(told: Told) -> Result[Any]:
+def _build_result(told: ResultRecord) -> Result[Any]:
     return Result(
         told.status, told.certificate, told.solver, told.reason, told.attempts, told.iterations,
-        told.warm_started, told.timings, told.closed_form, Restart(told.solver, {}), told.solver_options,
+        told.warm_started, told.timings, told.closed_form, WarmStart(told.solver, {}), told.solver_options,
     )  # fmt: skip

@@ -9,29 +9,29 @@ from typing import Any
 import highspy
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
-from pmlopt.core.roots import halved, raised
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, bound_sum_rounding
+from pmlopt.core.roots import bisect, step_up_until
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError
 from pmlopt.measures import binary_event
-from pmlopt.measures.approximate import quantile
+from pmlopt.measures.approximate import compute_quantile
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
-from pmlopt.programs.envelope.masses import reached_mass
-from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessings, ProcessedFailureProgram
+from pmlopt.programs.envelope.masses import compute_reached_mass
+from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessingProgram, ProcessedFailureProgram
 from pmlopt.programs.exact.arithmetic import round_down_to_float, round_up_to_float
-from pmlopt.solvers.highs import columnwise
-from pmlopt.solvers.outcome import Clock
-from pmlopt.solvers.parametric_program import MovingModel
+from pmlopt.solvers.highs import build_columnwise_model
+from pmlopt.solvers.parametric_program import ParametricModel
+from pmlopt.solvers.solver_result import Deadline
 
-LEVEL_DIGITS = 1e-12
+LEVEL_SEARCH_RTOL = 1e-12
 """How far above the least level that multipliers prove the one that is claimed may be, as a share of it."""
 
 
-def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
+def find_ratio_by_newton(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
     """Find in floats where the mass that multipliers leave falls to delta, at most `most`: no proof.
 
     For any lam >= 0 no post-processing gives outcomes that leak log t or more a larger mass than
-    `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of `PostProcessings.problem`. Over a set
+    `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of `PostProcessingProgram.problem`. Over a set
     of priors, for any nu as well: `nu + sum_y max_q (max(0, max_x (q + lam[x] (P[x,y] - t q))) - nu q)`, q
     being the least or the largest probability of y over the set: the inner part is convex in q, so that
     between them it is below its chord. The mass is convex and piecewise linear in t and does not rise:
@@ -40,7 +40,7 @@ def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
     Examples:
         >>> from pmlopt import envelope
         >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
-        >>> round(nearest_ratio(program, np.array([10.0, 10.0]), 2.0), 9)  # 1 + 20 (0.75 - t / 2) = 0.5
+        >>> round(find_ratio_by_newton(program, np.array([10.0, 10.0]), 2.0), 9)  # 1 + 20 (0.75 - t / 2) = 0.5
         1.55
     """
     if not np.isfinite(multipliers).all():
@@ -66,29 +66,31 @@ def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
     return ratio
 
 
-def proved_level(
-    program: EnvelopeProgram, multipliers: FloatArray, most: float, digits: float = LEVEL_DIGITS
+def prove_level(
+    program: EnvelopeProgram, multipliers: FloatArray, most: float, digits: float = LEVEL_SEARCH_RTOL
 ) -> float:
     """Find a level that multipliers prove in rational arithmetic, in nats, or the known bound `most`.
 
     It is above the least that they prove by a share of `digits` at most.
     """
     ratio = math.exp(most)
-    near = nearest_ratio(program, multipliers, ratio)
+    near = find_ratio_by_newton(program, multipliers, ratio)
     if near >= ratio:
         return most
 
-    def holds(level: float) -> bool:
-        return program.exact.proves(program.delta, level, multipliers)
+    def is_proved(level: float) -> bool:
+        return program.rational_mechanism.is_bound_proved(program.delta, level, multipliers)
 
     fails = found = math.log(near)
-    step = digits * max(found, LEVEL_DIGITS)
-    while found < most and not holds(found):
+    step = digits * max(found, LEVEL_SEARCH_RTOL)
+    while found < most and not is_proved(found):
         fails, found, step = found, found + step, 2 * step
-    return min(most, halved(holds, fails, found, digits))
+    return min(most, bisect(is_proved, fails, found, digits))
 
 
-def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, closed: BoolArray) -> FloatArray:
+def set_closed_multipliers(
+    law: FloatArray, gains: FloatArray, multipliers: FloatArray, closed: BoolArray
+) -> FloatArray:
     """Set the multipliers of closed letters to the least that adds nothing to the dual at a ratio t.
 
     A letter is closed where `P[x,y] - t q[y]` is negative for all y: with `u[y]` what the others give for y,
@@ -97,7 +99,7 @@ def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, clo
 
     Examples:
         >>> gains = np.array([[0.25, -0.25], [-0.5, -0.25]])
-        >>> with_closed(np.array([0.5, 0.5]), gains, np.array([1.0, 0.0]), np.array([False, True]))
+        >>> set_closed_multipliers(np.array([0.5, 0.5]), gains, np.array([1.0, 0.0]), np.array([False, True]))
         array([1., 1.])
     """
     lam, rest = np.where(closed, 0.0, np.maximum(multipliers[: len(closed)], 0.0)), multipliers[len(closed) :]
@@ -120,12 +122,12 @@ class RatioPrograms:
         mass: about what the worst outcomes have together; delta, where that is asked for.
     """
 
-    def __init__(self, program: PostProcessings[Any], mass: float) -> None:
+    def __init__(self, program: PostProcessingProgram[Any], mass: float) -> None:
         (n, k), self._mass, self._program = program.columns.shape, mass, program
         self.shape = k, n
-        self._moving: MovingModel | None = None
+        self._moving: ParametricModel | None = None
 
-    def _scaled(self, ratio: float, closed: BoolArray) -> tuple[highspy.HighsLp, FloatArray]:
+    def _build_scaled_model(self, ratio: float, closed: BoolArray) -> tuple[highspy.HighsLp, FloatArray]:
         """Build the program at a ratio, with the attack and over a set the ends, and return the units.
 
         Rows: leaks, outputs, and over a set the ends and their total.
@@ -155,10 +157,10 @@ class RatioPrograms:
             lower = np.append(lower, np.ones(m + 1))
             upper = np.concatenate([upper, np.zeros(k), np.ones(m + 1)])
             costs, most = np.append(costs, np.zeros(k)), np.append(most, np.ones(k))
-        return columnwise(costs, (0.0, most), (lower, upper), (starts, indices, values)), units
+        return build_columnwise_model(costs, (0.0, most), (lower, upper), (starts, indices, values)), units
 
-    def solve(
-        self, ratio: float, closed: BoolArray, clock: Clock
+    def solve_at(
+        self, ratio: float, closed: BoolArray, clock: Deadline
     ) -> tuple[float, float, FloatArray, FloatArray]:
         """Solve for V(t), the derivative of -V, the (K, N) attack and the (N,) multipliers of its letters.
 
@@ -169,12 +171,12 @@ class RatioPrograms:
             ArithmeticError: HiGHS does not end at an optimum.
         """
         k, n = self.shape
-        model, units = self._scaled(ratio, closed)
+        model, units = self._build_scaled_model(ratio, closed)
         if self._moving is None:
-            self._moving = MovingModel(model)
+            self._moving = ParametricModel(model)
         else:
-            self._moving.replace(model)
-        found = self._moving.solve(ratio, clock)
+            self._moving.replace_model(model)
+        found = self._moving.solve_at(ratio, clock)
         point = found.values[: n * k].reshape(k, n)
         # a hundredth of HiGHS' feasibility tolerance: smaller entries are noise
         point = np.where(point > 1e-12, point * units, 0.0)
@@ -185,7 +187,7 @@ class RatioPrograms:
         return -self._mass * found.optimum, slope, point, lam
 
 
-def binary_attack(program: EnvelopeProgram) -> FloatArray:
+def build_binary_attack(program: EnvelopeProgram) -> FloatArray:
     """Build the event of mass delta that leaks most, through the letter that it leaks most about."""
     event = binary_event(program.prior, program.merged, program.delta)
     point = np.zeros(program.merged.T.shape)
@@ -193,16 +195,16 @@ def binary_attack(program: EnvelopeProgram) -> FloatArray:
     return point
 
 
-def plain_attack(program: EnvelopeProgram) -> FloatArray:
+def build_plain_attack(program: EnvelopeProgram) -> FloatArray:
     """Build the point of no post-processing: outputs at or above their quantile, by revealed letter."""
     ratios = program.merged.max(axis=0) / program.law
-    told = np.flatnonzero(ratios >= quantile(ratios, program.law, program.delta, upper=True))
+    told = np.flatnonzero(ratios >= compute_quantile(ratios, program.law, program.delta, upper=True))
     point = np.zeros(program.merged.T.shape)
     point[told, program.merged[:, told].argmax(axis=0)] = 1.0
     return point
 
 
-def topped_up(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
+def top_up_mass(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
     """Add what little the mass of a point is short of delta to its likeliest outcome."""
     law = program.law
     scaled = np.asarray(point / np.maximum(point.sum(axis=1, keepdims=True), 1.0))
@@ -216,24 +218,24 @@ def topped_up(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
     return scaled
 
 
-def reached_ratio(program: EnvelopeProgram, point: FloatArray) -> float:
+def compute_attack_ratio(program: EnvelopeProgram, point: FloatArray) -> float:
     """Compute the upper quantile of the likelihood ratio after the post-processing of a point."""
-    columns = program.merged @ np.column_stack([point, _rest(point)])
+    columns = program.merged @ np.column_stack([point, _compute_rest(point)])
     masses = program.prior.pmf @ columns
     used = masses > 0
     ratios, masses = columns[:, used].max(axis=0) / masses[used], masses[used]
-    return quantile(ratios, masses, program.delta, upper=True)
+    return compute_quantile(ratios, masses, program.delta, upper=True)
 
 
-def spread(program: PostProcessings[Any], point: FloatArray) -> FloatArray:
+def expand_outputs(program: PostProcessingProgram[Any], point: FloatArray) -> FloatArray:
     """Expand (M, N) the point to all given outputs; those that never occur go to no letter."""
-    shares = np.zeros((len(program.given.outputs), point.shape[1]))
+    shares = np.zeros((len(program.given_mechanism.outputs), point.shape[1]))
     for row, group in zip(point, program.groups, strict=True):
         shares[list(group)] = row
     return shares
 
 
-def leaking(gains: FloatArray, shares: FloatArray) -> FloatArray:
+def repair_attack(gains: FloatArray, shares: FloatArray) -> FloatArray:
     """Repair (M, N) shares until the outcome of each letter leaks log t or more.
 
     What a letter's outputs have to spare, `P[x,y] - t q[y]` where that is positive, must cover the others: of
@@ -242,31 +244,31 @@ def leaking(gains: FloatArray, shares: FloatArray) -> FloatArray:
     """
     terms = gains.T * shares
     spare, cost = np.maximum(terms, 0.0).sum(axis=0), np.maximum(-terms, 0.0).sum(axis=0)
-    margin = rounding_of(sum(gains.shape), 1.0)
+    margin = bound_sum_rounding(sum(gains.shape), 1.0)
     covered = np.minimum(1.0, spare * (1 - margin) / np.where(cost > 0, cost, 1.0))
     mended = np.where(terms < 0, shares * covered, shares)
     free = np.flatnonzero(gains.max(axis=0) >= 0)
-    mended[free, gains.argmax(axis=0)[free]] += _rest(mended)[free]
+    mended[free, gains.argmax(axis=0)[free]] += _compute_rest(mended)[free]
     return mended
 
 
-def channel(program: PostProcessings[Any], shares: FloatArray) -> Mechanism:
+def build_post_processing(program: PostProcessingProgram[Any], shares: FloatArray) -> Mechanism:
     """Build the post-processing that gives (M, N) shares to the letters; one more outcome takes the rest.
 
     Its outcomes have the labels of the letters, and that one (), or a tuple around it that no letter is.
     """
-    used = np.flatnonzero(program.prior.pmf @ program.given.matrix @ shares > 0)
-    matrix = np.column_stack([shares[:, used], _rest(shares[:, used])])
+    used = np.flatnonzero(program.prior.pmf @ program.given_mechanism.matrix @ shares > 0)
+    matrix = np.column_stack([shares[:, used], _compute_rest(shares[:, used])])
     matrix /= matrix.sum(axis=1, keepdims=True)
     kept = np.flatnonzero(matrix.max(axis=0) > 0)
     rest: Label = ()
     while rest in program.prior.labels:
         rest = (rest,)
     labels = [*(program.prior.labels[x] for x in used), rest]
-    return Mechanism(matrix[:, kept], program.given.outputs, [labels[place] for place in kept])
+    return Mechanism(matrix[:, kept], program.given_mechanism.outputs, [labels[place] for place in kept])
 
 
-def _rest(point: FloatArray) -> FloatArray:
+def _compute_rest(point: FloatArray) -> FloatArray:
     """Compute what is left of each row."""
     rest = np.maximum(0.0, 1 - point.sum(axis=1))
     # a few units in the last place of 1 are rounding
@@ -283,19 +285,21 @@ def certify_envelope(
     Raises:
         MechanismError: the post-processing or the multipliers do not fit the mechanism.
     """
-    _check(program, attack, multipliers)
-    values = [_value(single, attack) for single in program.singles]
+    _check_sizes(program, attack, multipliers)
+    values = [_compute_value(single, attack) for single in program.single_prior_programs]
     best, bound, most = values.index(max(values)), math.inf, program.simple_bound
     if multipliers is not None:
-        bound = proved_level(program, multipliers, most)
+        bound = prove_level(program, multipliers, most)
     if not bound < most:
         multipliers = None
-        bound = raised(lambda level: program.exact.proves(program.delta, level, None), most)
+        bound = step_up_until(
+            lambda level: program.rational_mechanism.is_bound_proved(program.delta, level, None), most
+        )
     return EnvelopeCertificate(
-        mechanism=program.given,
+        mechanism=program.given_mechanism,
         value=values[best],
         bound=bound,
-        prior=program.singles[best].prior,
+        prior=program.single_prior_programs[best].prior,
         over=program.over,
         delta=program.delta,
         attack=attack,
@@ -314,21 +318,24 @@ def certify_failure(
     Raises:
         MechanismError: the post-processing or the multipliers do not fit the mechanism.
     """
-    _check(program, attack, multipliers)
-    exact, epsilon = program.exact, program.epsilon
-    known = [program.padded(np.full(program.prior.size, lam)) for lam in (0.0, math.exp(-epsilon))]
+    _check_sizes(program, attack, multipliers)
+    exact, epsilon = program.rational_mechanism, program.epsilon
+    known = [program.pad_multipliers(np.full(program.prior.size, lam)) for lam in (0.0, math.exp(-epsilon))]
     if program.over is not None:
         known[0][-1] = 1.0  # the probabilities sum to one
     if multipliers is not None and np.isfinite(multipliers).all():
         known.append(multipliers)
-    most, best = min((exact.mass(epsilon, lam.tolist()), place) for place, lam in enumerate(known))
-    reached = [reached_mass(single.exact.outcomes(attack.matrix), epsilon) for single in program.singles]
+    most, best = min((exact.bound_mass(epsilon, lam.tolist()), place) for place, lam in enumerate(known))
+    reached = [
+        compute_reached_mass(single.rational_mechanism.compute_outcomes(attack.matrix), epsilon)
+        for single in program.single_prior_programs
+    ]
     value = max(reached)
     return ProcessedFailureCertificate(
-        mechanism=program.given,
+        mechanism=program.given_mechanism,
         value=round_down_to_float(value),
         bound=round_up_to_float(most),
-        prior=program.singles[reached.index(value)].prior,
+        prior=program.single_prior_programs[reached.index(value)].prior,
         over=program.over,
         epsilon=epsilon,
         attack=attack,
@@ -336,31 +343,33 @@ def certify_failure(
     )
 
 
-def _check(program: PostProcessings[Any], attack: Mechanism, multipliers: FloatArray | None) -> None:
-    if len(attack.inputs) != len(program.given.outputs):
+def _check_sizes(
+    program: PostProcessingProgram[Any], attack: Mechanism, multipliers: FloatArray | None
+) -> None:
+    if len(attack.inputs) != len(program.given_mechanism.outputs):
         raise MechanismError(
             f"the post-processing has {len(attack.inputs)} rows: give one for each of the "
-            f"{len(program.given.outputs)} outputs of the mechanism"
+            f"{len(program.given_mechanism.outputs)} outputs of the mechanism"
         )
-    if multipliers is not None and multipliers.shape != (program.multipliers,):
+    if multipliers is not None and multipliers.shape != (program.multiplier_count,):
         raise MechanismError(
             f"there are {len(multipliers)} multipliers: give one for each of the {program.prior.size} letters"
             + ("" if program.over is None else ", and one of the sum of the probabilities")
         )
 
 
-def _value(program: EnvelopeProgram, attack: Mechanism) -> float:
+def _compute_value(program: EnvelopeProgram, attack: Mechanism) -> float:
     """Compute the upper quantile of the leakage after the attack, lowered until rationals reach it.
 
     Where the mass of the likeliest leaks is short of delta by rounding alone, the next outcome counts.
     """
-    found = sorted(program.exact.outcomes(attack.matrix), reverse=True)
+    found = sorted(program.rational_mechanism.compute_outcomes(attack.matrix), reverse=True)
     mass, level = Fraction(0), 0.0
     for ratio, own in found:
         mass, level = mass + own, math.log(ratio)
         if mass >= program.delta:
             break
     step = math.ulp(level)
-    while level > 0 and reached_mass(found, level) < program.delta:
+    while level > 0 and compute_reached_mass(found, level) < program.delta:
         level, step = level - step, 2 * step
     return max(level, 0.0)

@@ -3,7 +3,7 @@
 `import pmlopt` and small designs need none of them; a module that does names them at its top like any other.
 
 Examples:
-    >>> from pmlopt.core.loaded_later import special
+    >>> from pmlopt.core.lazy_imports import special
     >>> float(special.xlogy(0.0, 0.0))
     0.0
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scipy import linalg, optimize, sparse, special
 else:
 
-    class _Later:
+    class LazyModule:
         """A module that is imported when one of its names is first used."""
 
         def __init__(self, name: str) -> None:
@@ -30,7 +30,7 @@ else:
             return getattr(import_module(self._name), name)
 
     cp, linalg, optimize, sparse, special = map(
-        _Later, ("cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special")
+        LazyModule, ("cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special")
     )
 
 __all__ = ["cp", "linalg", "optimize", "sparse", "special"]

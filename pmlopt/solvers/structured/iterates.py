@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.solvers.structured.block_program import Block, Hinge, Task
+from pmlopt.solvers.structured.block_program import BlockLP, ColumnBlock, HingeVariables
 
-Family = dict[str, FloatArray]
+NamedArrays = dict[str, FloatArray]
 
-BELOW_ONE = float(np.nextafter(1.0, 0.0))
+MAX_STEP_LENGTH = float(np.nextafter(1.0, 0.0))
 """The length of a step that ends on the boundary: whole steps end inside."""
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class Iterate:
     """A strictly interior point of the interior-point method, or a step from one.
 
     Attributes:
@@ -32,8 +32,8 @@ class Point:
         rows: (C,) the multipliers of the coupling rows, those of the rows' sums first.
     """
 
-    slacks: Family
-    duals: Family
+    slacks: NamedArrays
+    duals: NamedArrays
     low: FloatArray
     scalars: FloatArray
     means: FloatArray
@@ -44,7 +44,7 @@ class Point:
         """Return the (N, M) matrix P at this point."""
         return self.slacks["above"] + self.low
 
-    def parts(
+    def masked_parts(
         self, allowed: BoolArray | None, hinged: BoolArray | None
     ) -> tuple[FloatArray, FloatArray | None]:
         """Return P and r, with zeros where they may not be positive."""
@@ -54,16 +54,16 @@ class Point:
         return matrix if allowed is None else matrix * allowed, excess
 
     @property
-    def products(self) -> Family:
+    def slack_products(self) -> NamedArrays:
         """Return the slacks times their multipliers: zero at an optimum."""
         return {name: slack * self.duals[name] for name, slack in self.slacks.items()}
 
     @property
-    def gap(self) -> float:
+    def duality_gap(self) -> float:
         """Return the sum of the slack products: the duality gap of a point that meets the equations."""
         return float(sum(np.vdot(self.duals[name], slack) for name, slack in self.slacks.items()))
 
-    def gap_after(self, step: Point, primal: float, dual: float) -> float:
+    def duality_gap_after(self, step: Iterate, primal: float, dual: float) -> float:
         """Compute the duality gap at given lengths along a step."""
         total = 0.0
         for name, slack in self.slacks.items():
@@ -75,143 +75,156 @@ class Point:
             )
         return total
 
-    def moved(self, step: Point, primal: float, dual: float) -> Point:
+    def move_along(self, step: Iterate, primal: float, dual: float) -> Iterate:
         """Return the point at given lengths along a step."""
-        return Point(
-            {name: _along(slack, step.slacks[name], primal) for name, slack in self.slacks.items()},
-            {name: _along(multiplier, step.duals[name], dual) for name, multiplier in self.duals.items()},
+        return Iterate(
+            {name: _move_array(slack, step.slacks[name], primal) for name, slack in self.slacks.items()},
+            {
+                name: _move_array(multiplier, step.duals[name], dual)
+                for name, multiplier in self.duals.items()
+            },
             self.low + primal * step.low,
             self.scalars + primal * step.scalars,
             self.means + dual * step.means,
             self.rows + dual * step.rows,
         )
 
-    def lengths(self, step: Point) -> tuple[float, float]:
+    def max_step_lengths(self, step: Iterate) -> tuple[float, float]:
         """Compute the longest primal and dual step lengths that stay inside, at most 1."""
-        primal = [_ratio(step.slacks[name], slack) for name, slack in self.slacks.items()]
-        dual = [_ratio(step.duals[name], multiplier) for name, multiplier in self.duals.items()]
+        primal = [_max_step_length(step.slacks[name], slack) for name, slack in self.slacks.items()]
+        dual = [_max_step_length(step.duals[name], multiplier) for name, multiplier in self.duals.items()]
         return min(primal), min(dual)
 
 
-def _along(at: FloatArray, step: FloatArray, length: float) -> FloatArray:
+def _move_array(at: FloatArray, step: FloatArray, length: float) -> FloatArray:
     out = length * step
     out += at
     return out
 
 
-def _ratio(step: FloatArray, at: FloatArray) -> float:
+def _max_step_length(step: FloatArray, at: FloatArray) -> float:
     least = float((step / at).min())
-    return 1.0 if least > -1 else min(-1 / least, BELOW_ONE)
+    return 1.0 if least > -1 else min(-1 / least, MAX_STEP_LENGTH)
 
 
-def narrowed(task: Task) -> Task:
+def to_single_precision(task: BlockLP) -> BlockLP:
     """Return the program with its numbers in single precision; it must have no side constraints."""
-    return replace(task, costs=_narrow(task.costs), block=_narrow(task.block))
+    return replace(task, costs=_cast_to_single(task.costs), block=_cast_to_single(task.block))
 
 
-def narrowed_point(point: Point) -> Point:
+def to_single_point(point: Iterate) -> Iterate:
     """Return the point in single precision."""
-    return _as(point, np.float32)
+    return _cast_point(point, np.float32)
 
 
-def widened_point(task: Task, point: Point) -> Point:
+def to_double_point(task: BlockLP, point: Iterate) -> Iterate:
     """Return the point in double precision, with slacks recomputed as the differences that they stand for.
 
     In single precision they have drifted by its rounding. The first scalar and the r are raised by so much,
     so that no slack falls; what that leaves of the rows, Newton's next steps mend.
     """
-    wide, block = _as(point, np.float64), task.block
+    wide, block = _cast_point(point, np.float64), task.block
     slacks, scalars = wide.slacks, wide.scalars
-    if block.capped:
+    if block.has_cap:
         ends = (block.upper - block.lower) @ scalars
         missing = (slacks["below"] + slacks["above"]).max(axis=0) - ends
         scalars[0] += np.maximum(missing, 0.0) / (block.upper[0] - block.lower[0])
         slacks["below"] = (block.upper - block.lower) @ scalars - slacks["above"]
     low = block.lower @ scalars
     if block.hinge is not None:
-        over = block.hinge.sign * (slacks["above"] + low - block.hinge.threshold(scalars))
+        over = block.hinge.sign * (slacks["above"] + low - block.hinge.compute_thresholds(scalars))
         slacks["excess"] = np.maximum(slacks["excess"], over + slacks["cut"])
         slacks["cut"] = slacks["excess"] - over
-    if block.floored:
+    if block.has_floor:
         slacks["low"] = low
     return replace(wide, low=low)
 
 
-def _as(point: Point, kind: type[np.floating]) -> Point:
-    def cast(part: Any) -> Any:
+def _cast_point(point: Iterate, kind: type[np.floating]) -> Iterate:
+    def cast_part(part: Any) -> Any:
         if isinstance(part, dict):
-            return {name: cast(each) for name, each in part.items()}
+            return {name: cast_part(each) for name, each in part.items()}
         return part.astype(kind)
 
-    return replace(point, **{one.name: cast(getattr(point, one.name)) for one in fields(point)})
+    return replace(point, **{one.name: cast_part(getattr(point, one.name)) for one in fields(point)})
 
 
-def _narrow(part: Any) -> Any:
+def _cast_to_single(part: Any) -> Any:
     """Return a part of a program with its arrays of floats in single precision."""
-    if isinstance(part, Block | Hinge):
-        return replace(part, **{one.name: _narrow(getattr(part, one.name)) for one in fields(part)})
+    if isinstance(part, ColumnBlock | HingeVariables):
+        return replace(part, **{one.name: _cast_to_single(getattr(part, one.name)) for one in fields(part)})
     return part.astype(np.float32) if isinstance(part, np.ndarray) and part.dtype == np.float64 else part
 
 
-def centre(task: Task) -> Point:
+def build_start(task: BlockLP) -> Iterate:
     """Build the uniform mechanism, strictly inside, with multipliers that satisfy the dual equations."""
     n, m = task.costs.shape
-    scalars = np.repeat(task.block.inside[:, None] / m, m, axis=1)
+    scalars = np.repeat(task.block.interior_scalars[:, None] / m, m, axis=1)
     hinge = task.block.hinge
-    excess = None if hinge is None else np.full((n, m), hinge.inside / m)
-    slacks = _slacks(task, np.full((n, m), 1 / m), excess, scalars)
+    excess = None if hinge is None else np.full((n, m), hinge.interior_value / m)
+    slacks = _compute_slacks(task, np.full((n, m), 1 / m), excess, scalars)
     y = task.costs.mean(axis=1)
     size = max(float(np.abs(task.costs - y[:, None]).max()) / 2, 1e-3)
-    rows = np.where(task.signs == 0, 0.0, task.signs * size)
+    rows = np.where(task.row_signs == 0, 0.0, task.row_signs * size)
     rows[:n] += y
-    means = np.full((len(task.mean), m), size if task.block.loose else 0.0)
-    return _point(task, slacks, scalars, means, rows, size * np.ones((n, m)))
+    means = np.full((len(task.column_means), m), size if task.block.is_loose else 0.0)
+    return _make_iterate(task, slacks, scalars, means, rows, size * np.ones((n, m)))
 
 
-def _slacks(task: Task, matrix: FloatArray, excess: FloatArray | None, scalars: FloatArray) -> Family:
+def _compute_slacks(
+    task: BlockLP, matrix: FloatArray, excess: FloatArray | None, scalars: FloatArray
+) -> NamedArrays:
     """Compute the slacks at a matrix, scalars and r; rows that leave none get those of the center."""
     block = task.block
     low = block.lower @ scalars
-    slacks: Family = {"above": _stood_in(matrix - low, task.allowed)}
-    if block.capped:
-        slacks["below"] = _stood_in(block.upper @ scalars - matrix, task.allowed)
+    slacks: NamedArrays = {"above": _fill_absent(matrix - low, task.allowed)}
+    if block.has_cap:
+        slacks["below"] = _fill_absent(block.upper @ scalars - matrix, task.allowed)
     if block.hinge is not None and excess is not None:
-        cut = excess - block.hinge.sign * (matrix - block.hinge.threshold(scalars))
-        slacks["excess"], slacks["cut"] = _stood_in(excess.copy(), task.hinged), _stood_in(cut, task.hinged)
-    if block.floored:
+        cut = excess - block.hinge.sign * (matrix - block.hinge.compute_thresholds(scalars))
+        slacks["excess"], slacks["cut"] = (
+            _fill_absent(excess.copy(), task.hinge_mask),
+            _fill_absent(cut, task.hinge_mask),
+        )
+    if block.has_floor:
         slacks["low"] = low
-    if block.loose:
-        slacks["spare"] = task.column_rows(matrix, excess, scalars)
-    if task.loose.any():
-        left = task.signs * (task.coupled(matrix, excess, scalars) - task.bounds)
-        slacks["coupled"] = np.maximum(left, 0.1)[task.loose]
+    if block.is_loose:
+        slacks["spare"] = task.evaluate_column_rows(matrix, excess, scalars)
+    if task.inequality_mask.any():
+        left = task.row_signs * (task.evaluate_coupling_rows(matrix, excess, scalars) - task.right_sides)
+        slacks["coupled"] = np.maximum(left, 0.1)[task.inequality_mask]
     return slacks
 
 
-def _point(
-    task: Task, slacks: Family, scalars: FloatArray, means: FloatArray, rows: FloatArray, more: FloatArray
-) -> Point:
+def _make_iterate(
+    task: BlockLP,
+    slacks: NamedArrays,
+    scalars: FloatArray,
+    means: FloatArray,
+    rows: FloatArray,
+    more: FloatArray,
+) -> Iterate:
     """Make an iterate with multipliers that meet the equations of P, each increased by a margin."""
-    reduced = task.reduced(rows, means)
-    duals: Family = {"above": np.maximum(reduced, 0.0) + more}
-    if task.block.capped:
+    reduced = task.reduced_costs(rows, means)
+    duals: NamedArrays = {"above": np.maximum(reduced, 0.0) + more}
+    if task.block.has_cap:
         duals["below"] = np.maximum(-reduced, 0.0) + more
     if task.block.hinge is not None:
         duals["excess"], duals["cut"] = more.copy(), more.copy()
     if "low" in slacks:
         duals["low"] = more.sum(axis=0)
-    if task.block.loose:
+    if task.block.is_loose:
         duals["spare"] = means.copy()
-    if task.loose.any():
-        duals["coupled"] = (task.signs * rows)[task.loose]
-    for name, where in (("above", task.allowed), ("below", task.allowed), ("excess", task.hinged),
-                        ("cut", task.hinged)):  # fmt: skip
+    if task.inequality_mask.any():
+        duals["coupled"] = (task.row_signs * rows)[task.inequality_mask]
+    for name, where in (("above", task.allowed), ("below", task.allowed), ("excess", task.hinge_mask),
+                        ("cut", task.hinge_mask)):  # fmt: skip
         if where is not None and name in duals:
             # entries that are absent get multipliers whose products vanish
             duals[name][~where] = 1e-30
-    return Point(slacks, duals, task.block.lower @ scalars, scalars, means, rows)
+    return Iterate(slacks, duals, task.block.lower @ scalars, scalars, means, rows)
 
 
-def _stood_in(part: FloatArray, where: BoolArray | None) -> FloatArray:
+def _fill_absent(part: FloatArray, where: BoolArray | None) -> FloatArray:
     """Return distances with ones in the place of absent entries."""
     return part if where is None else np.where(where, part, 1.0)

@@ -18,7 +18,9 @@ from pmlopt.errors import FileFormatError
 
 
 @contextmanager
-def held_alone(path: str | os.PathLike[str], kind: type[Any], state: Callable[[Any], Any]) -> Iterator[Any]:
+def open_exclusively(
+    path: str | os.PathLike[str], kind: type[Any], state: Callable[[Any], Any]
+) -> Iterator[Any]:
     """Read the content of a file under its lock, and write it when the block ends if it has changed.
 
     Args:
@@ -26,7 +28,7 @@ def held_alone(path: str | os.PathLike[str], kind: type[Any], state: Callable[[A
         kind: the class, whose `load` and `save` read and write it.
         state: what differs once it has changed.
     """
-    with files.alone(path):
+    with files.exclusive_lock(path):
         held = kind.load(path)
         before = state(held)
         yield held
@@ -34,7 +36,7 @@ def held_alone(path: str | os.PathLike[str], kind: type[Any], state: Callable[[A
             held.save(path)
 
 
-def digest(about: dict[str, Any], *arrays: Any) -> bytes:
+def compute_digest(about: dict[str, Any], *arrays: Any) -> bytes:
     """Return a digest of plain data and of arrays: their shapes, types and numbers."""
     whole = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for array in arrays:
@@ -46,15 +48,15 @@ def digest(about: dict[str, Any], *arrays: Any) -> bytes:
 def write_arrays(path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, Any]) -> str:
     """Write plain data and arrays, completely or not at all, and return the digest that the file has too."""
     plain = json.loads(files.json_bytes(about))
-    found = digest(plain, *arrays.values()).hex()
+    found = compute_digest(plain, *arrays.values()).hex()
     told = np.frombuffer(files.json_bytes({**plain, "digest": found}), dtype=np.uint8)
     stream = io.BytesIO()
     np.savez(stream, about=told, **arrays)
-    files.write_whole(path, stream.getvalue(), private=True)
+    files.atomic_write(path, stream.getvalue(), private=True)
     return found
 
 
-def written_digest(path: Path) -> str | None:
+def read_digest(path: Path) -> str | None:
     """Return the digest that a file states; None where nothing is there."""
     if not path.exists():
         return None
@@ -79,7 +81,7 @@ def read_arrays(
     Raises:
         FileFormatError: the file is not there, is of another format or version, was cut short or changed.
     """
-    files.ending_of(path, (".npz",))
+    files.file_format(path, (".npz",))
     content = files.read_bytes(path)
     try:
         files.check_expansion(path, content)
@@ -93,6 +95,6 @@ def read_arrays(
         raise
     except Exception as cause:  # what zip, npy and json readers raise on foreign bytes has no bounds
         raise FileFormatError(f"{path}: is not a whole {what} of version {version}: {cause}") from None
-    if found != digest(about, *arrays.values()).hex():
+    if found != compute_digest(about, *arrays.values()).hex():
         raise FileFormatError(f"{path}: was changed after it was written: its digest is another")
     return about, arrays, found, len(content)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import click
 
-from pmlopt.cli.options import TARGET, Arg, Opt, command, main
-from pmlopt.cli.printing import say, terminal
+from pmlopt.cli.options import TARGET, ArgumentNote, OptionNote, add_command, main
+from pmlopt.cli.printing import open_console, print_line
 from pmlopt.cli.reading import known_name, read_counts, read_distance, read_gains, read_known, read_prior
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
 from pmlopt.core.frames import Missing
-from pmlopt.core.guesses import hint
 from pmlopt.core.letter_files import read_letters
-from pmlopt.core.records import fields_of, kinds_of
+from pmlopt.core.records import find_tagged_classes, get_fields
+from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
     from pmlopt.data.prior import Prior
     from pmlopt.data.secret import Secret
-    from pmlopt.data.tables import CsvForm, Table
+    from pmlopt.data.tables import CsvFormat, Table
     from pmlopt.model.privacy import Requirement
     from pmlopt.model.uncertainty import JointLaws, PriorSet
 
 
 @dataclass(frozen=True)
-class Workers:
+class WorkerOptions:
     """What runs in parallel; results do not depend on it."""
 
     # Processes of one command: each takes about 0.2 GB.
-    workers: Annotated[int, Opt(
+    workers: Annotated[int, OptionNote(
         "Processes that work side by side, at most 256.", type=click.IntRange(1, 256)
     )] = 1  # fmt: skip
-    scheduler: Annotated[str | None, Opt(
+    scheduler: Annotated[str | None, OptionNote(
         "The address of a dask scheduler, such as tcp://head:8786, whose workers work instead."
     )] = None  # fmt: skip
 
-    def executor(self) -> AbstractContextManager[Executor | None]:
+    def open_executor(self) -> AbstractContextManager[Executor | None]:
         """Return what runs the tasks; None for this process. An interrupt ends processes at once.
 
         An interrupt ends processes at once.
@@ -58,12 +58,12 @@ class Workers:
                 raise InputError(
                     "--workers are processes of this machine, and --scheduler has its own: give one"
                 )
-            return _client(self.scheduler)
-        return nullcontext() if self.workers == 1 else _processes(self.workers)
+            return _open_client(self.scheduler)
+        return nullcontext() if self.workers == 1 else _open_processes(self.workers)
 
 
 @contextmanager
-def _client(address: str) -> Iterator[Executor]:
+def _open_client(address: str) -> Iterator[Executor]:
     try:
         from distributed import Client
     except ImportError:
@@ -77,7 +77,7 @@ def _client(address: str) -> Iterator[Executor]:
 
 
 @contextmanager
-def _processes(number: int) -> Iterator[Executor]:
+def _open_processes(number: int) -> Iterator[Executor]:
     """Yield a pool of processes, each of which starts a Python of its own."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
@@ -93,29 +93,29 @@ def _processes(number: int) -> Iterator[Executor]:
 
 
 Delimiter: TypeAlias = Annotated[
-    str | None, Opt("Of a CSV data file: one character, or tab; else it is found.")
+    str | None, OptionNote("Of a CSV data file: one character, or tab; else it is found.")
 ]
 Encoding: TypeAlias = Annotated[
-    str | None, Opt("Of a CSV data file, such as cp1252; else UTF-8, or as its mark says.")
+    str | None, OptionNote("Of a CSV data file, such as cp1252; else UTF-8, or as its mark says.")
 ]
 PriorFile: TypeAlias = Annotated[
-    Path, Opt("CSV with a header and two columns: letter, and count or probability.", "--prior")
+    Path, OptionNote("CSV with a header and two columns: letter, and count or probability.", "--prior")
 ]
-Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
+Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
     "The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it, or the tuples "
     "of several.", "--column"
 )]  # fmt: skip
-MissingCells: TypeAlias = Annotated[Missing, Opt(
+MissingCells: TypeAlias = Annotated[Missing, OptionNote(
     "What to do with a missing cell: refuse it, drop the row, or make it the letter '', empty text."
 )]  # fmt: skip
-KeepOrder: TypeAlias = Annotated[bool, Opt(
+KeepOrder: TypeAlias = Annotated[bool, OptionNote(
     "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.", "--keep-order"
 )]  # fmt: skip
 Who: TypeAlias = Annotated[
-    str | None, Opt("With --ledger: the column of DATA with the numbers of the people, from 0.")
+    str | None, OptionNote("With --ledger: the column of DATA with the numbers of the people, from 0.")
 ]
 Seed: TypeAlias = Annotated[
-    int | None, Opt("For tests: whoever knows it knows the draws.", type=click.IntRange(min=0))
+    int | None, OptionNote("For tests: whoever knows it knows the draws.", type=click.IntRange(min=0))
 ]
 
 
@@ -127,40 +127,42 @@ class DataOptions:
     encoding: Encoding = None
 
     @property
-    def form(self) -> CsvForm:
+    def csv_format(self) -> CsvFormat:
         """Return the delimiter and the encoding."""
-        from pmlopt.data.tables import CsvForm
+        from pmlopt.data.tables import CsvFormat
 
-        return CsvForm(self.delimiter, self.encoding)
+        return CsvFormat(self.delimiter, self.encoding)
 
-    def open(self, path: Path) -> Table:
+    def open_table(self, path: Path) -> Table:
         """Open the table of a data file."""
         from pmlopt.data.tables import open_table
 
-        return open_table(path, self.form)
+        return open_table(path, self.csv_format)
 
-    def counts(self, path: Path, columns: Sequence[str], missing: Missing = "refuse") -> dict[Label, int]:
+    def count_values(
+        self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
+    ) -> dict[Label, int]:
         """Count how often each value of a column of a data file occurs, or each tuple of values of
         several.
         """
-        found = self.tuple_counts(path, columns, missing)
+        found = self.count_tuples(path, columns, missing)
         return {(label if len(columns) > 1 else label[0]): count for label, count in found.items()}
 
-    def tuple_counts(
+    def count_tuples(
         self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
     ) -> dict[tuple[Label, ...], int]:
         """Count how often each tuple of values occurs in some columns of a data file."""
-        from pmlopt.data.tables.counting import tally
+        from pmlopt.data.tables.counting import count_tuples
 
-        with self.open(path) as table:
-            return tally(table, columns, missing)
+        with self.open_table(path) as table:
+            return count_tuples(table, columns, missing)
 
-    def texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
+    def read_texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
         """Read the cells of some columns of a data file as text, an empty one where one is missing."""
-        from pmlopt.data.tables.reading import texts_in
+        from pmlopt.data.tables.reading import read_texts
 
-        with self.open(path) as table:
-            return texts_in(table, columns)
+        with self.open_table(path) as table:
+            return read_texts(table, columns)
 
 
 @dataclass(frozen=True)
@@ -170,32 +172,32 @@ class ColumnOptions(DataOptions):
     columns: Columns = ()
     missing: MissingCells = "refuse"
 
-    def law_in(self, path: Path) -> Prior:
+    def read_law(self, path: Path) -> Prior:
         """Read the prior of a table of letters, or of columns of a data file."""
         if not self.columns:
             return read_prior(path)
         from pmlopt.data.prior import Prior
 
-        return Prior.from_counts(self.counts(path, self.columns, self.missing))
+        return Prior.from_counts(self.count_values(path, self.columns, self.missing))
 
-    def sample_in(self, path: Path) -> Prior:
+    def read_sample(self, path: Path) -> Prior:
         """Read the prior with its sample size."""
-        return self.law_in(path) if self.columns else read_counts(path)
+        return self.read_law(path) if self.columns else read_counts(path)
 
 
-@command(main, "count")
+@add_command(main, "count")
 def count_command(
-    data: Annotated[Path, Arg("DATA")],
+    data: Annotated[Path, ArgumentNote("DATA")],
     columns: Annotated[
-        tuple[str, ...], Opt("The column of DATA to count; of several, their tuples.", "--column")
+        tuple[str, ...], OptionNote("The column of DATA to count; of several, their tuples.", "--column")
     ],
     form: DataOptions,
     by: Annotated[
-        str | None, Opt("Another column, such as that of a secret: count the pairs, as a crosstab.")
+        str | None, OptionNote("Another column, such as that of a secret: count the pairs, as a crosstab.")
     ] = None,
     missing: MissingCells = "refuse",
     output: Annotated[
-        Path, Opt("The CSV file to write; standard output if left out.", "-o/--output", TARGET)
+        Path, OptionNote("The CSV file to write; standard output if left out.", "-o/--output", TARGET)
     ] = Path("-"),
 ) -> None:
     """Count the values in columns of DATA.
@@ -209,23 +211,23 @@ def count_command(
     if by is not None and len(columns) > 1:
         raise InputError("--by counts the pairs with one column: give --column once")
     if by is None:
-        found = form.tuple_counts(data, columns, missing)
+        found = form.count_tuples(data, columns, missing)
         rows: list[list[Any]] = [[*columns, "count"], *([*label, count] for label, count in found.items())]
     else:
-        pairs = cross_counts(data, by, columns[0], missing, form.form)
+        pairs = cross_counts(data, by, columns[0], missing, form.csv_format)
         letters = list(dict.fromkeys(letter for _, letter in sorted(pairs, key=lambda pair: str(pair[1]))))
         values = list(dict.fromkeys(value for value, _ in pairs))
         rows = [
             [by, *letters],
             *([value, *(pairs.get((value, letter), 0) for letter in letters)] for value in values),
         ]
-    files.write_whole(output, files.csv_bytes(rows), private=True)  # they are true counts
+    files.atomic_write(output, files.encode_csv(rows), private=True)  # they are true counts
 
 
 @contextmanager
-def row_progress(table: Table) -> Iterator[Callable[[int], None]]:
+def show_row_progress(table: Table) -> Iterator[Callable[[int], None]]:
     """Show rows, rows a second and remaining time on a terminal, and yield a function that adds rows."""
-    if (console := terminal()) is None:
+    if (console := open_console()) is None:
         yield lambda rows: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -238,20 +240,20 @@ def row_progress(table: Table) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=1.0 if table.done() is not None else None, rows=0, rate=0.0)
 
-        def add(rows: int) -> None:
+        def add_rows(rows: int) -> None:
             shown = bar.tasks[0]
             total = shown.fields["rows"] + rows
             bar.update(
                 task, completed=table.done() or 0.0, rows=total, rate=total / max(shown.elapsed or 0.0, 1e-9)
             )
 
-        yield add
+        yield add_rows
 
 
 def warn_of_seed(seed: int | None) -> None:
     """Print that a seed is for tests."""
     if seed is not None:
-        say(
+        print_line(
             "warning: with --seed whoever knows or guesses the seed knows the draws: for tests only", err=True
         )
 
@@ -259,7 +261,7 @@ def warn_of_seed(seed: int | None) -> None:
 def warn_of_order(keep_order: bool) -> None:
     """Print what rows reveal that keep the order of the data."""
     if keep_order:
-        say(
+        print_line(
             "warning: with --keep-order the rows keep the order of the data, and may reveal what these are "
             "sorted by: the level of the mechanism does not count that",
             err=True,
@@ -267,16 +269,19 @@ def warn_of_order(keep_order: bool) -> None:
 
 
 @dataclass(frozen=True)
-class Beside:
+class KeepOptions:
     """Which of the other columns of a data file stay, in clear, in what is released."""
 
     keep: Annotated[
-        tuple[str, ...], Opt("Another column that stays, in clear; the rest goes. Give it once for each.")
+        tuple[str, ...],
+        OptionNote("Another column that stays, in clear; the rest goes. Give it once for each."),
     ] = ()
-    drop: Annotated[tuple[str, ...], Opt("Another column that goes. Give it once for each.")] = ()
-    drop_all: Annotated[bool, Opt("All other columns go.")] = False
+    drop: Annotated[tuple[str, ...], OptionNote("Another column that goes. Give it once for each.")] = ()
+    drop_all: Annotated[bool, OptionNote("All other columns go.")] = False
 
-    def columns(self, names: Sequence[str], taken: Sequence[str], where: object, assessed: bool) -> list[str]:
+    def list_kept(
+        self, names: Sequence[str], taken: Sequence[str], where: object, assessed: bool
+    ) -> list[str]:
         """Return the names of the other columns that stay, and print them: nothing is written yet.
 
         Args:
@@ -288,9 +293,9 @@ class Beside:
         Raises:
             InputError: a name is of no other column, or more than one option says which stay.
         """
-        from pmlopt.data.tables import column_place
+        from pmlopt.data.tables import find_column
 
-        places = [column_place(names, name, where) for name in taken]
+        places = [find_column(names, name, where) for name in taken]
         others = [name for place, name in enumerate(names) if place not in places]
         if (self.keep != ()) + (self.drop != ()) + self.drop_all > 1:
             raise InputError("--keep, --drop and --drop-all all say which columns stay: give one")
@@ -310,7 +315,7 @@ class Beside:
                     f"warning: {text}; the level of the mechanism does not count what they tell: choose with "
                     "--keep, --drop or --drop-all, and see --assess"
                 )
-            say(text, err=True)
+            print_line(text, err=True)
         return stay
 
 
@@ -319,7 +324,7 @@ LEVELS = ("epsilon", "upper", "lower")
 
 
 @dataclass(frozen=True)
-class Gives:
+class SetsFields:
     """A note that an option sets these fields of requirements, read for a prior's letters where it is a
     file.
     """
@@ -329,16 +334,16 @@ class Gives:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedSet:
+class PriorSetOptions:
     """For which priors a level must hold: within a distance of the given one, or what a sample leaves."""
 
-    radius: Annotated[float | None, Opt(
+    radius: Annotated[float | None, OptionNote(
         "PML only: for every prior within this l1 distance of the given one; with --about joint law."
     )] = None  # fmt: skip
-    delta: Annotated[float | None, Opt(
+    delta: Annotated[float | None, OptionNote(
         "PML only: for the true distribution, except with this probability over the sample."
     )] = None  # fmt: skip
-    region: Annotated[Literal["l1-ball", "clopper-pearson"] | None, Opt(
+    region: Annotated[Literal["l1-ball", "clopper-pearson"] | None, OptionNote(
         "With --delta: the set that holds the true distribution; else the l1 ball."
     )] = None  # fmt: skip
 
@@ -349,7 +354,7 @@ class AskedSet:
         if self.region is not None and self.delta is None:
             raise InputError("--region is about a sample: give --delta too")
 
-    def priors(self, prior: Prior, sample: Prior | dict[Label, int]) -> PriorSet | None:
+    def build_prior_set(self, prior: Prior, sample: Prior | dict[Label, int]) -> PriorSet | None:
         """Build the set of priors; None where it is the given one only."""
         from pmlopt.model.uncertainty import REGIONS, L1Ball
 
@@ -357,7 +362,7 @@ class AskedSet:
             return REGIONS[self.region or "l1-ball"](sample, self.delta)
         return None if self.radius is None else L1Ball(prior, self.radius)
 
-    def joint_laws(self, secret: Secret) -> JointLaws:
+    def build_joint_laws(self, secret: Secret) -> JointLaws:
         """Build the set of joint laws, where a radius or delta is given."""
         from pmlopt.model.uncertainty import JointLaws
 
@@ -367,53 +372,53 @@ class AskedSet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(ColumnOptions, AskedSet):
+class PrivacyOptions(ColumnOptions, PriorSetOptions):
     """The options that `design` and `audit` share: the prior, and which bound for which priors."""
 
-    prior_file: Annotated[Path | None, Opt(
+    prior_file: Annotated[Path | None, OptionNote(
         "CSV with a header and two columns: letter, and count or probability. Letters of several attributes "
         "take a column each, and are tuples then.", "--prior"
     )] = None  # fmt: skip
-    counts_file: Annotated[Path | None, Opt(
+    counts_file: Annotated[Path | None, OptionNote(
         "The same with whole counts only: the sample size counts. Beside --prior, by which the utility is "
         "then measured, it is the sample of --delta, and may have letters that were not seen.", "--counts"
     )] = None  # fmt: skip
-    privacy_name: Annotated[str, Opt(
+    privacy_name: Annotated[str, OptionNote(
         "pml, pml-given-known, ldp, lip, pmc, maximal-leakage, vulnerability, approximate-pml, renyi-pml, "
         "sibson-leakage, maximal-alpha-leakage, metric, pufferfish, g-leakage, guess-leakage, or the name of "
         "a requirement of your own (--import).", "--privacy"
     )] = "pml"  # fmt: skip
-    about_file: Annotated[Path | None, Gives(("about", "secret")), Opt(
+    about_file: Annotated[Path | None, SetsFields(("about", "secret")), OptionNote(
         "PML (also of finite order, or given known attributes), vulnerability and Pufferfish: protect a "
         "secret that the data tells of, not the data. "
         "CSV with a header: secret and letter of each person; the two and a count or probability; or a "
         "crosstab, a row for each value of the secret. The prior is the law of the letters in it.", "--about"
     )] = None  # fmt: skip
-    distance_name: Annotated[str | None, Gives(("distance",), read_distance), Opt(
+    distance_name: Annotated[str | None, SetsFields(("distance",), read_distance), OptionNote(
         "Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).", "--distance"
     )] = None  # fmt: skip
-    gain_file: Annotated[Path | None, Gives(("gain",), read_gains), Opt(
+    gain_file: Annotated[Path | None, SetsFields(("gain",), read_gains), OptionNote(
         "g-leakage and vulnerability: CSV matrix of gains, a row for each letter and a column for each "
         "guess.", "--gain"
     )] = None  # fmt: skip
-    slack: Annotated[float | None, Gives(("delta",)), Opt(
+    slack: Annotated[float | None, SetsFields(("delta",)), OptionNote(
         "Approximate PML only: what may be added to e^epsilon P(E)."
     )] = None  # fmt: skip
-    alpha: Annotated[float | None, Gives(("alpha",)), Opt(
+    alpha: Annotated[float | None, SetsFields(("alpha",)), OptionNote(
         "PML of finite order, Sibson's information and maximal alpha-leakage: the order, above 1."
     )] = None  # fmt: skip
-    guesses: Annotated[int | None, Gives(("guesses",)), Opt(
+    guesses: Annotated[int | None, SetsFields(("guesses",)), OptionNote(
         "Guess leakage only: how many guesses an adversary has."
     )] = None  # fmt: skip
-    known: Annotated[str | None, Gives(("known",), read_known), Opt(
+    known: Annotated[str | None, SetsFields(("known",), read_known), OptionNote(
         "pml-given-known only: the attributes that somebody may know, by their positions in the letters, as "
         "0,2; or any."
     )] = None  # fmt: skip
-    lower: Annotated[float | None, Gives(("lower",)), Opt(
+    lower: Annotated[float | None, SetsFields(("lower",)), OptionNote(
         "LIP only: the bound on the other side; else epsilon."
     )] = None  # fmt: skip
     by: Annotated[
-        str | None, Opt("With --about DATA and --column: the column of DATA that holds the secret.")
+        str | None, OptionNote("With --about DATA and --column: the column of DATA that holds the secret.")
     ] = None
 
     @cached_property
@@ -426,10 +431,10 @@ class Asked(ColumnOptions, AskedSet):
             return None
         if self.by is None or not self.columns:
             return Secret.load(self.about_file)
-        pairs = cross_counts(self.about_file, self.by, self.columns[0], self.missing, self.form)
+        pairs = cross_counts(self.about_file, self.by, self.columns[0], self.missing, self.csv_format)
         return Secret.from_counts(pairs, name=self.by)
 
-    def prior(self) -> Prior:
+    def read_prior(self) -> Prior:
         """Read the prior, from a joint law, probabilities or counts: with both of these, the
         probabilities.
         """
@@ -438,12 +443,12 @@ class Asked(ColumnOptions, AskedSet):
             return self.secret.prior
         if self.prior_file is not None:
             # beside a sample, the column is of the sample
-            return (self if self.counts_file is None else ColumnOptions()).law_in(self.prior_file)
+            return (self if self.counts_file is None else ColumnOptions()).read_law(self.prior_file)
         assert self.counts_file is not None
-        return self.sample_in(self.counts_file)
+        return self.read_sample(self.counts_file)
 
     @property
-    def files(self) -> list[Path]:
+    def input_files(self) -> list[Path]:
         """Return the files of the prior and of the requirement, which the command reads and must not
         write.
         """
@@ -464,7 +469,7 @@ class Asked(ColumnOptions, AskedSet):
         return file.name
 
     @property
-    def robust(self) -> bool:
+    def is_robust(self) -> bool:
         """Return whether the bound is for more priors than the given one."""
         return self.radius is not None or self.delta is not None
 
@@ -489,13 +494,13 @@ class Asked(ColumnOptions, AskedSet):
             raise InputError("--region clopper-pearson is of priors alone: with --about it is l1-ball")
 
     @cached_property
-    def kind(self) -> type[Requirement]:
+    def requirement_class(self) -> type[Requirement]:
         """Return the class of the requirement, which may be one of a module that `--import` names."""
         from pmlopt.model.privacy import Requirement
 
-        known = kinds_of(Requirement)
+        known = find_tagged_classes(Requirement)
         if self.privacy_name not in known:
-            near = hint(self.privacy_name, known, f"known are {', '.join(known)}")
+            near = did_you_mean(self.privacy_name, known, f"known are {', '.join(known)}")
             raise InputError(f"--privacy {self.privacy_name} is not known: {near}")
         return known[self.privacy_name]
 
@@ -503,11 +508,14 @@ class Asked(ColumnOptions, AskedSet):
         """Raise for an option that the requirement does not have, and for one that it needs."""
         from pmlopt.model.privacy import Requirement
 
-        fields = {one.name: one.required for one in fields_of(self.kind)}
-        known = {kind: {one.name for one in fields_of(cls)} for kind, cls in kinds_of(Requirement).items()}
-        if self.robust and "over" not in fields:
+        fields = {one.name: one.required for one in get_fields(self.requirement_class)}
+        known = {
+            kind: {one.name for one in get_fields(cls)}
+            for kind, cls in find_tagged_classes(Requirement).items()
+        }
+        if self.is_robust and "over" not in fields:
             raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
-        for name, (option, gives) in _givers().items():
+        for name, (option, gives) in _find_field_setters().items():
             given = getattr(self, name)
             named = set(gives.fields)
             belongs = [kind for kind, names in known.items() if named & names]
@@ -520,7 +528,7 @@ class Asked(ColumnOptions, AskedSet):
                     f"--privacy {belongs[0]} and {option} belong together: give both" if together else
                     f"{option} belongs to --privacy {' or '.join(belongs)}, not to {self.privacy_name}"
                 )  # fmt: skip
-        optional = {field for _, gives in _givers().values() for field in gives.fields}
+        optional = {field for _, gives in _find_field_setters().values() for field in gives.fields}
         beyond = {name for name, required in fields.items() if required} - optional - {*LEVELS, "over"}
         if beyond:
             raise InputError(
@@ -528,7 +536,7 @@ class Asked(ColumnOptions, AskedSet):
                 "option: say it in a problem file"
             )
 
-    def given(self, prior: Prior, secret: Secret | None = None) -> dict[str, Any]:
+    def read_fields(self, prior: Prior, secret: Secret | None = None) -> dict[str, Any]:
         """Read what the requirement has besides its level, by its fields, for the letters of the prior.
 
         Args:
@@ -539,37 +547,37 @@ class Asked(ColumnOptions, AskedSet):
         if secret is not None and secret.labels != prior.labels:
             secret = secret.reordered(prior.labels)
         found: dict[str, Any] = {"over": None}
-        if self.robust and secret is not None:  # of joint laws
-            found["over"] = self.joint_laws(secret)
-        elif self.robust:
+        if self.is_robust and secret is not None:  # of joint laws
+            found["over"] = self.build_joint_laws(secret)
+        elif self.is_robust:
             sampled = self.prior_file is not None and self.counts_file is not None
-            found["over"] = self.priors(prior, self._sample(prior) if sampled else prior)
-        for name, (_, gives) in _givers().items():
+            found["over"] = self.build_prior_set(prior, self._align_sample(prior) if sampled else prior)
+        for name, (_, gives) in _find_field_setters().items():
             value = secret if name == "about_file" else getattr(self, name)
             read = None if value is None else gives.read(value, prior)
             found |= dict.fromkeys(gives.fields, read)
         return found
 
-    def requirement(
+    def build_requirement(
         self, epsilon: float, prior: Prior, given: Mapping[str, Any] | None = None
     ) -> Requirement:
         """Build the requirement that the options name, at a level in nats; `given` comes from
         `read_fields`.
         """
         self.check_belonging()
-        beside = self.given(prior) if given is None else given
+        beside = self.read_fields(prior) if given is None else given
         values: dict[str, Any] = dict.fromkeys(LEVELS, epsilon)
         values |= {name: value for name, value in beside.items() if value is not None}
-        make: Any = self.kind
-        return make(**{one.name: values[one.name] for one in fields_of(make) if one.name in values})  # type: ignore[no-any-return]
+        make: Any = self.requirement_class
+        return make(**{one.name: values[one.name] for one in get_fields(make) if one.name in values})  # type: ignore[no-any-return]
 
-    def _sample(self, prior: Prior) -> dict[Label, int]:
+    def _align_sample(self, prior: Prior) -> dict[Label, int]:
         """Return how often each letter was seen, maybe never; in the prior's order where they are the
         same.
         """
         assert self.counts_file is not None
         if self.columns:
-            seen = self.counts(self.counts_file, self.columns, self.missing)
+            seen = self.count_values(self.counts_file, self.columns, self.missing)
         else:
             labels, numbers = read_letters(self.counts_file)
             counts = [int(number) for number in numbers if isinstance(number, int)]
@@ -582,14 +590,14 @@ class Asked(ColumnOptions, AskedSet):
 
 
 @cache
-def _givers() -> dict[str, tuple[str, Gives]]:
+def _find_field_setters() -> dict[str, tuple[str, SetsFields]]:
     """Return the fields of the options that set fields of requirements: the option of each, and what it
     sets.
     """
     return {
         name: (hint.__metadata__[-1].flags(name)[0], hint.__metadata__[0])
-        for name, hint in get_type_hints(Asked, include_extras=True).items()
-        if isinstance(hint.__metadata__[0], Gives)
+        for name, hint in get_type_hints(PrivacyOptions, include_extras=True).items()
+        if isinstance(hint.__metadata__[0], SetsFields)
     }
 
 
@@ -597,4 +605,4 @@ def _known_requirement(name: str) -> str:
     """Return the name of a requirement that is given in another case, or by its class."""
     from pmlopt.model.privacy import Requirement
 
-    return known_name(name, kinds_of(Requirement))
+    return known_name(name, find_tagged_classes(Requirement))

@@ -9,30 +9,30 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.core.roots import raised
+from pmlopt.core.roots import step_up_until
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.programs.exact.arithmetic import holds_exactly
-from pmlopt.programs.exact.repair import Change, Repair
+from pmlopt.programs.exact.arithmetic import is_met_exactly
+from pmlopt.programs.exact.repair import RepairedMatrix, RepairRecord
 from pmlopt.programs.least_leakage.certificate import (
     LevelCertificate,
-    Multipliers,
+    LevelMultipliers,
     SymmetricLevelCertificate,
-    least_level,
-    least_level_of,
+    bound_level,
+    bound_level_on_columns,
 )
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
-from pmlopt.programs.linear.certifying import in_whole_numbers
+from pmlopt.programs.linear.build_certificate import round_lifts_to_integers
 
 NOISE_THRESHOLDS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 """Entries of at most one of these become zero: of the one with which least leaks."""
 
 
 def certify_level(
-    program: LeastLeakage, matrix: FloatArray, proofs: Iterable[Multipliers]
+    program: LeastLeakage, matrix: FloatArray, proofs: Iterable[LevelMultipliers]
 ) -> LevelCertificate:
     """Put a matrix on the exact grid without noise, and claim the level it then has.
 
@@ -44,9 +44,9 @@ def certify_level(
     Raises:
         MechanismError: the matrix is no mechanism that meets the demands even roughly.
     """
-    exact, bound, best = _best(program, matrix, proofs)
+    exact, bound, best = _clean_and_bound(program, matrix, proofs)
     prior = program.prior
-    privacy = _claim(prior, program.over, exact)
+    privacy = _find_claimed_level(prior, program.over, exact)
     return LevelCertificate(
         prior=prior,
         privacy=privacy,
@@ -57,9 +57,9 @@ def certify_level(
         residuals={
             "rows": float(np.abs(exact.sum(axis=1) - 1).max()),
             "forbidden": float(exact[~program.allowed].max(initial=0.0)),
-            "expected": program.short(exact),
+            "expected": program.floor_violation(exact),
         },
-        repair=Repair.between(matrix, exact, 0.0).change,
+        repair=RepairedMatrix.from_matrices(matrix, exact, 0.0).to_record,
         allowed=program.allowed,
         expected=None if program.floor is None else program.floor.expected,
         weight=best.floor,
@@ -68,19 +68,19 @@ def certify_level(
 
 
 def certify_symmetric_level(
-    program: SymmetricLeastLeakage, lifts: FloatArray, proofs: Iterable[Multipliers]
+    program: SymmetricLeastLeakage, lifts: FloatArray, proofs: Iterable[LevelMultipliers]
 ) -> SymmetricLevelCertificate:
     """Certify (C,) lifts on orbits of pairs, in integers, with the level they then have."""
-    exact, bound, best = _best(program, lifts, proofs)
+    exact, bound, best = _clean_and_bound(program, lifts, proofs)
     columns = program.columns
-    mechanism = in_whole_numbers(program.space, exact, columns.means(exact))
+    mechanism = round_lifts_to_integers(program.space, exact, columns.mean_by_output(exact))
 
-    def holds(level: float) -> bool:
+    def is_level(level: float) -> bool:
         within = replace(columns, privacy=(PML(level),) * len(columns.cells))
-        return measured <= level and within.hold_exactly(mechanism.masses)
+        return measured <= level and within.is_met_exactly(mechanism.masses)
 
-    measured = columns.levels(mechanism.lifts)["pml"]
-    value = raised(holds, measured)
+    measured = columns.compute_levels(mechanism.scaled_entries)["pml"]
+    value = step_up_until(is_level, measured)
     asked = program.floor.expected
     return SymmetricLevelCertificate(
         mechanism=mechanism,
@@ -92,39 +92,39 @@ def certify_symmetric_level(
         expected=asked.value,
         multipliers=best.rows,
         weight=best.floor,
-        repair=Change(0.0, float(np.abs(mechanism.lifts - lifts).max())),
+        repair=RepairRecord(0.0, float(np.abs(mechanism.scaled_entries - lifts).max())),
     )
 
 
-def _best(
-    program: LeastLeakage, lifts: FloatArray, proofs: Iterable[Multipliers]
-) -> tuple[FloatArray, float, Multipliers]:
+def _clean_and_bound(
+    program: LeastLeakage, lifts: FloatArray, proofs: Iterable[LevelMultipliers]
+) -> tuple[FloatArray, float, LevelMultipliers]:
     """Return the lifts without noise, and the best of the proofs with its bound."""
-    exact = cleaned(program, lifts)
+    exact = remove_noise(program, lifts)
     if exact is None:
         raise MechanismError("the matrix does not meet the demands, not even roughly")
-    tried = ((program_level(program, proof), proof) for proof in proofs)
+    tried = ((prove_level(program, proof), proof) for proof in proofs)
     bound, best = max(tried, key=lambda found: found[0])
     return exact, bound, best
 
 
-def program_level(program: LeastLeakage, proof: Multipliers) -> float:
+def prove_level(program: LeastLeakage, proof: LevelMultipliers) -> float:
     """Compute the level that multipliers prove to be a lower bound."""
     if isinstance(program, SymmetricLeastLeakage):
-        return least_level_of(program.columns, program.allowed, program.floor, proof)
-    return least_level(program.prior, program.allowed, program.floor, proof, program.over)
+        return bound_level_on_columns(program.columns, program.allowed, program.floor, proof)
+    return bound_level(program.prior, program.allowed, program.floor, proof, program.over)
 
 
-def cleaned(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None:
+def remove_noise(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None:
     """Return the matrix without noise, on the exact grid: the version that leaks least and meets the demands.
 
     None where none does.
     """
-    found = list(_versions(program, matrix))
-    return min(found, key=program.level) if found else None
+    found = list(_iterate_versions(program, matrix))
+    return min(found, key=program.compute_level) if found else None
 
 
-def _versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]:
+def _iterate_versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]:
     inside = np.where(program.allowed, np.maximum(matrix, 0.0), 0.0)
     before = np.full_like(inside, np.nan)
     for noise in NOISE_THRESHOLDS:
@@ -132,28 +132,28 @@ def _versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]
         if np.array_equal(clean, before):
             continue
         before = clean
-        sums = program.columns.sums(clean)
+        sums = program.columns.row_sums(clean)
         if np.isfinite(clean).all() and (np.abs(sums - 1) < 1e-6).all():
-            met = program.exact(lifted(program, program.columns.normalised(clean)))
-            if program.short(met) == 0:
+            met = program.round_to_grid(mix_in_best_outputs(program, program.columns.normalize_rows(clean)))
+            if program.floor_violation(met) == 0:
                 yield met
 
 
-def lifted(program: LeastLeakage, matrix: FloatArray) -> FloatArray:
+def mix_in_best_outputs(program: LeastLeakage, matrix: FloatArray) -> FloatArray:
     """Mix in as much of each letter's best output as the floor needs.
 
     Of the outputs that occur: a little of another one would leak much.
     """
-    short = program.short(matrix)
+    short = program.floor_violation(matrix)
     if short == 0 or program.floor is None:
         return matrix
-    best = best_allowed(program, program.columns.means(matrix) > 0)
-    gained = program.floor.slack(best) + short
+    best = build_best_allowed(program, program.columns.mean_by_output(matrix) > 0)
+    gained = program.floor.compute_slack(best) + short
     theta = min(1.0, 1.01 * short / gained) if gained > 0 else 1.0
     return (1 - theta) * matrix + theta * best
 
 
-def best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> FloatArray:
+def build_best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> FloatArray:
     """Build the mechanism of each letter's allowed output with the largest gain, the first of equals.
 
     Args:
@@ -161,25 +161,27 @@ def best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> Float
         among: (M,) the outputs to choose from where a letter has one of them.
     """
     assert program.floor is not None
-    columns, gains = program.columns, program.floor.gains
-    every: Any = np.broadcast_to(among, columns.means(gains).shape)
-    usable = program.allowed & columns.of_outputs(every, gains.shape)
-    usable = np.where(columns.of_pairs(columns.largest(usable + 0.0)) > 0, usable, program.allowed)
+    columns, gains = program.columns, program.floor.normalized_gains
+    every: Any = np.broadcast_to(among, columns.mean_by_output(gains).shape)
+    usable = program.allowed & columns.broadcast_outputs(every, gains.shape)
+    usable = np.where(
+        columns.broadcast_letters(columns.max_by_letter(usable + 0.0)) > 0, usable, program.allowed
+    )
     best = np.where(usable, gains, -np.inf)
-    ties = np.flatnonzero((best == columns.of_pairs(columns.largest(best))).ravel())
-    letter = columns.pairs(np.ones(gains.shape, dtype=bool))[0][ties]
+    ties = np.flatnonzero((best == columns.broadcast_letters(columns.max_by_letter(best))).ravel())
+    letter = columns.list_pairs(np.ones(gains.shape, dtype=bool))[0][ties]
     first = ties[np.unique(letter, return_index=True)[1]]
     found = np.zeros(gains.size)
     found[first] = 1.0
-    return columns.normalised(found.reshape(gains.shape))
+    return columns.normalize_rows(found.reshape(gains.shape))
 
 
-def _claim(prior: Prior, over: PriorSet | None, matrix: FloatArray) -> PML:
+def _find_claimed_level(prior: Prior, over: PriorSet | None, matrix: FloatArray) -> PML:
     """Find the least PML level of a matrix on the grid that holds in exact arithmetic, as a float."""
     labelled = Mechanism(matrix, prior.labels)
 
-    def holds(level: float) -> bool:
+    def is_level(level: float) -> bool:
         claim = PML(level, over)
-        return holds_exactly(prior, claim, matrix) and claim.holds(prior, labelled)
+        return is_met_exactly(prior, claim, matrix) and claim.holds(prior, labelled)
 
-    return PML(raised(holds, PML(0.0, over).levels(prior, labelled)["pml"]), over)
+    return PML(step_up_until(is_level, PML(0.0, over).levels(prior, labelled)["pml"]), over)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, few, label_key
+from pmlopt.core.arrays import IntArray, abbreviate, make_label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.reading import Batch, Table, column_place, open_table, texts_in
-from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.reading import Table, TableBatch, find_column, open_table, read_texts
+from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.model.privacy import Requirement
 from pmlopt.releases.batches import ColumnRelease
@@ -32,16 +32,16 @@ class RecordedDraws:
 
     def __init__(self, releases: Sequence[ColumnRelease], table: Table, who: str | None = None) -> None:
         self.releases, self._who = releases, who
-        self._place = None if who is None else column_place(table.names, who, table.where)
+        self._place = None if who is None else find_column(table.names, who, table.where)
         self._sizes = [len(one.mechanism.outputs) for one in releases]
         self._drawn: list[IntArray] = []
         self._numbers: list[str] = []
 
-    def add(self, batch: Batch, drawn: Sequence[IntArray]) -> None:
+    def add_batch(self, batch: TableBatch, drawn: Sequence[IntArray]) -> None:
         """Add what each mechanism drew for the rows of a batch."""
         self._drawn.append(np.ravel_multi_index(list(drawn), self._sizes))
         if self._place is not None:
-            self._numbers.extend(batch.texts(self._place))
+            self._numbers.extend(batch.column_texts(self._place))
 
     def record(self, book: Ledger) -> int:
         """Record all that was drawn, and return how many outcomes that is.
@@ -51,12 +51,12 @@ class RecordedDraws:
             MechanismError: there are more rows or fewer than people, or the letters are others.
         """
         outcomes = np.concatenate([np.zeros(0, dtype=np.int64), *self._drawn])
-        people = None if self._who is None else numbers_of_people(self._numbers, self._who)
-        book.record(joint_mechanism(self.releases, book.initial), outcomes, people)
+        people = None if self._who is None else parse_person_numbers(self._numbers, self._who)
+        book.record(build_joint_mechanism(self.releases, book.initial), outcomes, people)
         return len(outcomes)
 
 
-def joint_mechanism(releases: Sequence[ColumnRelease], law: Prior) -> Mechanism:
+def build_joint_mechanism(releases: Sequence[ColumnRelease], law: Prior) -> Mechanism:
     """Build the mechanism of tuples of letters, `prod_i P_i[x_i, y_i]`, with numbered outputs.
 
     Args:
@@ -69,24 +69,24 @@ def joint_mechanism(releases: Sequence[ColumnRelease], law: Prior) -> Mechanism:
     """
     if len(releases) == 1:
         return Mechanism(releases[0].mechanism.matrix, releases[0].mechanism.inputs)
-    sides = [set(map(label_key, one.mechanism.inputs)) for one in releases]
+    sides = [set(map(make_label_key, one.mechanism.inputs)) for one in releases]
     known = [
         one
         for one in law.labels
         if isinstance(one, tuple) and len(one) == len(sides)
-        and all(label_key(part) in side for part, side in zip(one, sides, strict=True))
+        and all(make_label_key(part) in side for part, side in zip(one, sides, strict=True))
     ]  # fmt: skip
     if not known:
-        inputs = " and ".join(few(one.mechanism.inputs) for one in releases)
+        inputs = " and ".join(abbreviate(one.mechanism.inputs) for one in releases)
         raise MechanismError(
-            f"the letters of the ledger are {few(law.labels)}, and none is a tuple of what is released: "
+            f"the letters of the ledger are {abbreviate(law.labels)}, and none is a tuple of what is released: "
             f"{inputs}"
         )
     whole = compose_attributes([one.mechanism for one in releases], known)
     return Mechanism(whole.matrix, known)
 
 
-def numbers_of_people(texts: Sequence[str], who: str) -> list[int]:
+def parse_person_numbers(texts: Sequence[str], who: str) -> list[int]:
     """Return the numbers of the people in a column, which are integers.
 
     Raises:
@@ -98,8 +98,8 @@ def numbers_of_people(texts: Sequence[str], who: str) -> list[int]:
     return [int(text) for text in texts]
 
 
-def remaining_in(
-    ledger: Path, prior: Prior, data: Any = None, who: str | None = None, form: CsvForm | None = None
+def build_remaining_requirement(
+    ledger: Path, prior: Prior, data: Any = None, who: str | None = None, form: CsvFormat | None = None
 ) -> Requirement:
     """Return what a ledger leaves, as a requirement on a design under a prior.
 
@@ -113,6 +113,6 @@ def remaining_in(
     people = None
     if who is not None:
         with open_table(data, form) as table:
-            people = numbers_of_people(texts_in(table, [who])[0], who)
+            people = parse_person_numbers(read_texts(table, [who])[0], who)
     found: Requirement = Ledger.load(ledger).joint_requirement(people, prior.labels)
     return found

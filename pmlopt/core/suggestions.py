@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 
-class Guessed:
+class SuggestsAttributes:
     """A base class whose `AttributeError` suggests the name that was meant, or the nearest one.
 
     Examples:
@@ -33,25 +33,25 @@ class Guessed:
             raise AttributeError(f"{kind.__name__} has no {name!r}{hint}")
 
 
-def hint(word: str, known: Iterable[str], otherwise: str) -> str:
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """Return the nearest of some known words as a question, or the fallback where none is near.
 
     Examples:
-        >>> hint("hamng", ["hamming", "absolute"], "use another"), hint("x", ["hamming"], "use another")
+        >>> did_you_mean("hamng", ["hamming", "absolute"], "use another"), did_you_mean("x", ["hamming"], "use another")
         ("did you mean 'hamming'?", 'use another')
     """
     near = get_close_matches(word, list(known), n=1)
     return f"did you mean {near[0]!r}?" if near else otherwise
 
 
-def elsewhere(name: str, modules: Mapping[str, Any]) -> str:
+def suggest_module(name: str, modules: Mapping[str, Any]) -> str:
     """Return in which module a name is, or the nearest one, as the end of a sentence.
 
     Examples:
         >>> from pmlopt import errors, measures
-        >>> elsewhere("epsilon_for", {"pmlopt.measures": measures})
+        >>> suggest_module("epsilon_for", {"pmlopt.measures": measures})
         ': it is pmlopt.measures.epsilon_for'
-        >>> elsewhere("epsilon_fro", {"pmlopt.measures": measures})
+        >>> suggest_module("epsilon_fro", {"pmlopt.measures": measures})
         ': did you mean pmlopt.measures.epsilon_for?'
     """
     owner = {one: module for module, found in modules.items() for one in getattr(found, "__all__", ())}

@@ -6,19 +6,27 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pmlopt.core.arrays import Positions, rounding_of
-from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.core.arrays import DefaultLabels, bound_sum_rounding
+from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.certificate import Claim, Restart, Status, Timings, bound_claim, value_claim, violation
+from pmlopt.programs.certificate import (
+    Claim,
+    Status,
+    Timings,
+    WarmStart,
+    check_bound,
+    check_value,
+    describe_violation,
+)
 from pmlopt.programs.design_program import ListedCertificate
-from pmlopt.programs.exact.repair import repair
+from pmlopt.programs.exact.repair import repair_matrix
 from pmlopt.programs.result import Result
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HeldCertificate(ListedCertificate):
+class ComplianceCertificate(ListedCertificate):
     """The claim that a given mechanism meets a requirement; nothing is optimised, and no bound is claimed.
 
     The value is the largest level of the mechanism that the requirement limits, in nats.
@@ -32,13 +40,13 @@ class HeldCertificate(ListedCertificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims of the level, as rationals, and of the value."""
-        found = max(self.measured[0].values())
-        rounding = rounding_of(self.prior.size, max(1.0, abs(found)))
-        claims = value_claim(self.value, found, rounding), bound_claim(self.bound, None, True)
-        return (*self.level_checks, *claims)
+        found = max(self.float_levels[0].values())
+        rounding = bound_sum_rounding(self.prior.size, max(1.0, abs(found)))
+        claims = check_value(self.value, found, rounding), check_bound(self.bound, None, True)
+        return (*self.level_claims, *claims)
 
 
-def prove(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) -> Result[HeldCertificate]:
+def prove(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) -> Result[ComplianceCertificate]:
     """Prove that a given mechanism meets a requirement, for a result that can be saved and reported.
 
     Its rows are put on the grid of floats whose sums are exactly one, which moves entries by 2^-53 or so; the
@@ -64,15 +72,17 @@ def prove(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) -> R
         ...
         pmlopt.errors.PrivacyError: the outcome 0 tells 0.405465 nats of 0, and the limit is 0.4
     """
-    p, m = paired(prior, mechanism)
+    p, m = pair_with_prior(prior, mechanism)
     if not privacy.holds(p, m):
-        raise PrivacyError(violation(p, privacy, m))
-    fixed = repair(p, privacy, m.matrix, noise=0.0)
-    inputs = p.labels if isinstance(m.inputs, Positions) else m.inputs
+        raise PrivacyError(describe_violation(p, privacy, m))
+    fixed = repair_matrix(p, privacy, m.matrix, noise=0.0)
+    inputs = p.labels if isinstance(m.inputs, DefaultLabels) else m.inputs
     exact = Mechanism(fixed.matrix, inputs, m.outputs)
     level = max(privacy.levels(p, exact).values())
-    certificate = HeldCertificate(mechanism=exact, value=level, bound=math.inf, privacy=privacy, prior=p)
+    certificate = ComplianceCertificate(
+        mechanism=exact, value=level, bound=math.inf, privacy=privacy, prior=p
+    )
     return Result(
         Status.UNPROVED, certificate, "given", "nothing was optimised: the mechanism was given", (), None,
-        False, Timings(0.0, 0.0, 0.0, 0.0), None, Restart("given", {}),
+        False, Timings(0.0, 0.0, 0.0, 0.0), None, WarmStart("given", {}),
     )  # fmt: skip

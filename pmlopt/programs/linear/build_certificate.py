@@ -9,36 +9,42 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, rounding_of
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.arrays import FloatArray, bound_sum_rounding
+from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
-from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, Repair, least_mixing, polished_repair
+from pmlopt.programs.exact.repair import (
+    MAX_COLUMN_CHANGE,
+    RepairedMatrix,
+    RepairRecord,
+    min_mixing_weight,
+    polish_and_repair,
+)
 from pmlopt.programs.linear.certificate import (
-    RESIDUAL,
+    MAX_RELATIVE_RESIDUAL,
     AffineConstraint,
     LinearCertificate,
     StatedConstraint,
     SymmetricCertificate,
-    priced,
+    price_constraints,
 )
-from pmlopt.programs.linear.columns import ReducedColumns
+from pmlopt.programs.linear.columns import OrbitColumns
 from pmlopt.programs.linear.program import (
-    Expectation,
+    ExpectationProgram,
     LinearDesign,
     SymmetricDesign,
-    gradients_of,
+    compute_gradients,
     has_expression,
 )
 
 
 def repair_orbits(
-    space: PairSpace, columns: ReducedColumns, privacy: Requirement, lifts: FloatArray
-) -> tuple[OrbitMechanism, Change]:
+    space: PairSpace, columns: OrbitColumns, privacy: Requirement, lifts: FloatArray
+) -> tuple[OrbitMechanism, RepairRecord]:
     """Find the nearest mechanism by orbits of a simple kind that satisfies the requirement exactly.
 
     Each column that breaks the bound by little is mixed with its own mean as far as it must, rows are
@@ -53,30 +59,35 @@ def repair_orbits(
         MechanismError: a row's sum is off one by 0.5 or more, or a number is not finite.
     """
     output = columns.orbits.output
-    mended = _mended(columns, _normalised(columns, lifts))
+    mended = _mix_orbit_columns(columns, _normalize_lifts(columns, lifts))
 
-    def holds(candidate: OrbitMechanism) -> bool:
+    def meets_requirement(candidate: OrbitMechanism) -> bool:
         """Return whether a mechanism meets the requirement, exactly and in a checker's floating point."""
-        levels = columns.levels(candidate.lifts)
+        levels = columns.compute_levels(candidate.scaled_entries)
         within = all(levels[name] <= limit for name, limit in privacy.limits.items())
-        return within and columns.hold_exactly(candidate.masses)
+        return within and columns.is_met_exactly(candidate.masses)
 
-    def mixed(law: FloatArray) -> tuple[float, OrbitMechanism]:
-        def mixture(theta: float) -> OrbitMechanism:
+    def mix_with_law(law: FloatArray) -> tuple[float, OrbitMechanism]:
+        def round_mixture(theta: float) -> OrbitMechanism:
             found = (1 - theta) * mended + theta * law[output]
-            return in_whole_numbers(space, found, columns.means(found))
+            return round_lifts_to_integers(space, found, columns.mean_by_output(found))
 
-        def missing(lifts: FloatArray) -> float:
-            return float(_needed(columns, lifts, law).max())
+        def needed_share(lifts: FloatArray) -> float:
+            return float(_needed_orbit_shares(columns, lifts, law).max())
 
-        return least_mixing(missing(mended), mixture, holds, lambda candidate: missing(candidate.lifts))
+        return min_mixing_weight(
+            needed_share(mended),
+            round_mixture,
+            meets_requirement,
+            lambda candidate: needed_share(candidate.scaled_entries),
+        )
 
-    own = columns.means(mended)
-    theta, mechanism = min(map(mixed, (own, (own > 0) / (own > 0).sum())), key=lambda found: found[0])
-    return mechanism, Change(theta, float(np.abs(mechanism.lifts - lifts).max()))
+    own = columns.mean_by_output(mended)
+    theta, mechanism = min(map(mix_with_law, (own, (own > 0) / (own > 0).sum())), key=lambda found: found[0])
+    return mechanism, RepairRecord(theta, float(np.abs(mechanism.scaled_entries - lifts).max()))
 
 
-def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> OrbitMechanism:
+def round_lifts_to_integers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> OrbitMechanism:
     """Round the lifts to integers, rows summing to exactly one.
 
     What a row lacks goes to the likeliest orbit of outputs, in equal parts on all of these, so that a
@@ -86,7 +97,7 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
     digits = 120
     orbits = space.orbits
     whole = [(above << digits) // below for above, below in map(float.as_integer_ratio, lifts.tolist())]
-    likeliest = orbits.of_output(int(law.argmax()))
+    likeliest = orbits.orbits_of_output(int(law.argmax()))
     common = math.lcm(*orbits.letters)
     sums, largest = [0] * len(orbits.letters), [-1] * len(orbits.letters)
     letters = orbits.letter.tolist()
@@ -110,39 +121,39 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
     return OrbitMechanism(space, masses, common << digits)
 
 
-def _normalised(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
+def _normalize_lifts(columns: OrbitColumns, lifts: FloatArray) -> FloatArray:
     """Remove negative entries, and divide rows by their sums."""
     if not np.isfinite(lifts).all():
         raise MechanismError("the orbits to repair have an entry that is not finite")
     clean = np.maximum(lifts, 0.0)
-    sums = columns.sums(clean)
+    sums = columns.row_sums(clean)
     if not (np.abs(sums - 1) < 0.5).all():
         raise MechanismError(
             f"the orbits to repair have a row that sums to {sums[np.abs(sums - 1).argmax()]:.3g}: they are "
             "no mechanism, not even roughly"
         )
-    return columns.normalised(clean)
+    return columns.normalize_rows(clean)
 
 
-def _mended(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
+def _mix_orbit_columns(columns: OrbitColumns, lifts: FloatArray) -> FloatArray:
     """Mix columns that miss the bound by little with their means, one by one, and normalize the rows."""
     output, starts = columns.orbits.output, columns.orbits.starts[:-1]
-    means = columns.means(lifts)
-    share = _needed(columns, lifts, means)
+    means = columns.mean_by_output(lifts)
+    share = _needed_orbit_shares(columns, lifts, means)
     spread = np.maximum.reduceat(lifts, starts) - np.minimum.reduceat(lifts, starts)
-    share = np.where(share * spread <= LARGEST_SINGLE_MIXING, share, 0.0)
-    return _normalised(columns, (1 - share[output]) * lifts + (share * means)[output])
+    share = np.where(share * spread <= MAX_COLUMN_CHANGE, share, 0.0)
+    return _normalize_lifts(columns, (1 - share[output]) * lifts + (share * means)[output])
 
 
-def _needed(columns: ReducedColumns, lifts: FloatArray, means: FloatArray) -> FloatArray:
+def _needed_orbit_shares(columns: OrbitColumns, lifts: FloatArray, means: FloatArray) -> FloatArray:
     """Compute (K,) the share of a constant that each column needs mixed in, by the chord of the violation."""
-    over = columns.excess(lifts)
-    slack = np.maximum(-columns.excess(means[columns.orbits.output]), 0.0)
+    over = columns.max_violations(lifts)
+    slack = np.maximum(-columns.max_violations(means[columns.orbits.output]), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(over > 0, over / (over + slack), 0.0)
 
 
-CLOSED = 1e-10
+CLOSED_FORM_GAP = 1e-10
 """A gap of this share of the gain's range leaves nothing to look for: a closed form is then optimal."""
 
 
@@ -161,20 +172,20 @@ def certify_linear(
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
     """
-    fixed = _repaired(program, matrix)
+    fixed = _repair_for_program(program, matrix)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
-    gains, constant, residuals, added = _with_added(program, fixed.matrix)
-    gain = program.columns.expectation(program.centred, fixed.matrix)
-    enough = gain - constant + CLOSED * program.scale
+    gains, constant, residuals, added = _price_added(program, fixed.matrix)
+    gain = program.columns.compute_expectation(program.centered_gains, fixed.matrix)
+    enough = gain - constant + CLOSED_FORM_GAP * program.scale
     if witness is not None and multipliers is not None:
         free = {name: np.zeros_like(array) for name, array in witness.items()}  # as if nothing were private
         tried = (multipliers, witness), (gains.max(axis=1), free)
-        proofs = [_Proof.of(program, gains, *one) for one in tried]
+        proofs = [_BoundProof.compute(program, gains, *one) for one in tried]
     else:
-        rho, best = _best(program, gains, fixed.matrix, multipliers, enough)
-        proofs = [_witnessed(program, gains, rho, best)]
+        rho, best = _select_best_multipliers(program, gains, fixed.matrix, multipliers, enough)
+        proofs = [_certify_multipliers(program, gains, rho, best)]
         if proofs[0].bound > enough:
-            proofs.append(_priced(program, gains))
+            proofs.append(_price_columns(program, gains))
     proof = min(proofs, key=lambda one: one.bound)
     return LinearCertificate(
         prior=program.prior,
@@ -186,44 +197,52 @@ def certify_linear(
         maximised=program.maximised,
         table=program.table,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max()), **residuals},
-        repair=fixed.change,
+        repair=fixed.to_record,
         witness=proof.witness,
         added=added,
     )
 
 
-def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
+def _repair_for_program(program: LinearDesign, matrix: FloatArray) -> RepairedMatrix:
     """Repair a matrix; where that costs a share of the range, perhaps with the small entries kept.
 
     Small entries are taken for noise, and where a bound is on all columns together all of them pay for it.
     """
-    fixed = polished_repair(program.prior, program.privacy, matrix, gains=program.centred)
-    if program.added and _broken(program, fixed.matrix) > RESIDUAL:  # small entries may be what keeps them
-        kept = polished_repair(program.prior, program.privacy, matrix, 0.0, program.centred)
-        return min(fixed, kept, key=lambda one: _broken(program, one.matrix))
+    fixed = polish_and_repair(program.prior, program.privacy, matrix, gains=program.centered_gains)
+    if (
+        program.added and _max_residual(program, fixed.matrix) > MAX_RELATIVE_RESIDUAL
+    ):  # small entries may be what keeps them
+        kept = polish_and_repair(program.prior, program.privacy, matrix, 0.0, program.centered_gains)
+        return min(fixed, kept, key=lambda one: _max_residual(program, one.matrix))
     if program.privacy.has_ratios or program.added:  # bounds on each column by itself
         return fixed
-    worth = [program.columns.expectation(program.centred, one) for one in (matrix, fixed.matrix)]
+    worth = [
+        program.columns.compute_expectation(program.centered_gains, one) for one in (matrix, fixed.matrix)
+    ]
     # a repair that costs less than 3e-9 of the range needs no second one
     if worth[0] - worth[1] <= 3e-9 * program.scale:
         return fixed
-    kept = polished_repair(program.prior, program.privacy, matrix, 0.0, program.centred)
-    return kept if program.columns.expectation(program.centred, kept.matrix) > worth[1] else fixed
+    kept = polish_and_repair(program.prior, program.privacy, matrix, 0.0, program.centered_gains)
+    return (
+        kept if program.columns.compute_expectation(program.centered_gains, kept.matrix) > worth[1] else fixed
+    )
 
 
-def _broken(program: LinearDesign, matrix: FloatArray) -> float:
+def _max_residual(program: LinearDesign, matrix: FloatArray) -> float:
     """Compute the largest violation of the added constraints by a mechanism, relative to their sizes."""
-    with program.holding(matrix):
-        return max(_residuals(program, matrix, affine_constraints(program)).values())
+    with program.temporarily_assigned(matrix):
+        return max(_compute_residuals(program, matrix, list_affine_constraints(program)).values())
 
 
-def _residuals(
+def _compute_residuals(
     program: LinearDesign, matrix: FloatArray, affine: tuple[AffineConstraint, ...] | None
 ) -> dict[str, float]:
     """Compute by how much of its size a mechanism violates each constraint that was added."""
     if affine is not None:  # by the numbers that a file holds, so that its check finds the same
-        return {one.name: one.violation(matrix) for one in affine}
-    return {name: float(np.max(one.violation())) / unit(one) for name, one in program.added.items()}
+        return {one.name: one.max_relative_violation(matrix) for one in affine}
+    return {
+        name: float(np.max(one.violation())) / constraint_scale(one) for name, one in program.added.items()
+    }
 
 
 def certify_symmetric(
@@ -235,11 +254,17 @@ def certify_symmetric(
         MechanismError: the numbers are no mechanism even roughly.
     """
     mechanism, change = repair_orbits(program.space, program.columns, program.privacy, lifts)
-    gain = program.columns.expectation(program.centred, mechanism.lifts)
-    rho, best = _best(program, program.centred, mechanism.lifts, multipliers, gain + CLOSED * program.scale)
+    gain = program.columns.compute_expectation(program.centered_gains, mechanism.scaled_entries)
+    rho, best = _select_best_multipliers(
+        program,
+        program.centered_gains,
+        mechanism.scaled_entries,
+        multipliers,
+        gain + CLOSED_FORM_GAP * program.scale,
+    )
     return SymmetricCertificate(
         mechanism=mechanism,
-        value=program.compute_value(mechanism.lifts),
+        value=program.compute_value(mechanism.scaled_entries),
         bound=program.compute_bound(best),
         privacy=program.privacy,
         multipliers=rho,
@@ -249,7 +274,7 @@ def certify_symmetric(
     )
 
 
-def _with_added(
+def _price_added(
     program: LinearDesign, matrix: FloatArray
 ) -> tuple[FloatArray, float, dict[str, float], tuple[AffineConstraint | StatedConstraint, ...] | None]:
     """Return the gains and the constant of the bound, and the added constraints with their violations.
@@ -257,17 +282,17 @@ def _with_added(
     Added constraints enter the bound through their multipliers.
     """
     if not program.added:
-        return program.centred, 0.0, {}, ()
-    with program.holding(matrix):
-        gains, constant = lagrangian(program)
-        affine = affine_constraints(program)
-        residuals = _residuals(program, matrix, affine)
-        stated = None if affine is None else tuple(program.told(one) for one in affine)
+        return program.centered_gains, 0.0, {}, ()
+    with program.temporarily_assigned(matrix):
+        gains, constant = build_lagrangian(program)
+        affine = list_affine_constraints(program)
+        residuals = _compute_residuals(program, matrix, affine)
+        stated = None if affine is None else tuple(program.to_saved_constraint(one) for one in affine)
         return gains, constant, residuals, stated
 
 
 @dataclass(frozen=True, eq=False)
-class _Proof:
+class _BoundProof:
     """A bound on the gain, with the multipliers and the dual certificate that prove it."""
 
     bound: float
@@ -275,64 +300,72 @@ class _Proof:
     witness: Witness
 
     @classmethod
-    def of(cls, program: LinearDesign, gains: FloatArray, rho: FloatArray, witness: Witness) -> _Proof:
+    def compute(
+        cls, program: LinearDesign, gains: FloatArray, rho: FloatArray, witness: Witness
+    ) -> _BoundProof:
         """Compute what multipliers and a dual certificate prove, with an allowance for rounding."""
         columns = program.columns
-        return cls(columns.proved(gains, rho, witness) + columns.rounding_in(gains, rho), rho, witness)
+        return cls(columns.dual_bound(gains, rho, witness) + columns.bound_rounding(gains, rho), rho, witness)
 
 
-def _witnessed(program: LinearDesign, gains: FloatArray, rho: FloatArray | None, best: float) -> _Proof:
+def _certify_multipliers(
+    program: LinearDesign, gains: FloatArray, rho: FloatArray | None, best: float
+) -> _BoundProof:
     """Compute a bound that these multipliers prove, with a dual certificate where there is one.
 
     Where a letter is so rare that digits cancel in the search, a closed form proves more: no witness then.
     """
-    witness = {} if rho is None or not math.isfinite(best) else program.columns.witness(gains, rho)
+    witness = {} if rho is None or not math.isfinite(best) else program.columns.dual_certificate(gains, rho)
     if rho is not None and witness:
-        proof = _Proof.of(program, gains, rho, witness)
+        proof = _BoundProof.compute(program, gains, rho, witness)
         # a dual certificate may raise the bound by 1e-10 of the gain's range
         if proof.bound <= best + 1e-10 * program.scale:
             return proof if proof.bound >= best else replace(proof, bound=best)
-    return _Proof(best, rho, {})
+    return _BoundProof(best, rho, {})
 
 
-def _priced(program: LinearDesign, gains: FloatArray) -> _Proof:
+def _price_columns(program: LinearDesign, gains: FloatArray) -> _BoundProof:
     """Compute the bound that prices of all columns at once prove, where pairs prove it."""
     p = program.prior.pmf
     ratios = program.privacy.ratios(p) if program.privacy.by_pairs else None
-    found = None if ratios is None else ratios.prices(p, gains)
+    found = None if ratios is None else ratios.find_prices(p, gains)
     if found is None:
-        return _Proof(math.inf, None, {})
-    return _Proof.of(program, gains, found[0], {"weights": found[1]})
+        return _BoundProof(math.inf, None, {})
+    return _BoundProof.compute(program, gains, found[0], {"weights": found[1]})
 
 
-RARE = (1e-14, 1e-11, 1e-8, 1e-5)
+RARE_PROBABILITIES = (1e-14, 1e-11, 1e-8, 1e-5)
 """Probabilities below which a solver's multiplier of a letter may be noise."""
 
 
-def _guesses(
-    program: Expectation[Any], gains: FloatArray, lifts: FloatArray, given: FloatArray | None
+def _candidate_multipliers(
+    program: ExpectationProgram[Any], gains: FloatArray, lifts: FloatArray, given: FloatArray | None
 ) -> Iterator[FloatArray]:
     """Iterate over multipliers to try: the solver's, each letter's own gain, and others for rare letters."""
     columns = program.columns
-    own = columns.by_letter(gains, lifts)
+    own = columns.mean_by_letter(gains, lifts)
     if given is None or not np.isfinite(given).all():
         yield own
         return
     yield from (given, own)
-    for rare in RARE:
+    for rare in RARE_PROBABILITIES:
         if (columns.masses < rare).any():
-            yield np.where(columns.masses < rare, columns.largest(gains), given)
+            yield np.where(columns.masses < rare, columns.max_by_letter(gains), given)
 
 
-def _best(
-    program: Expectation[Any], gains: FloatArray, lifts: FloatArray, given: FloatArray | None, enough: float
+def _select_best_multipliers(
+    program: ExpectationProgram[Any],
+    gains: FloatArray,
+    lifts: FloatArray,
+    given: FloatArray | None,
+    enough: float,
 ) -> tuple[FloatArray | None, float]:
     """Select the multipliers with the least bound, and that bound; the first of at most `enough`."""
     best: tuple[FloatArray | None, float] = (None, math.inf)
-    for rho in _guesses(program, gains, lifts, given):
-        bound = program.columns.raw_bound(gains, rho)
+    for rho in _candidate_multipliers(program, gains, lifts, given):
+        bound = program.columns.unrounded_bound(gains, rho)
         if bound < best[1]:  # rounding only adds to it
-            bound += program.columns.rounding_in(gains, rho)
+            bound += program.columns.bound_rounding(gains, rho)
             if bound < best[1]:
                 best = (rho, bound)
         if best[1] <= enough:
@@ -340,7 +373,7 @@ def _best(
     return best
 
 
-def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
+def build_lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     """Build gains and a constant whose sum bounds the expected gain wherever the added constraints hold.
 
     With multipliers m >= 0 of convex constraints c(P) <= 0 (any sign for equalities),
@@ -355,99 +388,102 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     """
     slopes: dict[int, FloatArray] = {}
     variables: dict[int, cp.Variable] = {}
-    stated = stated_constraints(program)
+    stated = list_stated_constraints(program)
     if stated is None:
-        return program.centred, math.inf
-    priced_gains, constant = priced(stated, program.centred, program.prior.pmf)
+        return program.centered_gains, math.inf
+    priced_gains, constant = price_constraints(stated, program.centered_gains, program.prior.pmf)
     # of these the rows are known exactly, and not by values that cvxpy has rounded
-    size = sum(float(np.abs(one.prices) @ np.abs(one.offset)) + _slope_size(one) for one in stated)
-    for constraint in (one for name, one in program.added.items() if name not in program.stated):
-        gradients = gradients_of(constraint) if has_expression(constraint) else None
+    size = sum(
+        float(np.abs(one.effective_multipliers) @ np.abs(one.offset)) + _bound_price_size(one)
+        for one in stated
+    )
+    for constraint in (one for name, one in program.added.items() if name not in program.stated_constraints):
+        gradients = compute_gradients(constraint) if has_expression(constraint) else None
         if gradients is None or constraint.dual_value is None:
-            return program.centred, math.inf
+            return program.centered_gains, math.inf
         equality = isinstance(constraint, cp.constraints.Equality)
         multiplier = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
         multiplier = multiplier if equality else np.maximum(multiplier, 0.0)
         constant -= float(multiplier @ np.asarray(constraint.expr.value).flatten(order="F"))
-        size += float(np.abs(multiplier).sum()) * _largest(constraint.expr)
+        size += float(np.abs(multiplier).sum()) * _max_intermediate(constraint.expr)
         for variable, gradient in gradients.items():
             slope = np.asarray(gradient @ multiplier).reshape(variable.shape, order="F")
             slopes[variable.id] = slopes.get(variable.id, 0.0) + slope
             variables[variable.id] = variable
             constant += float((slope * variable.value).sum())
             terms = np.asarray(abs(gradient) @ np.abs(multiplier)).reshape(variable.shape, order="F")
-            size += float((terms * _reach(variable)).sum())
+            size += float((terms * _variable_sizes(variable)).sum())
     # what rounding may have taken off these sums and slopes, by the size of what went into them
-    constant += rounding_of(program.table.size, size)
+    constant += bound_sum_rounding(program.table.size, size)
     p = program.prior.pmf[:, None]
     gains = priced_gains - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
     gains = gains - slopes.pop(program.variables["output_law"].id, np.zeros((1, program.table.shape[1])))
     own = {variable.id for variable in program.variables.values()}
     for key, slope in slopes.items():
-        lower, upper = (0.0, 1.0) if key in own else _bounds(variables[key])
+        lower, upper = (0.0, 1.0) if key in own else _get_bounds(variables[key])
         with np.errstate(invalid="ignore"):
             best = np.where(slope == 0, 0.0, np.maximum(-slope * lower, -slope * upper))
         constant += float(best.sum())
     return gains, constant
 
 
-def unit(constraint: cp.Constraint) -> float:
+def constraint_scale(constraint: cp.Constraint) -> float:
     """Return the largest coefficient of a constraint at the current point; one where there is none.
 
     A violation of 1e-14 is small in a constraint of size one and everything in one of size 1e-13.
     """
-    gradients = gradients_of(constraint) if has_expression(constraint) else None
+    gradients = compute_gradients(constraint) if has_expression(constraint) else None
     largest = max((abs(gradient).max() for gradient in (gradients or {}).values()), default=1.0)
     return float(largest) or 1.0
 
 
-def _largest(expression: cp.Expression) -> float:
+def _max_intermediate(expression: cp.Expression) -> float:
     """Return the largest number that occurs while an expression is evaluated."""
-    return max([float(np.abs(expression.value).max()), *map(_largest, expression.args)])
+    return max([float(np.abs(expression.value).max()), *map(_max_intermediate, expression.args)])
 
 
-def _reach(variable: cp.Variable) -> FloatArray:
+def _variable_sizes(variable: cp.Variable) -> FloatArray:
     """Bound how far a variable's entries may be from zero or from their values."""
-    span = np.abs(_bounds(variable)).sum(axis=0)
+    span = np.abs(_get_bounds(variable)).sum(axis=0)
     return np.asarray(np.maximum(1 + np.abs(variable.value), np.where(np.isfinite(span), span, 0.0)))
 
 
-def _bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:
+def _get_bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:
     lower, upper = variable.get_bounds()
     return np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
 
 
-def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | None:
+def list_affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | None:
     """List the added constraints with their multipliers; None where one is not affine in the mechanism only.
 
     The variables of the program must have their values, and the constraints their multipliers.
     """
     found = {}
     for name, constraint in program.added.items():
-        if name in program.stated:
+        if name in program.stated_constraints:
             continue
-        rows = program.affine(constraint)
+        rows = program.to_affine_rows(constraint)
         if rows is None or constraint.dual_value is None:
             return None
         equal = isinstance(constraint, cp.constraints.Equality)
         multipliers = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
         coefficients = rows[0].toarray().reshape(-1, *program.table.shape)
         found[name] = AffineConstraint(name, equal, coefficients, rows[1], multipliers)
-    stated = stated_constraints(program)
+    stated = list_stated_constraints(program)
     if stated is None:
         return None
     found |= {one.name: one for one in stated}
     return tuple(found[name] for name in program.added)
 
 
-def stated_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | None:
+def list_stated_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | None:
     """List the stated constraints as rows; None where a solver left no multipliers of one."""
-    found = [program.stated_constraint(name) for name in program.stated]
+    found = [program.get_stated_rows(name) for name in program.stated_constraints]
     known = [one for one in found if one is not None]
     return tuple(known) if len(known) == len(found) else None
 
 
-def _slope_size(one: AffineConstraint) -> float:
+def _bound_price_size(one: AffineConstraint) -> float:
     """Bound what the prices of a constraint may add to the expected gain: one cell for each letter."""
-    sizes = np.tensordot(np.abs(one.prices), np.abs(one.coefficients), axes=1)
+    sizes = np.tensordot(np.abs(one.effective_multipliers), np.abs(one.coefficients), axes=1)
     return float(sizes.max(axis=1).sum())

@@ -12,24 +12,24 @@ from dataclasses import replace
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.core.loaded_later import sparse
+from pmlopt.core.lazy_imports import sparse
 from pmlopt.model.closed_forms import constant
-from pmlopt.model.privacy.ratios import Ratios
-from pmlopt.model.privacy.requirement import Witness, below
+from pmlopt.model.privacy.ratios import RatioBounds
+from pmlopt.model.privacy.requirement import Witness, tightened
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers import highs
-from pmlopt.solvers.outcome import TIME, Clock, Options, Outcome, Point
+from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline, MethodOptions, PrimalDualPoint, SolverResult
 
-NAME = "letter-pairs"
+METHOD_NAME = "letter-pairs"
 
-DETOUR = 0.05
+MAX_DETOUR_FRACTION = 0.05
 """A pair is left out at first where a way over a third letter is longer by no more than this share."""
 
-ROUGH, FINE = 1e-6, 1e-12
+COARSE_TOLERANCE, FINE_TOLERANCE = 1e-6, 1e-12
 """Tolerances of the interior point while many bounds are broken, and from then on when few are."""
 
-NEAR, LEAST = 1e-3, 1e-4
+NEAR_VIOLATION_RTOL, MIN_GENERATED_ENTRY = 1e-3, 1e-4
 """Bounds come in, too, that an entry larger by this share would break, where it is at least so large."""
 
 
@@ -37,22 +37,22 @@ SETUP_SECONDS, SETUP_POWER = 5e-9, 1.6
 """What Clarabel takes at most to set up K bounds on pairs in columns: K to this power, in seconds."""
 
 
-def is_too_long_to_compile(program: LinearDesign, clock: Clock) -> bool:
+def is_too_long_to_compile(program: LinearDesign, clock: Deadline) -> bool:
     """Return whether the time would be over before a solver had a program of many bounds on pairs."""
-    if not clock.limited or (ratios := program.bounds_on_pairs) is None:
+    if not clock.is_limited or (ratios := program.bounds_on_pairs) is None:
         return False
     # compiling and loading take at least 4e-6 s for each bound of a column
-    return clock.late_by(-4e-6 * len(ratios.exponents) * program.table.shape[1])
+    return clock.expired_for(-4e-6 * len(ratios.exponents) * program.table.shape[1])
 
 
-def _constant(program: LinearDesign, ratios: Ratios) -> Point:
+def _build_constant_point(program: LinearDesign, ratios: RatioBounds) -> PrimalDualPoint:
     """Build the best constant, with the bound of no privacy at all."""
     weights = np.zeros((len(ratios.exponents), program.table.shape[1]))
-    best = constant(program.prior, program.centred).matrix
-    return Point(best, program.centred.max(axis=1), witness={"weights": weights})
+    best = constant(program.prior, program.centered_gains).matrix
+    return PrimalDualPoint(best, program.centered_gains.max(axis=1), dual_certificate={"weights": weights})
 
 
-def witness_of(program: LinearDesign, ratios: Ratios) -> Witness | None:
+def read_weights(program: LinearDesign, ratios: RatioBounds) -> Witness | None:
     """Read the weights of the pairs from the multipliers that a solver left in the program's constraints."""
     duals = program.constraints["pairs"].dual_value
     if duals is None or not np.isfinite(duals).all():
@@ -60,17 +60,17 @@ def witness_of(program: LinearDesign, ratios: Ratios) -> Witness | None:
     return {"weights": np.maximum(duals, 0.0) * np.exp(-ratios.exponents)[:, None]}
 
 
-def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
+def solve_by_simplex(program: LinearDesign, ratios: RatioBounds, options: MethodOptions) -> SolverResult:
     """Solve a small program under ratio bounds by HiGHS, from sparse rows built by index arithmetic.
 
     Its variables are the matrix and the products of its columns with the rows that several bounds share.
     """
     begin = time.perf_counter()
     n, m = program.table.shape
-    gains = program.prior.pmf[:, None] * program.centred
+    gains = program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(gains).max()) or 1.0
-    products = ratios.products(np.eye(n))
-    pairs = ratios.system(below).tocsc()
+    products = ratios.compute_products(np.eye(n))
+    pairs = ratios.linear_system(tightened).tocsc()
     several = np.bincount(np.append(ratios.above, ratios.below), minlength=n + len(products))[n:] > 1
     alone = pairs[:, n:][:, ~several] @ products[~several]  # products of one pair are no variables
     pairs = sparse.hstack([pairs[:, :n] + sparse.csc_array(alone), pairs[:, n:][:, several]])
@@ -82,21 +82,23 @@ def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outco
     fixed = np.concatenate([np.ones(n), np.zeros(shared * m)])
     ends = np.append(fixed, np.full(count * m, -np.inf)), np.append(fixed, np.zeros(count * m))
     costs = np.concatenate([-gains.ravel() / scale, np.zeros(shared * m)])
-    model = highs.of_matrix(costs, (0.0, np.inf), ends, sparse.vstack(rows))
-    solver = highs.loaded(model, {**highs.METHODS["highs"], "presolve": "off", **highs.limits(options)})
+    model = highs.build_sparse_model(costs, (0.0, np.inf), ends, sparse.vstack(rows))
+    solver = highs.load_model(
+        model, {**highs.METHOD_OPTIONS["highs"], "presolve": "off", **highs.build_options(options)}
+    )
     ready = time.perf_counter()
-    outcome = highs.outcome_of(solver, False, ready - begin, ready)
+    outcome = highs.run_loaded(solver, False, ready - begin, ready)
     if outcome.state != "point":
         return outcome
     solution = solver.getSolution()
     duals = np.array(solution.row_dual)[n + shared * m :].reshape(count, m)
     weights = scale * np.maximum(-duals, 0.0) * np.exp(-ratios.exponents)[:, None]
     found = np.array(solution.col_value[: n * m]).reshape(n, m)
-    multipliers = ratios.prices_of_rows(program.prior.pmf, program.centred, weights)
-    return replace(outcome, found=Point(found, multipliers, witness={"weights": weights}))
+    multipliers = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
+    return replace(outcome, point=PrimalDualPoint(found, multipliers, dual_certificate={"weights": weights}))
 
 
-def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
+def generate_constraints(program: LinearDesign, ratios: RatioBounds, options: MethodOptions) -> SolverResult:
     """Solve `max <c, P>` by Clarabel, adding bounds `P[x'] - e^-eps P[x] >= 0` as they are violated.
 
     The multipliers of every round bound the whole program, since it asks for less.
@@ -105,44 +107,50 @@ def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
     step_share = 0.3
     begin = time.perf_counter()
     n, m = program.table.shape
-    gains = program.prior.pmf[:, None] * program.centred
+    gains = program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(gains).max()) or 1.0
-    keep = below(np.exp(-ratios.exponents))
-    chosen = np.repeat(_near(ratios, n)[:, None], m, axis=1)
-    point, tolerance, iterations, ending, rounds = _constant(program, ratios), ROUGH, 0, "", 0
+    keep = tightened(np.exp(-ratios.exponents))
+    chosen = np.repeat(_find_essential_pairs(ratios, n)[:, None], m, axis=1)
+    point, tolerance, iterations, ending, rounds = (
+        _build_constant_point(program, ratios),
+        COARSE_TOLERANCE,
+        0,
+        "",
+        0,
+    )
     while not ending:
         setup = _setup_seconds(int(chosen.sum()))
         # Steps for which there must be time: an earlier iterate is no better than a mechanism by formula.
-        if options.clock.late_by(-setup * (1 + step_share * 12)):
+        if options.deadline.expired_for(-setup * (1 + step_share * 12)):
             if not rounds:
-                raise MethodError(f"{TIME}: a first program takes longer than there is")
+                raise MethodError(f"{TIME_LIMIT}: a first program takes longer than there is")
             ending = "stopped by the time limit"
             break
-        steps_end = options.clock.earlier(step_share * setup)  # which it looks at before a step
-        found, finished, steps = _solved(gains / scale, ratios, keep, chosen, tolerance, steps_end)
+        steps_end = options.deadline.earlier(step_share * setup)  # which it looks at before a step
+        found, finished, steps = _run_clarabel(gains / scale, ratios, keep, chosen, tolerance, steps_end)
         rounds, iterations = rounds + 1, iterations + steps
-        if found.multipliers is not None and found.witness is not None:
-            weights = scale * found.witness["weights"]
+        if found.multipliers is not None and found.dual_certificate is not None:
+            weights = scale * found.dual_certificate["weights"]
             rho = scale * found.multipliers / program.prior.pmf
             if not finished:  # of any weights these multipliers prove the most
-                rho = ratios.prices_of_rows(program.prior.pmf, program.centred, weights)
-            point = Point(found.matrix, rho, witness={"weights": weights})
+                rho = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
+            point = PrimalDualPoint(found.matrix, rho, dual_certificate={"weights": weights})
         lower = found.matrix[ratios.below]
         over = keep[:, None] * found.matrix[ratios.above] - lower
         broken = ~chosen & (over > tolerance)
-        if steps_end.late:
+        if steps_end.expired:
             ending = "stopped by the time limit"
         # five to ten rounds are usual
         elif not finished or rounds == 40:
             ending = "Clarabel did not end" if not finished else "bounds are still broken"
-        elif tolerance == FINE and not broken.any():
+        elif tolerance == FINE_TOLERANCE and not broken.any():
             ending = "no bound is broken"
-        chosen |= broken | (lower > LEAST) & (over > -NEAR * lower)
-        tolerance = FINE if broken.sum() <= n else tolerance
+        chosen |= broken | (lower > MIN_GENERATED_ENTRY) & (over > -NEAR_VIOLATION_RTOL * lower)
+        tolerance = FINE_TOLERANCE if broken.sum() <= n else tolerance
     seconds = time.perf_counter() - begin
     words = f"{ending} after {rounds} rounds, with {int(chosen.sum())} of {chosen.size} bounds"
     finished = ending != "stopped by the time limit"
-    return Outcome("point", finished, words, iterations, False, 0.0, seconds, point)
+    return SolverResult("point", finished, words, iterations, False, 0.0, seconds, point)
 
 
 def _setup_seconds(bounds: int) -> float:
@@ -150,19 +158,24 @@ def _setup_seconds(bounds: int) -> float:
     return float(SETUP_SECONDS * bounds**SETUP_POWER)
 
 
-def _near(ratios: Ratios, size: int) -> BoolArray:
+def _find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
     """Return (K,) which pairs no path over a third letter nearly implies."""
     length = np.full((size, size), np.inf)
     length[ratios.above, ratios.below] = ratios.exponents
     ways = np.full((size, size), np.inf)
     for letter in range(size):
         np.minimum(ways, length[:, letter, None] + length[None, letter], out=ways)
-    return np.asarray((ways > (1 + DETOUR) * length)[ratios.above, ratios.below])
+    return np.asarray((ways > (1 + MAX_DETOUR_FRACTION) * length)[ratios.above, ratios.below])
 
 
-def _solved(
-    gains: FloatArray, ratios: Ratios, keep: FloatArray, chosen: BoolArray, tolerance: float, clock: Clock
-) -> tuple[Point, bool, int]:
+def _run_clarabel(
+    gains: FloatArray,
+    ratios: RatioBounds,
+    keep: FloatArray,
+    chosen: BoolArray,
+    tolerance: float,
+    clock: Deadline,
+) -> tuple[PrimalDualPoint, bool, int]:
     """Solve by Clarabel's interior point, given the sparse rows directly.
 
     Returns:
@@ -182,8 +195,8 @@ def _solved(
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.iterative_refinement_enable = False, False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    if clock.limited:
-        settings.time_limit = clock.left(least=1e-6)
+    if clock.is_limited:
+        settings.time_limit = clock.remaining(least=1e-6)
     cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(size + n * m)]
     nothing = sparse.csc_array((n * m, n * m))
     answer = clarabel.DefaultSolver(nothing, -gains.ravel(), matrix, right, cones, settings).solve()
@@ -191,4 +204,8 @@ def _solved(
     weights[pair, output] = np.maximum(duals[n : n + size], 0.0) * keep[pair]
     found = np.maximum(np.array(answer.x).reshape(n, m), 0.0)
     finished = str(answer.status) in ("Solved", "AlmostSolved") and bool(np.isfinite(found).all())
-    return Point(found, duals[:n], witness={"weights": weights}), finished, int(answer.iterations)
+    return (
+        PrimalDualPoint(found, duals[:n], dual_certificate={"weights": weights}),
+        finished,
+        int(answer.iterations),
+    )

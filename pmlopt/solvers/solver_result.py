@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from pmlopt.core.arrays import FloatArray, real
-from pmlopt.core.loaded_later import cp
+from pmlopt.core.arrays import FloatArray, check_real
+from pmlopt.core.lazy_imports import cp
 from pmlopt.errors import InputError
 
-TIME = "time limit"
+TIME_LIMIT = "time limit"
 """How what ran out of time says so."""
 
 
 @dataclass(frozen=True)
-class Clock:
+class Deadline:
     """A reading of a clock at which the time is over.
 
     Attributes:
@@ -31,8 +31,8 @@ class Clock:
         read: the reading now, in seconds.
 
     Examples:
-        >>> clock = Clock.of(60.0)
-        >>> clock.late, clock.left() <= 60.0, Clock().left()
+        >>> clock = Deadline.after(60.0)
+        >>> clock.expired, clock.remaining() <= 60.0, Deadline().remaining()
         (False, True, None)
     """
 
@@ -40,112 +40,112 @@ class Clock:
     read: Callable[[], float] = time.perf_counter
 
     @classmethod
-    def of(cls, seconds: float | None, read: Callable[[], float] = time.perf_counter) -> Clock:
+    def after(cls, seconds: float | None, read: Callable[[], float] = time.perf_counter) -> Deadline:
         """Return the deadline some seconds from now; one that never expires for None."""
         return cls(math.inf if seconds is None else read() + seconds, read)
 
     @property
-    def limited(self) -> bool:
+    def is_limited(self) -> bool:
         """Return whether there is a limit."""
         return not math.isinf(self.end)
 
     @property
-    def late(self) -> bool:
+    def expired(self) -> bool:
         """Return whether the time is over."""
-        return self.limited and self.read() >= self.end
+        return self.is_limited and self.read() >= self.end
 
-    def late_by(self, seconds: float) -> bool:
+    def expired_for(self, seconds: float) -> bool:
         """Return whether the time has been over for some seconds; before its end for a negative number."""
-        return self.limited and self.read() >= self.end + seconds
+        return self.is_limited and self.read() >= self.end + seconds
 
-    def left(self, least: float = 0.0) -> float | None:
+    def remaining(self, least: float = 0.0) -> float | None:
         """Return the seconds that remain, at least `least`; None without a limit."""
-        return max(least, self.end - self.read()) if self.limited else None
+        return max(least, self.end - self.read()) if self.is_limited else None
 
-    def part(self, share: float) -> Clock:
+    def fraction(self, share: float) -> Deadline:
         """Return the deadline after a fraction of the remaining time."""
-        if not self.limited:
+        if not self.is_limited:
             return self
         now = self.read()
         return replace(self, end=now + share * max(0.0, self.end - now))
 
-    def earlier(self, seconds: float) -> Clock:
+    def earlier(self, seconds: float) -> Deadline:
         """The clock whose time is over some seconds before."""
         return replace(self, end=self.end - seconds)
 
-    def within(self, seconds: float) -> Clock:
+    def at_most(self, seconds: float) -> Deadline:
         """Return the deadline that is at most some seconds from now."""
         return replace(self, end=min(self.end, self.read() + seconds))
 
-    def at_least(self, seconds: float) -> Clock:
+    def at_least(self, seconds: float) -> Deadline:
         """Return the deadline that allows at least some seconds from now, even if this one has expired."""
-        return replace(self, end=max(self.end, self.read() + seconds)) if self.limited else self
+        return replace(self, end=max(self.end, self.read() + seconds)) if self.is_limited else self
 
 
-FOREVER = Clock()
+NO_DEADLINE = Deadline()
 """The clock without a limit."""
 
 
 @dataclass(frozen=True)
-class Options:
+class MethodOptions:
     """The settings that a user may give to a solve.
 
     Attributes:
-        clock: of the whole solve.
+        deadline: of the whole solve.
         tolerance: of residuals and gap.
         solver_options: the solver's own options by name, handed to it as they are.
         verbose: whether the solver prints its log.
     """
 
-    clock: Clock
+    deadline: Deadline
     tolerance: float
     solver_options: Mapping[str, Any] = field(default_factory=dict)
     verbose: bool = False
 
 
-def options_of(
+def make_options(
     time_limit: float | None,
     tolerance: float,
     solver_options: Mapping[str, Any] | None = None,
     verbose: bool = False,
-) -> Options:
+) -> MethodOptions:
     """Make the options of a solve from a user's values; raise an InputError where they are invalid."""
     own = {} if solver_options is None else solver_options
     if not isinstance(own, Mapping) or not all(isinstance(name, str) for name in own):
         raise InputError(f"solver options are values by name, such as {{'max_iter': 50}}, not {own!r:.60}")
     if not isinstance(verbose, bool):
         raise InputError(f"verbose is True or False, not {verbose!r:.60}")
-    accuracy = real(tolerance, "the tolerance", InputError)
+    accuracy = check_real(tolerance, "the tolerance", InputError)
     if accuracy <= 0:
         raise InputError(f"the tolerance must be positive, not {accuracy}")
     if time_limit is None:
-        return Options(FOREVER, accuracy, dict(own), verbose)
-    limit = real(time_limit, "the time limit", InputError)
+        return MethodOptions(NO_DEADLINE, accuracy, dict(own), verbose)
+    limit = check_real(time_limit, "the time limit", InputError)
     if limit <= 0:
         raise InputError(f"the time limit must be a positive number of seconds, not {limit}")
-    return Options(Clock.of(limit), accuracy, dict(own), verbose)
+    return MethodOptions(Deadline.after(limit), accuracy, dict(own), verbose)
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class PrimalDualPoint:
     """A mechanism matrix with the multipliers of its rows, and optional proofs of a bound."""
 
     matrix: FloatArray
     multipliers: FloatArray | None
-    proved: float | None = None
-    witness: Mapping[str, FloatArray] | None = None
+    dual_bound: float | None = None
+    dual_certificate: Mapping[str, FloatArray] | None = None
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SolverResult:
     """A solver's own account, never a claim: `solve` trusts only what the certificate recomputes.
 
     Attributes:
         state: "point" (the variables hold a point, good or not), "infeasible" or "failed".
         finished: whether the solver says that it ended at an optimum.
         message: the solver's status in its own words.
-        found: the mechanism, where there is a point.
-        restart: what the solver can start from next time, by name.
+        point: the mechanism, where there is a point.
+        warm_start_arrays: what the solver can start from next time, by name.
     """
 
     state: Literal["point", "infeasible", "failed"]
@@ -155,12 +155,12 @@ class Outcome:
     warm_started: bool
     compile_seconds: float
     solve_seconds: float
-    found: Point | None = None
-    restart: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    point: PrimalDualPoint | None = None
+    warm_start_arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledProblem:
     """A cvxpy problem compiled for one solver, the objective scaled to entries of at most one."""
 
     problem: cp.Problem
@@ -170,7 +170,7 @@ class Compiled:
     scale: float
     seconds: float
 
-    def unpack(self, solution: Any) -> None:
+    def unpack_solution(self, solution: Any) -> None:
         """Put a solution of the chain into the problem's variables and multipliers, in their units."""
         solution.dual_vars = {
             key: np.asarray(value) * self.scale for key, value in (solution.dual_vars or {}).items()
@@ -178,7 +178,9 @@ class Compiled:
         self.problem.unpack(solution)
 
 
-def compiled(problem: cp.Problem, solver: str, settings: Mapping[str, Any] | None = None) -> Compiled:
+def compile_problem(
+    problem: cp.Problem, solver: str, settings: Mapping[str, Any] | None = None
+) -> CompiledProblem:
     """Compile for a solver by its cvxpy name; cp.SolverError where it cannot take the problem."""
     start = time.perf_counter()
     data, chain, inverse = problem.get_problem_data(solver, solver_opts=dict(settings or {}))
@@ -187,19 +189,19 @@ def compiled(problem: cp.Problem, solver: str, settings: Mapping[str, Any] | Non
     largest = float(np.abs(data[key]).max(initial=0.0))
     scale = largest if largest > 0 else 1.0
     data[key] = data[key] / scale
-    return Compiled(problem, data, chain, inverse, scale, time.perf_counter() - start)
+    return CompiledProblem(problem, data, chain, inverse, scale, time.perf_counter() - start)
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def limit_threads() -> AbstractContextManager[Any]:
     """Limit linear algebra to one thread within: more gain little here, and lose much where cores are busy.
 
     Threads in many processes wait for one another, and their number changes the last digits.
     """
-    return cast("AbstractContextManager[Any]", _pools().limit(limits=1))
+    return cast("AbstractContextManager[Any]", _get_thread_pools().limit(limits=1))
 
 
 @cache
-def _pools() -> ThreadpoolController:
+def _get_thread_pools() -> ThreadpoolController:
     """Return every thread pool of this process; scipy's are loaded first, so that they are limited too."""
     import scipy.linalg  # noqa: F401
 

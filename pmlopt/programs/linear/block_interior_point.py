@@ -1,0 +1,81 @@
+"""The interior point in column blocks, as a method for linear designs."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.errors import MechanismError
+from pmlopt.model.closed_forms import constant
+from pmlopt.model.utility.linear import compute_expectation
+from pmlopt.programs.exact.repair import approximate_repair
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solvers.solver_result import MethodOptions, SolverResult, limit_threads
+from pmlopt.solvers.solver_result import PrimalDualPoint as Found
+from pmlopt.solvers.structured.block_program import BlockLP
+from pmlopt.solvers.structured.interior_point import follow_central_path
+from pmlopt.solvers.structured.iterates import Iterate, build_start
+
+METHOD_NAME = "structured"
+
+
+def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions) -> SolverResult:
+    """Solve a design in column blocks to the requested certified gap.
+
+    Args:
+        program: the design; constraints that were added get their multipliers.
+        task: the same as numbers.
+        options: what was asked.
+    """
+    begin = time.perf_counter()
+    added = program.build_added_rows() if program.added else None
+
+    def compute_gap(matrix: FloatArray, rho: FloatArray, point: Iterate) -> float:
+        """Compute the gap that the multipliers leave to a mechanism's value, in units of the program's costs.
+
+        But for rounding: to steer by, not to claim.
+        """
+        gains, more = program.centered_gains, 0.0
+        if added is not None:
+            gains, more = added.price_out(gains, program.prior, added.compute_multipliers(task, point))
+        bound = program.columns.unrounded_bound(gains, rho) + more
+        return abs(bound - compute_expectation(program.prior, program.centered_gains, matrix)) / task.scale
+
+    def certify_gap(point: Iterate) -> float:
+        try:
+            matrix = approximate_repair(
+                program.prior, program.privacy, point.masked_parts(task.allowed, task.hinge_mask)[0]
+            )
+        except MechanismError:  # far from any mechanism
+            return np.inf
+        return compute_gap(matrix, task.to_certificate_multipliers(point.rows), point)
+
+    allowed = program.compute_allowed_gap(options.tolerance) / task.scale
+    ready = time.perf_counter()
+    with limit_threads():
+        ending = follow_central_path(task, build_start(task), certify_gap, allowed / 2, options.deadline)
+    found = Found(
+        ending.point.masked_parts(task.allowed, task.hinge_mask)[0],
+        task.to_certificate_multipliers(ending.point.rows),
+    )
+    message = ending.message
+    proved = ending.gap <= allowed
+    if added is not None:
+        added.save_dual_values(added.compute_multipliers(task, ending.point))
+    elif not proved:  # at a level of next to nothing there is hardly an inside to move in
+        still = constant(program.prior, program.centered_gains).matrix
+        worth = (still * program.centered_gains).sum(axis=1)
+        if compute_gap(still, worth, ending.point) <= allowed:
+            found, message, proved = Found(still, worth), "a constant is within the tolerance", True
+    return SolverResult(
+        state="point",
+        finished=proved and added is None,  # with rows of one's own the certificate has the last word
+        message=message,
+        iterations=ending.iterations,
+        warm_started=False,
+        compile_seconds=ready - begin,
+        solve_seconds=time.perf_counter() - ready,
+        point=found,
+    )
