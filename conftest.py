@@ -21,7 +21,9 @@ ROOT = Path(__file__).parent
 SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text("utf-8").split("\n"))
 KEPT = frozenset((ROOT / "tests" / "kept.txt").read_text("utf-8").split("\n"))
 
-sys.dont_write_bytecode = False  # or every worker, and every process that a test starts, compiles all anew
+sys.dont_write_bytecode = (
+    False  # or every worker, and every process that a test starts, compiles all anew
+)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PMLOPT_STRICT"] = "1"  # a mistake in a method is raised, here and in what tests start
 
@@ -33,14 +35,18 @@ collect_ignore = ["tests/fuzzing/own.py"]
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Let a worker that has nothing left take tests from the others: some tests take seconds."""
     for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ.setdefault(threads, "1")  # of each worker: with more they get in each other's way
+        os.environ.setdefault(
+            threads, "1"
+        )  # of each worker: with more they get in each other's way
     if config.getoption("numprocesses", None) and config.getoption("dist", "no") == "no":
         config.option.dist = "worksteal"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import a file that is slow as a whole where the fast tests are asked for."""
-    name = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
+    name = (
+        collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
+    )
     return True if config.getoption("markexpr") == "fast" and name in SLOW else None
 
 

@@ -91,7 +91,13 @@ def wheel(session: nox.Session) -> None:
     session.run("python", "-c", IMPORTS)
     # what needs an extra has no tests here; that nothing else fails to import was just seen
     session.run(
-        "pytest", "-q", "--doctest-modules", "--doctest-ignore-import-errors", *FLAGS, "--pyargs", "pmlopt"
+        "pytest",
+        "-q",
+        "--doctest-modules",
+        "--doctest-ignore-import-errors",
+        *FLAGS,
+        "--pyargs",
+        "pmlopt",
     )
 
 
@@ -158,7 +164,9 @@ def spark(session: nox.Session) -> None:
         session.skip("Spark needs Java 17 or 21")
     session.install("-e", ".[tests,spark]")
     session.run("java", "-version", external=True)
-    session.run("pytest", "-q", "-p", "no:cacheprovider", "tests/adapters/test_spark.py", *session.posargs)
+    session.run(
+        "pytest", "-q", "-p", "no:cacheprovider", "tests/adapters/test_spark.py", *session.posargs
+    )
 
 
 @nox.session
@@ -190,7 +198,9 @@ def wheelhouse(session: nox.Session) -> None:
     """All that an installation needs, in wheelhouse/; and an installation from it without an index."""
     house = ROOT / "wheelhouse"
     shutil.rmtree(house, ignore_errors=True)
-    session.run("python", "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(house), ".[plots,pandas]")
+    session.run(
+        "python", "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(house), ".[plots,pandas]"
+    )
     offline = Path(session.create_tmp()).resolve() / "offline"
     session.run("python", "-m", "venv", "--clear", str(offline))
     pip, command = str(offline / "bin" / "pip"), str(offline / "bin" / "pmlopt")
@@ -208,22 +218,39 @@ def container(session: nox.Session) -> None:
     if builder is None:
         session.skip("no podman, docker or buildah works here")
     about = ["-t", "pmlopt", "-f", "packaging/Containerfile", *session.posargs, "."]
-    use = ["sh", "-c", "cd /tmp && pmlopt solve adult-education-absolute -o m.json && pmlopt verify m.json"]
+    use = [
+        "sh",
+        "-c",
+        "cd /tmp && pmlopt solve adult-education-absolute -o m.json && pmlopt verify m.json",
+    ]
     if builder == "buildah":
         session.run(builder, "bud", "--isolation", "chroot", *about, external=True)
-        held = str(session.run(builder, "from", "localhost/pmlopt", external=True, silent=True)).strip()
+        held = str(
+            session.run(builder, "from", "localhost/pmlopt", external=True, silent=True)
+        ).strip()
         session.run(builder, "run", "--isolation", "chroot", held, "--", *use, external=True)
         return
     session.run(builder, "build", *about, external=True)
     session.run(
-        builder, "run", "--rm", "--network", "none", "--entrypoint", use[0], "pmlopt", *use[1:], external=True
+        builder,
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        "--entrypoint",
+        use[0],
+        "pmlopt",
+        *use[1:],
+        external=True,
     )
 
 
 def _builds(name: str) -> bool:
     """Whether a builder of images works: its program is there, and so is what it speaks to."""
     found = shutil.which(name)
-    return found is not None and subprocess.run([found, "info"], capture_output=True).returncode == 0
+    return (
+        found is not None and subprocess.run([found, "info"], capture_output=True).returncode == 0
+    )
 
 
 def lowest() -> list[str]:

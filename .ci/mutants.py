@@ -21,7 +21,12 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 ROOMS = {
-    "measures": ("pmlopt/measures/*", "pmlopt/measures", "tests/measures", "tests/releases/estimation"),
+    "measures": (
+        "pmlopt/measures/*",
+        "pmlopt/measures",
+        "tests/measures",
+        "tests/releases/estimation",
+    ),
     "privacy": (
         "pmlopt/model/privacy/*",
         "pmlopt/model/privacy",
@@ -98,7 +103,11 @@ NOTICED: dict[int | None, str] = {
 def mutmut(folder: Path, *words: str, check: bool = True) -> str:
     """What the program says when it is run in a folder; all of it is in `log.txt` there."""
     done = subprocess.run(
-        [sys.executable, "-c", MUTMUT, *words], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-c", MUTMUT, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
         log.write(done.stdout + done.stderr)

@@ -33,7 +33,16 @@ from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.structured import simplex
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("pmlopt", "tests", "problems", "docs", "conftest.py", "pyproject.toml", "README.md", "CHANGELOG.md")
+PARTS = (
+    "pmlopt",
+    "tests",
+    "problems",
+    "docs",
+    "conftest.py",
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+)
 
 MIN_FOUND = 0.9
 """The share of the planted errors that the tests are to find."""
@@ -89,7 +98,9 @@ def room_of(path: Path) -> list[str]:
     own = [folder for folder in own if folder != "tests/programs" and (ROOT / folder).is_dir()]
     linear_too = ["tests/programs/linear"] if inside.parts[0] == "solvers" else []
     name = ".".join(path.with_suffix("").parts)
-    users = [place for place, text in test_files().items() if re.search(rf"\b{re.escape(name)}\b", text)]
+    users = [
+        place for place, text in test_files().items() if re.search(rf"\b{re.escape(name)}\b", text)
+    ]
     return [str(path), *dict.fromkeys([*own, *linear_too, *shared, *map(str, users)])]
 
 
@@ -139,7 +150,9 @@ def _sign_after(lines: list[str], side: ast.expr) -> tuple[int, int] | None:
     """Return the line, from 1, and the column of the sign behind an operand; None where it is not there."""
     line = side.end_lineno or 1
     begin = len(lines[line - 1].encode()[: side.end_col_offset].decode())  # ast counts bytes
-    place = next((at for at in range(begin, len(lines[line - 1])) if lines[line - 1][at] in "+-"), None)
+    place = next(
+        (at for at in range(begin, len(lines[line - 1])) if lines[line - 1][at] in "+-"), None
+    )
     return None if place is None else (line, place)
 
 
@@ -177,7 +190,10 @@ def failed_tests(folder: Path, path: Path, source: str) -> tuple[bool, str]:
         return True, "the tests did not end"
     finally:
         (folder / path).write_text(honest, "utf-8")
-    return done.returncode in (1, 2), done.stdout  # a test failed, or a file of tests while it was read
+    return done.returncode in (
+        1,
+        2,
+    ), done.stdout  # a test failed, or a file of tests while it was read
 
 
 def _environment() -> dict[str, str]:
@@ -231,7 +247,9 @@ def flip_signs(folder: Path, checked: set[tuple[str, ...]], seed: int, count: in
         failed, printed = failed_tests(folder, path, flipped(path, line, column))
         results.append(failed)
         test = next((text for text in printed.splitlines() if text.startswith("FAILED")), "")[:110]
-        print(f"{'found' if failed else 'MISSED'}: sign in {path}:{line}:{column} {test}", flush=True)
+        print(
+            f"{'found' if failed else 'MISSED'}: sign in {path}:{line}:{column} {test}", flush=True
+        )
     print(f"{sum(results)} of {len(results)} flipped signs are found")
     return sum(results) >= MIN_FOUND * len(results)
 

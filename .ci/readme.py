@@ -11,7 +11,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 import documents  # noqa: E402 - from tests/
 
 PAGE = documents.blocks((ROOT / "README.md").read_text("utf-8"))
-code = "\n".join(block.code for block in PAGE if block.language == "python" and block.reason is None)
+code = "\n".join(
+    block.code for block in PAGE if block.language == "python" and block.reason is None
+)
 subprocess.run([sys.executable, "-c", code], check=True)
 lines = [line for block in PAGE if block.language == "text" for line in documents.commands(block)]
 for line in lines:

@@ -27,7 +27,17 @@ from common import FloatArray, drawing, interleaved, machine, table
 from information import merged
 from scipy import sparse
 
-from pmlopt import PML, ExpectedLoss, MetricPrivacy, MutualInformation, Prior, Result, Secret, design, solve
+from pmlopt import (
+    PML,
+    ExpectedLoss,
+    MetricPrivacy,
+    MutualInformation,
+    Prior,
+    Result,
+    Secret,
+    design,
+    solve,
+)
 from pmlopt.model.utility import absolute
 from pmlopt.programs.plots import draw_curves, save_figure
 
@@ -50,8 +60,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--large", type=int, default=200, help="Letters of the long line.")
     parser.add_argument("--grid", type=int, default=15, help="Letters on each side of the grid.")
-    parser.add_argument("--letters", type=int, default=60, help="Of the funnel with a binary secret.")
-    parser.add_argument("--plane", type=int, nargs="*", default=[20, 60, 120], help="Points of the plane.")
+    parser.add_argument(
+        "--letters", type=int, default=60, help="Of the funnel with a binary secret."
+    )
+    parser.add_argument(
+        "--plane", type=int, nargs="*", default=[20, 60, 120], help="Points of the plane."
+    )
     parser.add_argument("--limit", type=float, default=200.0, help="Seconds for Clarabel on these.")
     arguments = parser.parse_args(argv)
     print(machine())
@@ -63,11 +77,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     )  # fmt: skip
     table(head, lines)
     print()
-    large = [long_line(arguments.large), on_a_grid(arguments.grid), binary_secret(arguments.letters)]
+    large = [
+        long_line(arguments.large),
+        on_a_grid(arguments.grid),
+        binary_secret(arguments.letters),
+    ]
     table(("problem", "seconds", "status", "gap", "method"), large)
     print()
     planes = [plane(size, arguments.limit) for size in arguments.plane]
-    table(("points", "pmlopt [s]", "gap", "method", "all pairs, Clarabel [s]", "its loss less ours"), planes)
+    table(
+        ("points", "pmlopt [s]", "gap", "method", "all pairs, Clarabel [s]", "its loss less ours"),
+        planes,
+    )
 
 
 def secrets() -> dict[str, Secret]:
@@ -93,7 +114,8 @@ def draw(output: Path, points: int) -> None:
     curves, largest = {}, 0.0
     for name, secret in secrets().items():
         results = [
-            solve(design(secret.prior, PML(float(e), about=secret), MutualInformation())) for e in grid
+            solve(design(secret.prior, PML(float(e), about=secret), MutualInformation()))
+            for e in grid
         ]
         assert all(result.certificate.verify() for result in results)
         largest = max(largest, *(result.gap for result in results))
@@ -143,7 +165,8 @@ def pair_by_pair(size: int) -> float:
         for x, other in permutations(range(size), 2)
     ]
     problem = cp.Problem(
-        cp.Minimize(cp.sum(cp.multiply(losses / size, matrix))), [*within, cp.sum(matrix, axis=1) == 1]
+        cp.Minimize(cp.sum(cp.multiply(losses / size, matrix))),
+        [*within, cp.sum(matrix, axis=1) == 1],
     )
     return float(problem.solve(solver=cp.HIGHS))
 

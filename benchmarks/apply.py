@@ -30,7 +30,11 @@ import pmlopt
 from pmlopt import Mechanism
 from pmlopt.core.display import get_figure_class
 from pmlopt.data.sampling.categorical import RowSampler, SystemBits
-from pmlopt.data.sampling.grid_noise import choose_grid_step, draw_gaussian_noise, draw_laplace_noise
+from pmlopt.data.sampling.grid_noise import (
+    choose_grid_step,
+    draw_gaussian_noise,
+    draw_laplace_noise,
+)
 from pmlopt.data.tables import CsvFormat, open_table
 from pmlopt.errors import InputError
 from pmlopt.programs.exact.arithmetic import round_rows_to_grid
@@ -128,12 +132,22 @@ def race(rows: int, repeats: int, out: Path | None) -> None:
             ours = apply_command(ending)
             plain = [sys.executable, "plain.py", source, target, "rule.npy"]
             found = [(measured(plain, folder), measured(ours, folder)) for _ in range(repeats)]
-            scripts, own = ([tuple(map(float, np.median(runs, axis=0)))] for runs in zip(*found, strict=True))
-            for program, (cpu, clock, memory) in (("plain script", scripts[0]), ("pmlopt apply", own[0])):
+            scripts, own = (
+                [tuple(map(float, np.median(runs, axis=0)))] for runs in zip(*found, strict=True)
+            )
+            for program, (cpu, clock, memory) in (
+                ("plain script", scripts[0]),
+                ("pmlopt apply", own[0]),
+            ):
                 table.append((ending, program, f"{cpu:.2f}", f"{clock:.2f}", f"{memory:.0f}"))
             ratios = [ours_ / theirs for ours_, theirs in zip(own[0], scripts[0], strict=True)]
             table.append((ending, "ratio", *(f"{ratio:.2f}" for ratio in ratios)))
-    report(out, "apply", ("format", f"{rows:,} rows", "processor [s]", "clock [s]", "peak [MiB]"), table)
+    report(
+        out,
+        "apply",
+        ("format", f"{rows:,} rows", "processor [s]", "clock [s]", "peak [MiB]"),
+        table,
+    )
     if out is not None:
         _draw(table, out / "apply.png")
 
@@ -182,7 +196,10 @@ def noise(draws: int, out: Path | None) -> None:
     rng, bits = np.random.default_rng(2), SystemBits()
     ways: list[tuple[str, Callable[[], Any]]] = [
         ("discrete Laplace, step 1", lambda: draw_laplace_noise(3.0, 1.0, draws, bits)),
-        ("discrete Laplace, fine step", lambda: draw_laplace_noise(3.0, choose_grid_step(3.0), draws, bits)),
+        (
+            "discrete Laplace, fine step",
+            lambda: draw_laplace_noise(3.0, choose_grid_step(3.0), draws, bits),
+        ),
         ("discrete Gaussian, step 1", lambda: draw_gaussian_noise(3.0, 1.0, draws, bits)),
         (
             "discrete Gaussian, fine step",
@@ -247,7 +264,9 @@ def round_trips(tables: int, out: Path | None) -> None:
 
 def _column(rng: random.Random) -> list[Any]:
     kinds: tuple[Callable[[], Any], ...] = (
-        lambda: "".join(rng.choice('aB1 ,;"\n\r\tåß漢😀\u200b\u0301') for _ in range(rng.randint(1, 4))),
+        lambda: "".join(
+            rng.choice('aB1 ,;"\n\r\tåß漢😀\u200b\u0301') for _ in range(rng.randint(1, 4))
+        ),
         lambda: rng.randint(-(2**63), 2**63 - 1),
         lambda: rng.choice((rng.random(), rng.uniform(-1e300, 1e300), 5e-324, 1.0, -0.0)),
         lambda: rng.random() < 0.5,
@@ -266,7 +285,10 @@ def _trip(folder: Path, columns: dict[str, list[Any]], kind: str) -> int:
     if None in columns[secret]:
         letters.append("")
     mechanism = Mechanism(np.eye(len(letters)), letters, letters)
-    source, target = folder / "in.parquet", folder / ("out.parquet" if kind == "parquet" else "out.csv")
+    source, target = (
+        folder / "in.parquet",
+        folder / ("out.parquet" if kind == "parquet" else "out.csv"),
+    )
     if kind != "parquet":  # the text of each cell, by another writer
         import pyarrow.csv
 
@@ -286,7 +308,9 @@ def _trip(folder: Path, columns: dict[str, list[Any]], kind: str) -> int:
             back.append([values[code] for code in codes.tolist()])
         names = table.names
     expected = list(columns.values())
-    if kind == "parquet" and None in expected[0]:  # with the letter "", labels of two kinds are text
+    if (
+        kind == "parquet" and None in expected[0]
+    ):  # with the letter "", labels of two kinds are text
         expected[0] = ["" if value is None else str(value) for value in expected[0]]
     return int(names == list(columns) and back == expected)
 

@@ -27,7 +27,9 @@ MARGIN, CONFIDENCE = 0.2, 0.95
 MOST = 2**24
 
 
-def intervals_of_all_entries(p: np.ndarray, counts: np.ndarray, measure: Measure) -> tuple[float, float]:
+def intervals_of_all_entries(
+    p: np.ndarray, counts: np.ndarray, measure: Measure
+) -> tuple[float, float]:
     """The ends of the level by simultaneous intervals of all entries."""
     rest = counts.sum(axis=1, keepdims=True) - counts
     ends = binomial_intervals(counts.ravel(), rest.ravel(), (1 - CONFIDENCE) / (2 * counts.size))
@@ -52,7 +54,9 @@ def first(holds: Callable[[int], bool]) -> int:
     return high
 
 
-def ends_of(p: np.ndarray, counts: np.ndarray, measure: Measure, combined: bool) -> tuple[float, float]:
+def ends_of(
+    p: np.ndarray, counts: np.ndarray, measure: Measure, combined: bool
+) -> tuple[float, float]:
     """The ends of the level, by Fisher's combination or by the intervals of all entries."""
     if not combined:
         return intervals_of_all_entries(p, counts, measure)
@@ -73,7 +77,11 @@ def samples_needed(size: int, measure: Measure, combined: bool) -> tuple[int, in
 
 
 ENDS = ("intervals", "combined", "ratio")
-HEAD = ("letters", "measure", *(f"{what}, {how}" for what in ("refuted", "confirmed") for how in ENDS))
+HEAD = (
+    "letters",
+    "measure",
+    *(f"{what}, {how}" for what in ("refuted", "confirmed") for how in ENDS),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

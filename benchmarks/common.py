@@ -31,7 +31,9 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))  # where the fuzzer's 
 FloatArray = NDArray[np.float64]
 
 
-def instance(kind: str, size: int, seed: int, outputs: int | None = None) -> tuple[FloatArray, FloatArray]:
+def instance(
+    kind: str, size: int, seed: int, outputs: int | None = None
+) -> tuple[FloatArray, FloatArray]:
     """A Dirichlet prior, and a gain matrix in [-1, 1]: random, absolute (-|i-j|), or Hamming.
 
     As many outputs as letters, if nothing is said; other numbers of them have random gains.
@@ -43,11 +45,16 @@ def instance(kind: str, size: int, seed: int, outputs: int | None = None) -> tup
     if outputs not in (None, size):
         raise ValueError(f"gains of kind {kind!r} have as many outputs as letters")
     letters = np.arange(size)
-    tables = {"absolute": -np.abs(np.subtract.outer(letters, letters)) / size, "hamming": np.eye(size)}
+    tables = {
+        "absolute": -np.abs(np.subtract.outer(letters, letters)) / size,
+        "hamming": np.eye(size),
+    }
     return prior, tables[kind]
 
 
-def interleaved(contestants: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, tuple[float, Any]]:
+def interleaved(
+    contestants: Mapping[str, Callable[[], Any]], repeats: int
+) -> dict[str, tuple[float, Any]]:
     """Median seconds and last answer of each, run in turn so that a slow moment hits all alike."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     answers: dict[str, Any] = {}
@@ -85,7 +92,9 @@ def machine() -> str:
     """The machine and the versions that the figures belong to."""
     packages = ("pmlopt", "cvxpy", "highspy", "clarabel", "scs", "numpy", "scipy")
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
-    return f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}, {versions}"
+    return (
+        f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}, {versions}"
+    )
 
 
 def machine_facts() -> dict[str, Any]:
@@ -156,7 +165,12 @@ def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) ->
 
 
 def report(
-    folder: Path | None, name: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, show: bool = True
+    folder: Path | None,
+    name: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    show: bool = True,
 ) -> None:
     """Print a table, and write it where a folder is given."""
     if show and folder is None:
@@ -174,9 +188,13 @@ def growth_figure(
     figure = get_figure_class()(figsize=(8.5, 4.8), layout="constrained")
     axes = figure.subplots()
     marks = cycle("osx^vD+<>*")
-    for place, ((name, (sizes, values)), mark) in enumerate(zip(curves.items(), marks, strict=False)):
+    for place, ((name, (sizes, values)), mark) in enumerate(
+        zip(curves.items(), marks, strict=False)
+    ):
         line = "-" if place < 10 else "--"  # the colours begin again
-        axes.loglog(sizes, values, marker=mark, markersize=4, linewidth=1, linestyle=line, label=name)
+        axes.loglog(
+            sizes, values, marker=mark, markersize=4, linewidth=1, linestyle=line, label=name
+        )
     axes.set(xlabel=across, ylabel=upright)
     ticks = sorted({size for sizes, _ in curves.values() for size in sizes})
     axes.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks], fontsize="small")

@@ -74,7 +74,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     head = ("secret", "bins", "no mechanism betters", "mechanism on bins", "gap / value")
     table = [row for name, certificates in found.items() for row in rows(name, certificates)]
     closed = math.exp(-EPSILON) / 4
-    report(arguments.out, "continuous", head, [*table, ("circle, closed form", "", closed, closed, 0.0)])
+    report(
+        arguments.out,
+        "continuous",
+        head,
+        [*table, ("circle, closed form", "", closed, closed, 0.0)],
+    )
 
 
 if __name__ == "__main__":

@@ -100,14 +100,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figure and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=drawing("distortion"))
-    parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
-    parser.add_argument("--repeats", type=int, default=3, help="Of each timing of the exact method.")
-    parser.add_argument("--time-limit", type=float, default=15.0, help="Seconds for each exact point.")
+    parser.add_argument(
+        "--csv", type=Path, help="Write the points to CSV files in this folder, too."
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="Of each timing of the exact method."
+    )
+    parser.add_argument(
+        "--time-limit", type=float, default=15.0, help="Seconds for each exact point."
+    )
     parser.add_argument("--tolerance", type=float, default=1e-5, help="Largest gap on the curves.")
     parser.add_argument(
         "--quick", action="store_true", help="Figures 5, n = 4, and 7 and the hard cases, roughly."
     )
-    parser.add_argument("--figures-only", action="store_true", help="Nothing but what the paper has.")
+    parser.add_argument(
+        "--figures-only", action="store_true", help="Nothing but what the paper has."
+    )
     arguments = parser.parse_args(argv)
     if arguments.quick:
         arguments.time_limit, arguments.tolerance = 0.5, 1e-3
@@ -154,13 +162,20 @@ def answer(
 
 
 def curve_of(
-    sense: Sense, query: Query, limits: Sequence[float], entropy: float, time_limit: float, gap: float = 1e-6
+    sense: Sense,
+    query: Query,
+    limits: Sequence[float],
+    entropy: float,
+    time_limit: float,
+    gap: float = 1e-6,
 ) -> list[Answer]:
     """Many limits, each from the priors of the one before."""
     found: list[Answer] = []
     for limit in limits:
         warm = found[-1] if found else None
-        found.append(answer(sense, query, limit, entropy, warm=warm, time_limit=time_limit, gap=gap))
+        found.append(
+            answer(sense, query, limit, entropy, warm=warm, time_limit=time_limit, gap=gap)
+        )
     return found
 
 
@@ -184,7 +199,11 @@ def figure_5(axes: Axes, records: int, ways: Ways) -> None:
         b = 0.0 if missing is None else parity.log_size - missing
         curve = curve_of("leakage", parity, DISTORTIONS, b, ways.time_limit, ways.tolerance)
         axes.semilogy(
-            DISTORTIONS, [r.value for r in curve], color=colour, linewidth=1, label=f"designed, b = {b:.2f}"
+            DISTORTIONS,
+            [r.value for r in curve],
+            color=colour,
+            linewidth=1,
+            label=f"designed, b = {b:.2f}",
         )
         for limit, found in zip(DISTORTIONS, curve, strict=True):
             known = parity_leakage(records, limit, b)
@@ -194,7 +213,9 @@ def figure_5(axes: Axes, records: int, ways: Ways) -> None:
             work, levels = MECHANISMS[name]
             matrices = [work(parity, level) for level in levels[:4]]
             spent = [expected_distortion(parity, matrix) for matrix in matrices]
-            audits = [solve(record_leakage(parity, matrix, b), gap=ways.tolerance) for matrix in matrices]
+            audits = [
+                solve(record_leakage(parity, matrix, b), gap=ways.tolerance) for matrix in matrices
+            ]
             axes.semilogy(
                 spent, [audit.bound for audit in audits], MARKERS[name], color=colour, markersize=4,
                 label=f"{name}, certified" if missing is None else None,
@@ -203,7 +224,12 @@ def figure_5(axes: Axes, records: int, ways: Ways) -> None:
                 known = parity_leakage(records, lost, b)
                 apart = max(apart, known - audit.bound, audit.value - known)
                 rows.append([name, level, b, lost, audit.bound, audit.value])
-    axes.set(xlabel="expected distortion", ylabel="leakage per record [nats]", ylim=(1e-5, 1), xlim=(0, 0.5))
+    axes.set(
+        xlabel="expected distortion",
+        ylabel="leakage per record [nats]",
+        ylim=(1e-5, 1),
+        xlim=(0, 0.5),
+    )
     axes.set_title(f"[wu2026entropy], Figure 5: parity, n = {records}", fontsize="medium")
     axes.legend(frameon=False, fontsize="x-small", loc="lower left")
     print(
@@ -230,7 +256,12 @@ def figure_6(left: Axes, right: Axes, ways: Ways) -> None:
     left.set_title("[wu2026entropy], Figure 6: n = 3, b = 1.5", fontsize="medium")
     left.legend(frameon=False, fontsize="small")
     right.plot((0, 0.5), (0, 0.5), "k--", linewidth=0.8, label="D")
-    right.plot(DISTORTIONS, [r.certificate.distortion for r in curve], "tab:blue", label="certified optimum")
+    right.plot(
+        DISTORTIONS,
+        [r.certificate.distortion for r in curve],
+        "tab:blue",
+        label="certified optimum",
+    )
     right.plot(PENALISED, [r.certificate.distortion for r in local], "rx", label="penalty method")
     right.set(xlabel="D", ylabel="achieved distortion")
     right.set_title("[wu2026entropy], Figure 6, right", fontsize="medium")
@@ -245,14 +276,18 @@ def figure_7(left: Axes, right: Axes, ways: Ways) -> None:
     curve = curve_of("distortion", parity, LEAKAGES, b, ways.time_limit)
     known = [parity_distortion(2, limit, b) for limit in LEAKAGES]
     local = [penalty("parity, n = 2", "distortion", limit, b)[1] for limit in LEAKAGES]
-    left.plot(LEAKAGES, [r.certificate.distortion for r in curve], "tab:blue", label="certified optimum")
+    left.plot(
+        LEAKAGES, [r.certificate.distortion for r in curve], "tab:blue", label="certified optimum"
+    )
     left.plot(LEAKAGES, known, "k:", label="closed form")
     left.plot(LEAKAGES, [r.certificate.distortion for r in local], "rx", label="penalty method")
     left.set(xlabel="L [nats]", ylabel="distortion", ylim=(0, None))
     left.set_title("[wu2026entropy], Figure 7: n = 2, b = 0", fontsize="medium")
     left.legend(frameon=False, fontsize="small")
     right.plot((0, 0.6), (0, 0.6), "k--", linewidth=0.8, label="L")
-    right.plot(LEAKAGES, [r.certificate.leakage for r in curve], "tab:blue", label="certified optimum")
+    right.plot(
+        LEAKAGES, [r.certificate.leakage for r in curve], "tab:blue", label="certified optimum"
+    )
     right.plot(LEAKAGES, [r.certificate.leakage for r in local], "rx", label="penalty method")
     right.set(xlabel="L [nats]", ylabel="achieved leakage [nats]")
     right.set_title("[wu2026entropy], Figure 7, right", fontsize="medium")
@@ -294,10 +329,15 @@ def beyond(axes: Axes, name: str, entropy: float, ways: Ways) -> None:
         kind: [expected_distortion(query, work(query, level)) for level in levels]
         for kind, (work, levels) in MECHANISMS.items()
     }
-    limits = sorted({*MORE, *(x for those in given.values() for x in those if MORE[0] < x < MORE[-1])})
+    limits = sorted(
+        {*MORE, *(x for those in given.values() for x in those if MORE[0] < x < MORE[-1])}
+    )
     curve = curve_of("leakage", query, limits, entropy, ways.time_limit, ways.tolerance)
     axes.plot(
-        [r.certificate.distortion for r in curve], [r.value for r in curve], "k-", label="designed, proved"
+        [r.certificate.distortion for r in curve],
+        [r.value for r in curve],
+        "k-",
+        label="designed, proved",
     )
     rows: list[list[Any]] = [
         ["designed", limit, r.certificate.distortion, r.value, r.bound]
@@ -308,9 +348,16 @@ def beyond(axes: Axes, name: str, entropy: float, ways: Ways) -> None:
     for (kind, (work, levels)), colour in zip(MECHANISMS.items(), COLOURS, strict=False):
         matrices = [work(query, level) for level in levels]
         spent = given[kind]
-        audits = [solve(record_leakage(query, m, entropy), gap=1e-3, time_limit=3) for m in matrices]
+        audits = [
+            solve(record_leakage(query, m, entropy), gap=1e-3, time_limit=3) for m in matrices
+        ]
         axes.plot(
-            spent, [audit.bound for audit in audits], MARKERS[kind], color=colour, markersize=4, label=kind
+            spent,
+            [audit.bound for audit in audits],
+            MARKERS[kind],
+            color=colour,
+            markersize=4,
+            label=kind,
         )
         rows += [
             [kind, level, lost, audit.bound, audit.value]
@@ -322,7 +369,12 @@ def beyond(axes: Axes, name: str, entropy: float, ways: Ways) -> None:
             if lost in best
         ]
         most[kind] = f"{min(ratios)[0]:.2f} to {max(ratios)[0]:.2f}"
-    axes.set(xlabel="expected distortion", ylabel="leakage per record [nats]", xlim=(0, 0.8), ylim=(0, 0.72))
+    axes.set(
+        xlabel="expected distortion",
+        ylabel="leakage per record [nats]",
+        xlim=(0, 0.8),
+        ylim=(0, 0.72),
+    )
     axes.set_title(f"{name}, n = 3, b = {entropy:g}", fontsize="medium")
     axes.legend(frameon=False, fontsize="small")
     shares = ", ".join(f"{kind} {ratio}" for kind, ratio in most.items())
@@ -343,7 +395,9 @@ def compared(repeats: int, ways: Ways) -> None:
     rows = []
     for name, sense, limit, entropy in iterate_with_progress(COMPARED, len(COMPARED), "comparing"):
         exact: Mapping[str, Callable[[], Answer]] = {
-            "exact": partial(answer, sense, QUERIES[name], limit, entropy, time_limit=ways.time_limit)
+            "exact": partial(
+                answer, sense, QUERIES[name], limit, entropy, time_limit=ways.time_limit
+            )
         }
         seconds, found = interleaved(exact, repeats)["exact"]
         asked = f"{'D' if sense == 'leakage' else 'L'} = {limit:g}"
@@ -374,7 +428,17 @@ def hard(ways: Ways) -> None:
             f"{found.bound:.6f}", f"{found.gap:.0e}", found.iterations, found.status.value,
             f"{found.timings.total:.1f}",
         ])  # fmt: skip
-    head = ("query", "limit", "b [nats]", "value", "proved bound", "gap", "programs", "status", "seconds")
+    head = (
+        "query",
+        "limit",
+        "b [nats]",
+        "value",
+        "proved bound",
+        "gap",
+        "programs",
+        "status",
+        "seconds",
+    )
     report(ways.folder, "hard", head, rows)
 
 

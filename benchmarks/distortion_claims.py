@@ -79,15 +79,25 @@ def biased() -> list[list[str]]:
 
 
 def reached_by(
-    tradeoff: TradeoffLosses, joints: Sequence[FloatArray], sense: Sense, limit: float, weight: float
+    tradeoff: TradeoffLosses,
+    joints: Sequence[FloatArray],
+    sense: Sense,
+    limit: float,
+    weight: float,
 ) -> float:
     """What is bounded, at the minimiser of the penalised problem."""
     matrix = minimiser(tradeoff, joints, sense, limit, weight)[0]
-    return PenalizedProblem(tuple(joints), tradeoff.losses, sense, limit, weight).evaluate_both(matrix)[1]
+    return PenalizedProblem(tuple(joints), tradeoff.losses, sense, limit, weight).evaluate_both(
+        matrix
+    )[1]
 
 
 def minimiser(
-    tradeoff: TradeoffLosses, joints: Sequence[FloatArray], sense: Sense, limit: float, weight: float
+    tradeoff: TradeoffLosses,
+    joints: Sequence[FloatArray],
+    sense: Sense,
+    limit: float,
+    weight: float,
 ) -> tuple[FloatArray, float]:
     """Of the penalised problem, and its objective."""
     variable = cp.Variable(tradeoff.losses.shape, nonneg=True)
@@ -144,7 +154,9 @@ def armijo() -> list[str]:
     ]
 
 
-def swinging(what: str, name: str, limit: float, entropy: float, *, listed: bool = False) -> list[str]:
+def swinging(
+    what: str, name: str, limit: float, entropy: float, *, listed: bool = False
+) -> list[str]:
     """Algorithm 6 with both subproblems solved exactly: the certified leakage of its mechanisms."""
     query = QUERIES[name]
     loss, _ = compute_loss_table(query, None)

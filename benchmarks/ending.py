@@ -82,7 +82,9 @@ def metric(size: int) -> Callable[[np.random.Generator], Program[Any]]:
     return draw
 
 
-def linear(privacy: Callable[[pm.Prior], Any], *sizes: int) -> Callable[[np.random.Generator], Program[Any]]:
+def linear(
+    privacy: Callable[[pm.Prior], Any], *sizes: int
+) -> Callable[[np.random.Generator], Program[Any]]:
     """Return the drawing of a design with random losses under a requirement."""
 
     def draw(rng: np.random.Generator) -> Program[Any]:
@@ -99,10 +101,15 @@ def constrained(rng: np.random.Generator) -> Program[Any]:
     prior = draw_prior(rng, size)
     program: Any = pm.design(prior, pm.PML(1.0), pm.ExpectedLoss(rng.random((size, size))))
     if rng.random() < 0.5:
-        own: Program[Any] = program.with_constraints(floor=program.variables["output_law"] >= 0.2 / size)
+        own: Program[Any] = program.with_constraints(
+            floor=program.variables["output_law"] >= 0.2 / size
+        )
         return own
     return pm.design(
-        prior, pm.LDP(1.0), pm.ExpectedLoss(1 - np.eye(size)), constraints=[pm.constraints.Invariant()]
+        prior,
+        pm.LDP(1.0),
+        pm.ExpectedLoss(1 - np.eye(size)),
+        constraints=[pm.constraints.Invariant()],
     )
 
 
@@ -111,7 +118,9 @@ def orbits(rng: np.random.Generator) -> Program[Any]:
     kind = rng.integers(3)
     if kind == 0:
         return pm.design(
-            pm.IIDPrior([0.7, 0.3], int(rng.choice([20, 40]))), pm.PML(1.0), pm.CoordinateLoss(1 - np.eye(2))
+            pm.IIDPrior([0.7, 0.3], int(rng.choice([20, 40]))),
+            pm.PML(1.0),
+            pm.CoordinateLoss(1 - np.eye(2)),
         )
     if kind == 1:
         return pm.design(
@@ -146,13 +155,17 @@ def other(rng: np.random.Generator) -> Program[Any]:
     query = pm.queries.ModularSum(int(rng.choice([6, 12])), 4)
     made: list[Callable[[], Program[Any]]] = [
         lambda: pm.least_leakage(prior, pm.ExpectedGain(np.eye(size)), expected=0.5),
-        lambda: pm.least_leakage(pm.IIDPrior([0.7, 0.3], 12), pm.CoordinateLoss(1 - np.eye(2)), expected=0.5),
+        lambda: pm.least_leakage(
+            pm.IIDPrior([0.7, 0.3], 12), pm.CoordinateLoss(1 - np.eye(2)), expected=0.5
+        ),
         lambda: pm.worst_case_utility(prior, ranks(rng, size), size // 2),
         lambda: pm.best_worst_case(prior, ranks(rng, size), 1.0),
         lambda: best_guaranteed_utility(prior, pm.ExpectedGain(rng.random((size, size))), 1.0),
         lambda: pm.envelope(prior, channel, 0.01),
         lambda: failure_after_processing(prior, channel, 0.5),
-        lambda: pm.envelope_design(draw_prior(rng, 6), 0.5, 0.05, pm.ExpectedLoss(rng.random((6, 6)))),
+        lambda: pm.envelope_design(
+            draw_prior(rng, 6), 0.5, 0.05, pm.ExpectedLoss(rng.random((6, 6)))
+        ),
         lambda: pm.record_leakage(query, pm.queries.laplace(query, 1.0), 2.0),
         lambda: pm.leakage_distortion(query, 0.2, 4.0),
         lambda: pm.distortion_leakage(query, 0.2, 4.0),
@@ -163,7 +176,9 @@ def other(rng: np.random.Generator) -> Program[Any]:
 def estimation(rng: np.random.Generator) -> Program[Any]:
     """Draw a design for estimation."""
     size = int(rng.choice([8, 16, 30]))
-    return pm.design(draw_prior(rng, size), pm.PML(1.0) if size == 30 else pm.LDP(1.0), pm.EstimationError())
+    return pm.design(
+        draw_prior(rng, size), pm.PML(1.0) if size == 30 else pm.LDP(1.0), pm.EstimationError()
+    )
 
 
 def information(*sizes: int, ball: bool = False) -> Callable[[np.random.Generator], Program[Any]]:
@@ -202,7 +217,10 @@ KINDS: dict[str, Callable[[np.random.Generator], Program[Any]]] = {
 
 def is_within_limits(program: Any, result: Any) -> bool:
     """Return whether the levels of the mechanism, computed anew from its matrix, keep the limits."""
-    privacy, matrix = getattr(program, "privacy", None), getattr(result.certificate, "mechanism", None)
+    privacy, matrix = (
+        getattr(program, "privacy", None),
+        getattr(result.certificate, "mechanism", None),
+    )
     if privacy is None or matrix is None or isinstance(matrix, OrbitMechanism):
         return bool(result.certificate.verify())
     rows = np.asarray(matrix.matrix)
@@ -269,7 +287,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             with given.json.open("a") as stream:
                 stream.write(json.dumps(asdict(one)) + "\n")
         if one.overrun > OVERRUN or not one.kept:
-            print(f"{one.kind}, {one.limit:.3g} s: {one.status}, {one.overrun:.2f} s over", flush=True)
+            print(
+                f"{one.kind}, {one.limit:.3g} s: {one.status}, {one.overrun:.2f} s over", flush=True
+            )
     for kind in given.only:
         own = [one for one in found if one.kind == kind]
         if own:

@@ -47,8 +47,12 @@ RULE = Mechanism(
 
 def by_hand(codes: Any) -> Any:
     """(n,) outputs for the rows of the matrix, by the inverse of the distribution in floating point."""
-    inner = np.cumsum(RULE.matrix, axis=1) + np.arange(SIZE)[:, None]  # one ascending list for all rows
-    places = np.searchsorted(inner.ravel(), codes + np.random.default_rng().random(len(codes)), side="right")
+    inner = (
+        np.cumsum(RULE.matrix, axis=1) + np.arange(SIZE)[:, None]
+    )  # one ascending list for all rows
+    places = np.searchsorted(
+        inner.ravel(), codes + np.random.default_rng().random(len(codes)), side="right"
+    )
     return np.clip(places - codes * SIZE, 0, SIZE - 1)
 
 
@@ -59,7 +63,9 @@ def in_duckdb(rows: int, hand: bool) -> Any:
     from pmlopt.adapters.duckdb import register
 
     connection = duckdb.connect()
-    letters = f"SELECT 'level ' || lpad((hash(i) % {SIZE})::VARCHAR, 2, '0') AS x FROM range({rows}) t(i)"
+    letters = (
+        f"SELECT 'level ' || lpad((hash(i) % {SIZE})::VARCHAR, 2, '0') AS x FROM range({rows}) t(i)"
+    )
     if hand:
         ends = np.cumsum(RULE.matrix, axis=1)
         ends[:, -1] = 1
@@ -103,7 +109,9 @@ def in_polars(rows: int, hand: bool) -> Any:
         if hand
         else pl.col("x").pmlopt.release(RULE)
     )
-    return letters.with_columns(y=released).group_by("x", "y").len().collect(engine="streaming").rows()
+    return (
+        letters.with_columns(y=released).group_by("x", "y").len().collect(engine="streaming").rows()
+    )
 
 
 def in_dask(rows: int, hand: bool) -> Any:
@@ -170,7 +178,9 @@ def in_spark(rows: int, hand: bool) -> Any:
     from pmlopt.adapters.spark import release
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session = (
+        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    )
     session.sparkContext.setLogLevel("ERROR")
     word = f"concat('level ', lpad(cast(pmod(hash(id), {SIZE}) AS string), 2, '0'))"
     frame = session.range(0, rows, 1, PARTS).selectExpr(f"{word} AS x", f"{word} AS y")
@@ -182,7 +192,9 @@ def in_spark(rows: int, hand: bool) -> Any:
             column = names.take(pyarrow.array(by_hand(codes)))
             yield pyarrow.RecordBatch.from_arrays([batch.column(0), column], names=["x", "y"])
 
-    both = frame.mapInArrow(drawn, frame.schema) if hand else release(frame, {"y": RULE}, keep=["x"])
+    both = (
+        frame.mapInArrow(drawn, frame.schema) if hand else release(frame, {"y": RULE}, keep=["x"])
+    )
     found = [(row.x, row.y, row["count"]) for row in both.groupBy("x", "y").count().collect()]
     session.stop()
     return found
@@ -269,7 +281,9 @@ def killed(kills: int, out: Path | None) -> None:
     from pmlopt.releases.batches import BatchRelease
 
     codes = np.random.default_rng(2).integers(SIZE, size=10**6)
-    batch = pyarrow.RecordBatch.from_arrays([pyarrow.array(LETTERS).take(pyarrow.array(codes))], names=["y"])
+    batch = pyarrow.RecordBatch.from_arrays(
+        [pyarrow.array(LETTERS).take(pyarrow.array(codes))], names=["y"]
+    )
     kernel = BatchRelease.of({"y": RULE}).keyed()
     with tempfile.TemporaryDirectory() as name:
         for attempt in range(kills):
@@ -281,7 +295,9 @@ def killed(kills: int, out: Path | None) -> None:
         tries = {path.read_bytes() for path in Path(name).iterdir()}
     outputs = np.frombuffer(next(iter(tries)), dtype=np.int64)
     counts = np.bincount(codes * SIZE + outputs, minlength=SIZE * SIZE)
-    pairs = [(LETTERS[k // SIZE], LETTERS[k % SIZE], int(number)) for k, number in enumerate(counts)]
+    pairs = [
+        (LETTERS[k // SIZE], LETTERS[k % SIZE], int(number)) for k, number in enumerate(counts)
+    ]
     head = ("tasks that were killed", "different draws", "p of chi-square")
     report(out, "engines-killed", head, [(kills, len(tries), f"{fit(pairs, len(codes)):.2f}")])
 
@@ -290,7 +306,9 @@ def _drawn_and_killed(kernel: Any, batch: Any, path: Path) -> None:
     import pyarrow
     import pyarrow.compute
 
-    drawn = pyarrow.compute.index_in(kernel(batch, "partition", 7).column(0), pyarrow.array(LETTERS))
+    drawn = pyarrow.compute.index_in(
+        kernel(batch, "partition", 7).column(0), pyarrow.array(LETTERS)
+    )
     path.write_bytes(drawn.to_numpy().astype(np.int64).tobytes())
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -29,7 +29,16 @@ from common import FloatArray, drawing, interleaved, machine, table, write_csv
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pmlopt import Box, ConvexHull, L1Ball, Result, envelope, leakage_level, pointwise_leakage, solve
+from pmlopt import (
+    Box,
+    ConvexHull,
+    L1Ball,
+    Result,
+    envelope,
+    leakage_level,
+    pointwise_leakage,
+    solve,
+)
 from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import PriorLike
@@ -67,7 +76,15 @@ SKEWED = [0.02, 0.03, 0.05, 0.45, 0.45]
 
 EnvelopeResult = Result[EnvelopeCertificate]
 
-SPARSE_HEAD = ("channels", "envelopes", "unproved", "largest gap", "verified", "median [s]", "longest [s]")
+SPARSE_HEAD = (
+    "channels",
+    "envelopes",
+    "unproved",
+    "largest gap",
+    "verified",
+    "median [s]",
+    "longest [s]",
+)
 SETS_HEAD = (
     "set", "mechanisms", "envelopes proved", "mean gap [nats]", "largest",
     "probabilities proved", "mean gap", "largest",
@@ -91,17 +108,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figures and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=drawing("envelope"))
-    parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
+    parser.add_argument(
+        "--csv", type=Path, help="Write the points to CSV files in this folder, too."
+    )
     parser.add_argument("--priors", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--letters", type=int, nargs="*", default=[5, 10, 20, 50])
-    parser.add_argument("--sizes", nargs="*", default=["5x5", "10x10", "20x20", "50x50", "10x50", "50x10"])
+    parser.add_argument(
+        "--sizes", nargs="*", default=["5x5", "10x10", "20x20", "50x50", "10x50", "50x10"]
+    )
     parser.add_argument("--sparse", type=int, default=0, help="How many sparse channels to study.")
     parser.add_argument(
         "--sets", type=int, default=0, help="How many mechanisms to study over sets of priors."
     )
     parser.add_argument("--only-sparse", action="store_true")
-    parser.add_argument("--figures-only", action="store_true", help="Nothing but what the paper has.")
+    parser.add_argument(
+        "--figures-only", action="store_true", help="Nothing but what the paper has."
+    )
     arguments = parser.parse_args(argv)
     print(machine())
     if not arguments.only_sparse:
@@ -137,11 +160,21 @@ def everything(arguments: argparse.Namespace) -> None:
     head = ("k", "closed form [s]", "linear programs [s]", "programs", "ratio", "difference")
     table(head, [against_program(size) for size in arguments.letters])
     print()
-    head = ("N x M", "one delta [s]", "programs", "largest gap", "50 deltas [s]", "programs", "50 / one")
+    head = (
+        "N x M",
+        "one delta [s]",
+        "programs",
+        "largest gap",
+        "50 deltas [s]",
+        "programs",
+        "50 / one",
+    )
     table(head, [grow(*map(int, size.split("x"))) for size in arguments.sizes])
 
 
-def at_deltas(prior: PriorLike, mechanism: MechanismLike, deltas: Iterable[float]) -> list[EnvelopeResult]:
+def at_deltas(
+    prior: PriorLike, mechanism: MechanismLike, deltas: Iterable[float]
+) -> list[EnvelopeResult]:
     """The envelope at many deltas, in ascending order."""
     return [solve(envelope(prior, mechanism, delta)) for delta in sorted(deltas)]
 
@@ -199,7 +232,9 @@ def figure_2(
     axes.legend(frameon=False, fontsize="small")
     if folder is not None:
         write_csv(
-            folder / f"figure-{name.strip('-')}.csv", ("delta", *NAMES), np.column_stack([GRID, curves])
+            folder / f"figure-{name.strip('-')}.csv",
+            ("delta", *NAMES),
+            np.column_stack([GRID, curves]),
         )
 
 
@@ -248,7 +283,9 @@ def sparse_channel(seed: int, number: int) -> tuple[FloatArray, FloatArray]:
     prior = rng.dirichlet(np.full(letters, float(rng.choice([0.3, 1.0])))) + 1e-4
     matrix = rng.dirichlet(np.full(outputs, float(rng.choice([0.1, 0.3]))), letters)
     if number % 2:
-        matrix = np.maximum(np.round(matrix, 2), 0.01 * (matrix == matrix.max(axis=1, keepdims=True)))
+        matrix = np.maximum(
+            np.round(matrix, 2), 0.01 * (matrix == matrix.max(axis=1, keepdims=True))
+        )
     return prior / prior.sum(), matrix / matrix.sum(axis=1, keepdims=True)
 
 
@@ -296,7 +333,9 @@ def set_study(name: str, count: int, seed: int) -> list[Any]:
         priors, share = SETS[name](prior, rng), float(rng.uniform(0.02, 0.9))
         level = share * leakage_level(prior, matrix)
         gaps["envelope"].append(solve(envelope(prior, matrix, share, over=priors)).gap)
-        gaps["failure"].append(solve(failure_after_processing(prior, matrix, level, over=priors)).gap)
+        gaps["failure"].append(
+            solve(failure_after_processing(prior, matrix, level, over=priors)).gap
+        )
     row: list[Any] = [name, count]
     for found in gaps.values():
         row += [sum(gap <= 1e-8 for gap in found), f"{np.mean(found):.2g}", f"{max(found):.2g}"]

@@ -33,7 +33,16 @@ PRIORS = {
 DELTAS = (0.01, 0.05, 0.3)
 EPSILON = 0.5
 
-GUESSES_HEAD = ("prior", "delta", "PML", "approximate PML", "within the envelope", "bound", "gap", "programs")
+GUESSES_HEAD = (
+    "prior",
+    "delta",
+    "PML",
+    "approximate PML",
+    "within the envelope",
+    "bound",
+    "gap",
+    "programs",
+)
 STUDY_HEAD = (
     "letters", "delta", "designs", "proved", "gain over PML: mean", "largest", "gap: mean", "largest",
     "median [s]", "longest [s]",

@@ -62,7 +62,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Compute both figures, draw them, and print how close the bounds come."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=drawing("estimation"))
-    parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
+    parser.add_argument(
+        "--csv", type=Path, help="Write the points to CSV files in this folder, too."
+    )
     parser.add_argument("--priors", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args(argv)
@@ -93,27 +95,38 @@ def main(argv: Sequence[str] | None = None) -> None:
         ))  # fmt: skip
     increase = np.linspace(0.005, 0.5, 100)
     failures = [
-        [failure_bound(m, LETTERS, DESIGN, DESIGN + step) for m in SAMPLES] for step in increase.tolist()
+        [failure_bound(m, LETTERS, DESIGN, DESIGN + step) for m in SAMPLES]
+        for step in increase.tolist()
     ]
     sizes = np.unique(np.geomspace(1e3, 1e7, 120).astype(int))
     levels = [
-        [true_level_with_confidence(int(m), LETTERS, math.log(r), DELTA) for r in LEVELS] for m in sizes
+        [true_level_with_confidence(int(m), LETTERS, math.log(r), DELTA) for r in LEVELS]
+        for m in sizes
     ]
     draw_promises(axes[1], increase, np.array(failures), sizes, np.array(levels))
     if arguments.csv is not None:
         head = ("increase", *(f"m={m}" for m in SAMPLES))
         write_csv(
-            arguments.csv / "figure-3a.csv", head, ((x, *y) for x, y in zip(increase, failures, strict=True))
+            arguments.csv / "figure-3a.csv",
+            head,
+            ((x, *y) for x, y in zip(increase, failures, strict=True)),
         )
         head = ("samples", *(f"epsilon=log {r}" for r in LEVELS))
         write_csv(
-            arguments.csv / "figure-3b.csv", head, ((x, *y) for x, y in zip(sizes, levels, strict=True))
+            arguments.csv / "figure-3b.csv",
+            head,
+            ((x, *y) for x, y in zip(sizes, levels, strict=True)),
         )
     save_figure(figure, arguments.output)
-    table(("mechanism", "random priors", "above the bound", "bound less exact sensitivity, at most"), rows)
+    table(
+        ("mechanism", "random priors", "above the bound", "bound less exact sensitivity, at most"),
+        rows,
+    )
 
 
-def sampled(example: Example, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def sampled(
+    example: Example, count: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
     """Distances, uniform below 2 min p in random directions, and D_inf(P_Y || Q_Y) there."""
     p, matrix = example.prior.pmf, example.mechanism.matrix
     others = rng.dirichlet(np.ones(len(p)), size=count)
@@ -157,7 +170,11 @@ def draw_increases(
 
 
 def draw_promises(
-    panels: Sequence[Axes], increase: FloatArray, failures: FloatArray, sizes: FloatArray, levels: FloatArray
+    panels: Sequence[Axes],
+    increase: FloatArray,
+    failures: FloatArray,
+    sizes: FloatArray,
+    levels: FloatArray,
 ) -> None:
     """Both panels of Figure 3."""
     first, second = panels

@@ -24,7 +24,17 @@ from common import drawing, table, write_csv
 from matplotlib.figure import Figure
 from scipy.linalg import hadamard
 
-from pmlopt import LDP, PML, EstimationError, Mechanism, Prior, design, estimate, leakage_level, solve
+from pmlopt import (
+    LDP,
+    PML,
+    EstimationError,
+    Mechanism,
+    Prior,
+    design,
+    estimate,
+    leakage_level,
+    solve,
+)
 from pmlopt.library import find
 from pmlopt.model.closed_forms import randomized_response, subset_selection
 from pmlopt.programs.plots import save_figure
@@ -44,7 +54,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, default=drawing("estimation_designs"))
     parser.add_argument("--csv", type=Path, help="Write the errors, too.")
     parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--letters", type=int, default=16, help="Levels of education, the commonest.")
+    parser.add_argument(
+        "--letters", type=int, default=16, help="Levels of education, the commonest."
+    )
     parser.add_argument(
         "--without-list",
         type=int,
@@ -75,12 +87,15 @@ def hadamard_response(size: int, epsilon: float) -> Mechanism:
     return Mechanism(matrix / matrix.sum(axis=1, keepdims=True))
 
 
-def literature(size: int, epsilon: float, error: EstimationError, prior: Prior) -> dict[str, Mechanism]:
+def literature(
+    size: int, epsilon: float, error: EstimationError, prior: Prior
+) -> dict[str, Mechanism]:
     """The mechanisms of the literature within epsilon-LDP that have a matrix of a moderate size."""
     half, up = math.exp(epsilon / 2), math.exp(epsilon)
     sets = [d for d in range(1, size) if math.comb(size, d) <= 5_000]
     best = min(
-        (subset_selection(size, d, epsilon) for d in sets), key=lambda found: error.value(prior, found)
+        (subset_selection(size, d, epsilon) for d in sets),
+        key=lambda found: error.value(prior, found),
     )
     found = {"randomized response": randomized_response(size, epsilon), "subset selection": best}
     if size <= 12:
@@ -102,7 +117,9 @@ def compare_prefix_sums() -> None:
         others = literature(size, epsilon, error, prior)
         numbers = [result.value - own, result.bound - own, theirs]
         numbers += [error.value(prior, mechanism) - own for mechanism in others.values()]
-        rows.append([f"{size}", f"{epsilon:g}", *(f"{number:.4g}" for number in numbers), f"{seconds:.2f}"])
+        rows.append(
+            [f"{size}", f"{epsilon:g}", *(f"{number:.4g}" for number in numbers), f"{seconds:.2f}"]
+        )
     table(("N", "epsilon", "optimal", "bound", "mckenna2020workload", *others, "seconds"), rows)
 
 
@@ -113,7 +130,11 @@ def without_list(sizes: Sequence[int]) -> None:
         drawn = np.sort(np.random.default_rng(1).dirichlet(np.full(size, 2.0)))[::-1]
         for name, prior in (("uniform", Prior.uniform(size)), ("drawn", Prior(drawn))):
             for privacy in (PML(1.0), LDP(1.0)):
-                for error in (EstimationError(), EstimationError("prefix"), EstimationError(criterion="D")):
+                for error in (
+                    EstimationError(),
+                    EstimationError("prefix"),
+                    EstimationError(criterion="D"),
+                ):
                     begin = time.process_time()
                     program = design(prior, privacy, error)
                     if program.columns.is_complete:
@@ -121,9 +142,17 @@ def without_list(sizes: Sequence[int]) -> None:
                     found = solve(program)
                     seconds = time.process_time() - begin
                     asked = "D" if error.criterion == "D" else error.workload or "identity"
-                    numbers = (f"{found.value:.6g}", f"{found.bound:.6g}", f"{found.gap / program.scale:.1e}")
-                    rows.append([f"{size}", name, privacy.name, str(asked), *numbers, f"{seconds:.1f}"])
-    table(("N", "prior", "requirement", "error", "value", "bound", "gap / scale", "CPU seconds"), rows)
+                    numbers = (
+                        f"{found.value:.6g}",
+                        f"{found.bound:.6g}",
+                        f"{found.gap / program.scale:.1e}",
+                    )
+                    rows.append(
+                        [f"{size}", name, privacy.name, str(asked), *numbers, f"{seconds:.1f}"]
+                    )
+    table(
+        ("N", "prior", "requirement", "error", "value", "bound", "gap / scale", "CPU seconds"), rows
+    )
 
 
 def study(letters: int, runs: int, output: Path, csv: Path | None) -> None:
@@ -167,7 +196,8 @@ def coverage(runs: int) -> None:
     mechanism = solve(design(prior, PML(0.8), EstimationError())).mechanism
     law, people, few = prior.pmf @ mechanism.matrix, 500, max(20, runs // 5)
     found = [
-        estimate(mechanism, counts, "linear") for counts in rng.multinomial(people, law / law.sum(), few)
+        estimate(mechanism, counts, "linear")
+        for counts in rng.multinomial(people, law / law.sum(), few)
     ]
     values = np.array([one.frequencies for one in found])
     off = np.abs(values.mean(axis=0) - prior.pmf) / (values.std(axis=0, ddof=1) / math.sqrt(few))
@@ -182,12 +212,18 @@ def coverage(runs: int) -> None:
     inside, caught = 0, 0
     for _ in range(runs):
         sampled = level_from_samples(
-            prior, [rng.multinomial(needed, row / row.sum()) for row in mechanism.matrix], CONFIDENCE
+            prior,
+            [rng.multinomial(needed, row / row.sum()) for row in mechanism.matrix],
+            CONFIDENCE,
         )
         inside += sampled.lower <= level <= sampled.upper
         caught += sampled.refutes(level - 0.2)
     rows += [
-        [f"level from {needed} samples at each letter in its interval", f"{runs}", f"{inside / runs:.4f}"],
+        [
+            f"level from {needed} samples at each letter in its interval",
+            f"{runs}",
+            f"{inside / runs:.4f}",
+        ],
         ["claim broken by 0.2 nats caught", f"{runs}", f"{caught / runs:.4f}"],
     ]
     table(("what", "runs", "measured"), rows)

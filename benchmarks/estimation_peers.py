@@ -43,7 +43,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         peers = ", ".join(f"{name} {version(name)}" for name in PEERS)
     except PackageNotFoundError as missing:
-        print(f"nothing to compare with: pip install {missing.name}, as the first lines of this file say")
+        print(
+            f"nothing to compare with: pip install {missing.name}, as the first lines of this file say"
+        )
         return
     print(f"{machine()}, {peers}\n")
     errors: dict[str, dict[str, float]] = {}
@@ -72,7 +74,9 @@ def data() -> Mapping[str, Prior]:
     found = {f"education, N = {len(education)}": Prior.from_counts(education)}
     for name, column in columns.items():
         counts = Counter(column)
-        found[f"{name}, N = {len(counts)}"] = Prior.from_counts([counts[key] for key in sorted(counts)])
+        found[f"{name}, N = {len(counts)}"] = Prior.from_counts(
+            [counts[key] for key in sorted(counts)]
+        )
     return found
 
 
@@ -81,7 +85,9 @@ def contestants(prior: Prior, epsilon: float) -> Mapping[str, Contestant]:
     n = prior.size
     error = EstimationError()
     designs = {
-        "LDP, optimal for even frequencies": solve(design(Prior.uniform(n), LDP(epsilon), error)).mechanism,
+        "LDP, optimal for even frequencies": solve(
+            design(Prior.uniform(n), LDP(epsilon), error)
+        ).mechanism,
         "PML, optimal": solve(design(prior, PML(epsilon), error)).mechanism,
     }
     ours = {name: _decoded(one.matrix) for name, one in designs.items()}
@@ -93,7 +99,9 @@ def _decoded(matrix: FloatArray) -> Contestant:
     rng = np.random.default_rng(1)
 
     def answer(letters: IntArray) -> FloatArray:
-        counts = sum(rng.multinomial(count, matrix[x]) for x, count in enumerate(np.bincount(letters)))
+        counts = sum(
+            rng.multinomial(count, matrix[x]) for x, count in enumerate(np.bincount(letters))
+        )
         return estimate(matrix, counts, least_fit=0.0).frequencies
 
     return answer
@@ -104,7 +112,9 @@ def _multi_freq(n: int, epsilon: float) -> Mapping[str, Contestant]:
     from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Aggregator_MI, SS_Client
     from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Client
 
-    def told(release: Callable[[int], Any], decode: Callable[[list[Any]], FloatArray]) -> Contestant:
+    def told(
+        release: Callable[[int], Any], decode: Callable[[list[Any]], FloatArray]
+    ) -> Contestant:
         return lambda letters: decode([release(int(letter)) for letter in letters])
 
     return {
@@ -125,7 +135,10 @@ def _multi_freq(n: int, epsilon: float) -> Mapping[str, Contestant]:
 
 def _pure(n: int, epsilon: float) -> Mapping[str, Contestant]:
     from pure_ldp.frequency_oracles.direct_encoding import DEClient, DEServer
-    from pure_ldp.frequency_oracles.hadamard_response import HadamardResponseClient, HadamardResponseServer
+    from pure_ldp.frequency_oracles.hadamard_response import (
+        HadamardResponseClient,
+        HadamardResponseServer,
+    )
     from pure_ldp.frequency_oracles.unary_encoding import UEClient, UEServer
 
     def told(make: Callable[[], tuple[Any, Any]]) -> Contestant:

@@ -21,7 +21,14 @@ from matplotlib.patheffects import withStroke
 
 from pmlopt.programs.plots import save_figure
 
-BLUE, ORANGE, GREEN, PURPLE, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
+BLUE, ORANGE, GREEN, PURPLE, SKY, RED = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+)
 BLACK, GREY = "#222222", "#777777"
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
 WIDTH = 6.4
@@ -69,7 +76,9 @@ def panels(
     return figure, list(grid.ravel())
 
 
-def label_ends(axes: Axes, *, gap: float = 0.075, right: float = 0.0, order: Sequence[str] = ()) -> None:
+def label_ends(
+    axes: Axes, *, gap: float = 0.075, right: float = 0.0, order: Sequence[str] = ()
+) -> None:
     """Names of curves at their right ends, moved apart where they would overlap.
 
     Args:
@@ -114,7 +123,9 @@ def _end(axes: Axes, line: Line2D) -> tuple[float, float]:
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()
-    points = np.column_stack([np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)])
+    points = np.column_stack(
+        [np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)]
+    )
     points = points[np.isfinite(points).all(axis=1)]
     places = axes.transAxes.inverted().transform(axes.transData.transform(points))
     inside = places[(places >= -1e-6).all(axis=1) & (places <= 1 + 1e-6).all(axis=1)]

@@ -53,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Draw what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="The folder for the figures.")
-    parser.add_argument("--compute", action="store_true", help="Compute the points of the papers anew.")
+    parser.add_argument(
+        "--compute", action="store_true", help="Compute the points of the papers anew."
+    )
     parser.add_argument("--only", nargs="+", choices=list(FIGURES), metavar="NAME")
     arguments = parser.parse_args(argv)
     names = arguments.only or list(FIGURES)
@@ -81,9 +83,17 @@ def tradeoff() -> Figure:
         label="optimal under LDP",
     )
     axes.plot(
-        grid, [solve(design(prior, PML(e), loss)).value for e in grid], color=BLUE, label="optimal under PML"
+        grid,
+        [solve(design(prior, PML(e), loss)).value for e in grid],
+        color=BLUE,
+        label="optimal under PML",
     )
-    axes.set(xlabel="epsilon [nats]", ylabel="mean absolute error [levels]", ylim=(0, None), xlim=(0, 3.5))
+    axes.set(
+        xlabel="epsilon [nats]",
+        ylabel="mean absolute error [levels]",
+        ylim=(0, None),
+        xlim=(0, 3.5),
+    )
     axes.set_title("Adult data: 16 levels of education, 32,561 people")
     label_ends(axes)
     return figure
@@ -100,7 +110,9 @@ def information() -> Figure:
     figure, (axes,) = panels()
     for name, values in list(table.items())[1:]:
         axes.plot(table["epsilon"], values, label=name.replace("optimal under ", ""))
-    axes.set(xlabel="epsilon [nats]", ylabel="mutual information [nats]", ylim=(0, None), xlim=(0, 3))
+    axes.set(
+        xlabel="epsilon [nats]", ylabel="mutual information [nats]", ylim=(0, None), xlim=(0, 3)
+    )
     axes.set_title("Adult data: six levels of education")
     label_ends(axes)
     return figure
@@ -113,9 +125,12 @@ def funnel() -> Figure:
     figure, (axes,) = panels()
     for name, secret in secrets().items():
         found = [
-            solve(design(secret.prior, PML(float(e), about=secret), MutualInformation())).value for e in grid
+            solve(design(secret.prior, PML(float(e), about=secret), MutualInformation())).value
+            for e in grid
         ]
-        axes.plot(grid, found, label=name.replace(" that ", "\nthat ").replace("whether ", "whether\n"))
+        axes.plot(
+            grid, found, label=name.replace(" that ", "\nthat ").replace("whether ", "whether\n")
+        )
     axes.set(
         xlabel="level about the secret [nats]",
         ylabel="mutual information [nats]",
@@ -135,7 +150,9 @@ def estimation() -> Figure:
     figure, (axes,) = panels()
     pml = [solve(design(prior, PML(float(e)), error)).value for e in grid]
     ldp = [solve(design(prior, LDP(float(e)), error)).value for e in grid]
-    response = [error.value(prior, closed_forms.randomized_response(5, float(e)).matrix) for e in grid]
+    response = [
+        error.value(prior, closed_forms.randomized_response(5, float(e)).matrix) for e in grid
+    ]
     axes.semilogy(grid, response, ":", color=GREY, label="randomized\nresponse")
     axes.semilogy(grid, ldp, "--", color=RED, label="optimal, LDP")
     axes.semilogy(grid, pml, color=BLUE, label="optimal, PML")
@@ -149,7 +166,9 @@ def ledger() -> Figure:
     """A second wave: its error with budgets for each letter, and by adding levels."""
     prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
     truth = [
-        letter for letter, count in zip(prior.labels, prior.counts or (), strict=True) for _ in range(count)
+        letter
+        for letter, count in zip(prior.labels, prior.counts or (), strict=True)
+        for _ in range(count)
     ]
     years = np.array(prior.labels, float)
 
@@ -167,7 +186,9 @@ def ledger() -> Figure:
             posterior = book.prior(group[0])
             for whole in (True, False):
                 asked = book.requirement(0.5 + float(more), group[0]) if whole else PML(float(more))
-                found = solve(design(posterior, asked, loss(posterior.labels), outputs=prior.labels))
+                found = solve(
+                    design(posterior, asked, loss(posterior.labels), outputs=prior.labels)
+                )
                 spent[whole] += len(group) * found.value / len(truth)
         budgets.append(spent[True])
         added.append(spent[False])
@@ -175,7 +196,9 @@ def ledger() -> Figure:
     axes.plot(grid, added, "--", color=RED, label="levels that add")
     axes.plot(grid, budgets, color=BLUE, label="budgets of\nthe ledger")
     axes.set(
-        xlabel="what the second wave adds to the level [nats]", ylabel="mean absolute error", ylim=(0, None)
+        xlabel="what the second wave adds to the level [nats]",
+        ylabel="mean absolute error",
+        ylim=(0, None),
     )
     axes.set_title("After a first wave of 0.5 nats")
     label_ends(axes)
@@ -189,7 +212,11 @@ def shuffle() -> Figure:
     figure, (axes,) = panels()
     for level in (0.5, 1.0, 2.0):
         mechanism = solve(
-            design(prior, PML(level), ExpectedLoss([[float(x != y) for y in range(4)] for x in range(4)]))
+            design(
+                prior,
+                PML(level),
+                ExpectedLoss([[float(x != y) for y in range(4)] for x in range(4)]),
+            )
         )
         found = [shuffled_level(prior, mechanism.mechanism, int(n), 1e-6) for n in people]
         axes.loglog(people, found, label=f"{level:g} nats each")
@@ -231,7 +258,11 @@ def twice() -> Figure:
     level = leakage_level(prior, mechanism)
     axes.plot(count, level * count, ":", color=GREY, label="sum of the levels")
     axes.plot(
-        count, [joint_level(prior, [mechanism] * int(k)) for k in count], "o-", color=BLUE, label="exact"
+        count,
+        [joint_level(prior, [mechanism] * int(k)) for k in count],
+        "o-",
+        color=BLUE,
+        label="exact",
     )
     axes.axhline(-np.log(min(prior)), color=RED, linestyle="--", label="the letter is known")
     axes.set(xlabel="releases", ylabel="joint level [nats]", ylim=(0, 4))
@@ -253,7 +284,9 @@ def leakage_and_information() -> Figure:
     grid = np.linspace(0.02, 2.3, 24)
     best = [solve(design(prior, PML(float(e)), MutualInformation())).value for e in grid]
     axes.plot(grid, best, color=BLUE, label="most that a\nlevel allows")
-    axes.set(xlabel="PML level [nats]", ylabel="mutual information [nats]", xlim=(0, 2.4), ylim=(0, None))
+    axes.set(
+        xlabel="PML level [nats]", ylabel="mutual information [nats]", xlim=(0, 2.4), ylim=(0, None)
+    )
     axes.set_title("1,200 random mechanisms on four letters")
     label_ends(axes)
     return figure
@@ -272,7 +305,9 @@ def estimation_people() -> Figure:
         ]
         axes.loglog(*zip(*points, strict=True), styles.get(name, "-."), label=name)
     axes.set(
-        xlabel="people", ylabel="root mean square error", title="Adult data: 16 levels, epsilon = 1, 100 runs"
+        xlabel="people",
+        ylabel="root mean square error",
+        title="Adult data: 16 levels, epsilon = 1, 100 runs",
     )
     label_ends(axes, gap=0.085)
     return figure
@@ -309,14 +344,21 @@ def continuous() -> Figure:
     for place, (panel, (name, title)) in enumerate(zip(axes, titles.items(), strict=True)):
         those = [row for row in rows if row["secret"] == name]
         bins = [int(row["bins"]) for row in those]
-        for column, colour, line in (("mechanism on bins", BLUE, "o-"), ("no mechanism betters", RED, "s--")):
-            panel.semilogx(bins, [float(row[column]) for row in those], line, base=2, color=colour, label="_")
+        for column, colour, line in (
+            ("mechanism on bins", BLUE, "o-"),
+            ("no mechanism betters", RED, "s--"),
+        ):
+            panel.semilogx(
+                bins, [float(row[column]) for row in those], line, base=2, color=colour, label="_"
+            )
         panel.set_xticks(bins, [str(count) for count in bins])
         panel.minorticks_off()
         panel.set(title=title, xlabel="number of bins" if place > 1 else None)
     for panel in axes[::2]:
         panel.set_ylabel("least mean loss")
-    closed = float(next(row for row in rows if row["secret"].endswith("closed form"))["mechanism on bins"])
+    closed = float(
+        next(row for row in rows if row["secret"].endswith("closed form"))["mechanism on bins"]
+    )
     axes[0].axhline(closed, color=GREY, linestyle=":", linewidth=1.2, label="_")
     note(axes[0], "closed form", (9, closed + 0.0003), GREY)
     note(axes[1], "mechanism on bins", (20, 6.35), BLUE)
@@ -335,7 +377,9 @@ def streams() -> Figure:
     for _ in range(steps):
         truth.append(at)
         law = stream.law
-        beliefs.append([dict(zip(law.labels, law.pmf, strict=True)).get(state, 0.0) for state in states])
+        beliefs.append(
+            [dict(zip(law.labels, law.pmf, strict=True)).get(state, 0.0) for state in states]
+        )
         stream.release(states[at], rng)
         at = int(rng.choice(3, p=chain.kernels[0][at]))
     figure, (above, below) = panels(2, 1, height=2.6, sharex=True)
@@ -345,14 +389,18 @@ def streams() -> Figure:
     above.step(times, truth, where="mid", color=RED, linewidth=1.2)
     above.plot(times, [states.index(str(output)) for output in stream.history], ".", color=GREY)
     above.set_yticks(range(3), states)
-    above.set_title("What is believed before each release (blue), the state (line), what is told (dots)")
+    above.set_title(
+        "What is believed before each release (blue), the state (line), what is told (dots)"
+    )
     told = stream.worst
     below.step(times, stream.levels, where="mid", color=BLUE)
     below.plot(list(told), list(told.values()), ".", color=GREY)
     below.axhline(1.0, color=RED, linestyle=":")
     note(below, "epsilon", (1, 1.02), RED)
     below.set(xlabel="step", ylabel="level [nats]", ylim=(0, 1.15), xlim=(0.5, steps + 0.5))
-    below.set_title("The level after each release (line), and what all outputs tell of each state (dots)")
+    below.set_title(
+        "The level after each release (line), and what all outputs tell of each state (dots)"
+    )
     return figure
 
 

@@ -7,7 +7,19 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from common import FloatArray
-from figure_style import BLUE, COLOURS, GREEN, GREY, ORANGE, PURPLE, RED, SKY, label_ends, note, panels
+from figure_style import (
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    label_ends,
+    note,
+    panels,
+)
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from points import columns
@@ -19,9 +31,18 @@ def empirical_2() -> Figure:
     """Random priors below the bound of Theorem 4."""
     figure, axes = panels(1, 2)
     for panel, part, title in zip(axes, "ab", ("Example 1", "Example 2, 2-singular"), strict=True):
-        drawn, bound = columns(f"estimation/figure-2{part}"), columns(f"estimation/figure-2{part}-bound")
+        drawn, bound = (
+            columns(f"estimation/figure-2{part}"),
+            columns(f"estimation/figure-2{part}-bound"),
+        )
         panel.plot(
-            drawn["distance"], drawn["increase"], ".", color=GREY, markersize=1.5, label="_", rasterized=True
+            drawn["distance"],
+            drawn["increase"],
+            ".",
+            color=GREY,
+            markersize=1.5,
+            label="_",
+            rasterized=True,
         )
         panel.plot(bound["radius"], bound["bound"], color=BLUE)
         panel.plot(bound["radius"], bound["exact"], "--", color=ORANGE)
@@ -49,19 +70,29 @@ def empirical_3() -> Figure:
         place = int(np.argmin(np.abs(np.log(curve) - math.log(1e-9))))
         first = size == 300  # the leftmost curve has its name at the left
         across = float(failures["increase"][place]) + (-0.004 if first else 0.004)
-        note(left, f"{size}k", (across, float(curve[place])), colour, ha="right" if first else "left")
+        note(
+            left, f"{size}k", (across, float(curve[place])), colour, ha="right" if first else "left"
+        )
     left.set(
-        xlabel="leakage increase [nats]", ylabel="failure probability", xlim=(-0.01, 0.3), ylim=(1e-12, 3)
+        xlabel="leakage increase [nats]",
+        ylabel="failure probability",
+        xlim=(-0.01, 0.3),
+        ylim=(1e-12, 3),
     )
     left.set_title("(a) for so many thousand (k) samples")
     levels = columns("estimation/figure-3b")
     for name, colour in zip(list(levels)[1:], COLOURS, strict=False):
-        right.semilogx(levels["samples"], levels[name], color=colour, label=name.removeprefix("epsilon="))
+        right.semilogx(
+            levels["samples"], levels[name], color=colour, label=name.removeprefix("epsilon=")
+        )
         right.axhline(
             math.log(float(name.split()[-1])), linestyle=":", color=colour, linewidth=0.9, label="_"
         )
     right.set(
-        xlabel="samples", ylabel="level in truth [nats]", ylim=(0, 4), title="(b) for a design of level"
+        xlabel="samples",
+        ylabel="level in truth [nats]",
+        ylim=(0, 4),
+        title="(b) for a design of level",
     )
     label_ends(right)
     return figure
@@ -83,7 +114,9 @@ def empirical_5() -> Figure:
     """The same over the sample, for several probabilities of failure."""
     figure, (panel,) = panels()
     _with_bars(panel, columns("noise/figure-5"), "samples")
-    panel.set(xscale="log", xlabel="samples", ylabel="mutual information [nats]", ylim=(0.025, None))
+    panel.set(
+        xscale="log", xlabel="samples", ylabel="mutual information [nats]", ylim=(0.025, None)
+    )
     panel.set_title("income, epsilon = log 2")
     label_ends(panel)
     return figure
@@ -100,7 +133,12 @@ def _with_bars(panel: Axes, table: Mapping[str, FloatArray], across: str) -> Non
         panel.plot(table[across], table[name], "--" if local else "-", color=colour, label=name)
         error = 2 * table[f"{name} (standard error)"]
         panel.fill_between(
-            table[across], table[name] - error, table[name] + error, color=colour, alpha=0.2, linewidth=0
+            table[across],
+            table[name] - error,
+            table[name] + error,
+            color=colour,
+            alpha=0.2,
+            linewidth=0,
         )
 
 
@@ -114,12 +152,16 @@ def empirical_6() -> Figure:
     }
     for panel, (name, title) in zip(axes, titles.items(), strict=True):
         table = columns(f"noise/figure-{name}")
-        panel.semilogy(table["epsilon"], table["plocal"], ":", color=GREY, label="probabilistic LDP")
+        panel.semilogy(
+            table["epsilon"], table["plocal"], ":", color=GREY, label="probabilistic LDP"
+        )
         for samples, colour in ((100, BLUE), (1000, RED), (100_000, GREEN)):
             sharp, published = table[f"delta m={samples}"], table[f"published epsilon m={samples}"]
             panel.semilogy(table["epsilon"], sharp, color=colour, label="_")
             panel.semilogy(published, sharp, "--", color=colour, linewidth=0.9, label="_")
-            place = int(np.argmin(np.abs(np.log(np.maximum(sharp, 1e-30)) - math.log(2e-3 / samples**0.35))))
+            place = int(
+                np.argmin(np.abs(np.log(np.maximum(sharp, 1e-30)) - math.log(2e-3 / samples**0.35)))
+            )
             note(
                 panel,
                 f"{samples:,}",
@@ -145,14 +187,18 @@ def histogram_1() -> Figure:
     left.set_title("(a) dashed: DP; solid and dotted: PML")
     second = columns("noise/hist-figure-1b")
     for epsilon, colour in (("0.1", BLUE), ("0.5", RED), ("1", GREEN)):
-        right.plot(second["classes"], second[f"epsilon = {epsilon}, DP"], "--", color=colour, label="_")
+        right.plot(
+            second["classes"], second[f"epsilon = {epsilon}, DP"], "--", color=colour, label="_"
+        )
         right.plot(
             second["classes"],
             second[f"epsilon = {epsilon}, alpha = 0.05"],
             color=colour,
             label=f"{epsilon} nats",
         )
-    right.set(yscale="log", xlabel="classes", xticks=range(2, 21, 3), title="(b) alpha = 0.05, epsilon of")
+    right.set(
+        yscale="log", xlabel="classes", xticks=range(2, 21, 3), title="(b) alpha = 0.05, epsilon of"
+    )
     label_ends(right)
     return figure
 
@@ -171,8 +217,16 @@ def envelope_1() -> Figure:
         ("upper quantile\nand envelope\n1.386 = log 4", math.log(4), RED, "-"),
     ):
         panel.axvline(at, color=colour, linestyle=line, linewidth=1.2, label="_")
-        note(panel, name, (at + (0.02 if at < 1 else -0.02), 0.45), colour, ha="left" if at < 1 else "right")
-    panel.set(xlabel="leakage t [nats]", ylim=(0, 1.05), xlim=(0, 1.6), title="Example 1, delta = 0.1")
+        note(
+            panel,
+            name,
+            (at + (0.02 if at < 1 else -0.02), 0.45),
+            colour,
+            ha="left" if at < 1 else "right",
+        )
+    panel.set(
+        xlabel="leakage t [nats]", ylim=(0, 1.05), xlim=(0, 1.6), title="Example 1, delta = 0.1"
+    )
     return figure
 
 
@@ -195,7 +249,9 @@ def envelope_skewed() -> Figure:
     figure, (panel,) = panels()
     _response(panel, "envelope/figure-skewed", names=True, lower=True)
     panel.set(
-        xlabel="probability delta", ylabel="leakage [nats]", title="prior (0.02, 0.03, 0.05, 0.45, 0.45)"
+        xlabel="probability delta",
+        ylabel="leakage [nats]",
+        title="prior (0.02, 0.03, 0.05, 0.45, 0.45)",
     )
     return figure
 
@@ -211,7 +267,12 @@ def _response(panel: Axes, name: str, *, names: bool, lower: bool = False) -> No
         if curve == "h_delta" and not lower:
             continue
         panel.plot(
-            delta, table[curve], line, color=colour, label="_", linewidth=2.2 if curve == "exact" else 1.4
+            delta,
+            table[curve],
+            line,
+            color=colour,
+            label="_",
+            linewidth=2.2 if curve == "exact" else 1.4,
         )
     panel.set(ylim=(0, 1.05), xlim=(0, 1))
     if not names:

@@ -28,20 +28,28 @@ def worst_case_1() -> Figure:
     for name, (colour, line) in styles.items():
         panel.step(table["epsilon"], table[name], line, where="post", color=colour, label=name)
     panel.set(
-        xlabel="epsilon [nats]", ylabel="least utility of 1,000 draws", title="Counting query on six records"
+        xlabel="epsilon [nats]",
+        ylabel="least utility of 1,000 draws",
+        title="Counting query on six records",
     )
-    label_ends(panel, order=("utility-optimal", "rank-optimal", "utility-safe", "randomized response"))
+    label_ends(
+        panel, order=("utility-optimal", "rank-optimal", "utility-safe", "randomized response")
+    )
     return figure
 
 
 def worst_case_2() -> Figure:
     """The least leakage over the rarest letter: one rare letter, and three."""
     figure, axes = panels(1, 2, sharex=True)
-    for panel, number, title in zip(axes, (2, 3), ("one rare letter", "three rare letters"), strict=True):
+    for panel, number, title in zip(
+        axes, (2, 3), ("one rare letter", "three rare letters"), strict=True
+    ):
         table = columns(f"worst_case/figure-{number}")
         for h, colour in ((3, BLUE), (2, RED)):
             panel.plot(table["p_min"], table[f"h={h} optimal"], color=colour, label=f"h = {h}")
-            panel.plot(table["p_min"], table[f"h={h} safe"], "o", color=colour, fillstyle="none", label="_")
+            panel.plot(
+                table["p_min"], table[f"h={h} safe"], "o", color=colour, fillstyle="none", label="_"
+            )
         panel.set(
             xlabel="least probability of a letter",
             ylim=(0, None),
@@ -62,11 +70,15 @@ def records_3() -> Figure:
     figure, axes = panels(3, 1, height=2.3)
     for panel, records in zip(axes, (4, 5, 6), strict=True):
         rows = rows_of(f"records/figure-3-{records}")
-        for error, colour in zip(("0.1", "0.2", "0.3", "0.4"), (BLUE, RED, GREEN, PURPLE), strict=True):
+        for error, colour in zip(
+            ("0.1", "0.2", "0.3", "0.4"), (BLUE, RED, GREEN, PURPLE), strict=True
+        ):
             line = [row for row in rows if row["p"] == error]
             b = [float(row["b"]) for row in line]
             panel.plot(b, [float(row["to"]) for row in line], color=colour, label="_")
-            local = [(float(row["b"]), float(row["alternating"])) for row in line if row["alternating"]]
+            local = [
+                (float(row["b"]), float(row["alternating"])) for row in line if row["alternating"]
+            ]
             panel.plot(*zip(*local, strict=True), "x:", color=colour, linewidth=0.8, label="_")
             note(panel, f"p = {error}", (0.03, float(line[0]["to"]) + 0.018), colour)
         panel.axvline((records - 1) * BIT, color=GREY, linewidth=0.8, linestyle="--", label="_")
@@ -88,7 +100,10 @@ def records_4() -> Figure:
     for name, colour in (("Laplace", BLUE), ("exponential", RED)):
         line = [row for row in rows if row["mechanism"] == name]
         panel.semilogx(
-            [float(r["epsilon"]) for r in line], [float(r["to"]) for r in line], color=colour, label=name
+            [float(r["epsilon"]) for r in line],
+            [float(r["to"]) for r in line],
+            color=colour,
+            label=name,
         )
     panel.axhline(BIT, color=GREY, linewidth=0.8, linestyle="--", label="_")
     note(panel, "log 2", (0.11, BIT - 0.03), GREY)
@@ -123,13 +138,21 @@ def records_5() -> Figure:
         leaks, lost = [float(r["to"]) for r in those], [float(r["distortion"]) for r in those]
         panel.semilogx(leaks, lost, color=colour, label="_")
         k = 2 + 2 * (place % 2)
-        note(panel, f"b = {float(name.split()[-1]):.2f}", (leaks[k] * 0.95, lost[k]), colour, ha="right")
+        note(
+            panel,
+            f"b = {float(name.split()[-1]):.2f}",
+            (leaks[k] * 0.95, lost[k]),
+            colour,
+            ha="right",
+        )
     for kind, colour in (("Laplace", ORANGE), ("exponential", GREY)):
         those = [row for row in rows if row["mechanism"].startswith(kind)]
         epsilons = [float(row["mechanism"].split()[-1]) for row in those]
         lost = [float(row["distortion"]) for row in those]
         panel.semilogx(epsilons, lost, "--", color=colour, label="_")
-        panel.semilogx([float(row["to"]) for row in those], lost, "o", color=colour, markersize=3, label="_")
+        panel.semilogx(
+            [float(row["to"]) for row in those], lost, "o", color=colour, markersize=3, label="_"
+        )
         k = len(those) // 2
         note(
             panel,
@@ -190,7 +213,12 @@ def distortion_6() -> Figure:
             BLUE,
         )
         found = np.flatnonzero(np.isfinite(table[local]))[-2]
-        note(panel, "penalty method", (float(table[letter][found]), float(table[local][found]) + 0.05), RED)
+        note(
+            panel,
+            "penalty method",
+            (float(table[letter][found]), float(table[local][found]) + 0.05),
+            RED,
+        )
     return figure
 
 
@@ -207,7 +235,9 @@ def distortion_more() -> Figure:
             ("symmetric channel", PURPLE, "^"),
         ):
             those = sorted(
-                (float(r["distortion"]), float(r["leaks at most"])) for r in rows if r["mechanism"] == kind
+                (float(r["distortion"]), float(r["leaks at most"]))
+                for r in rows
+                if r["mechanism"] == kind
             )
             panel.plot(*zip(*those, strict=True), mark, color=colour, label="_")
             if place == 0:

@@ -55,7 +55,9 @@ def every_pair(p: FloatArray, gains: FloatArray) -> cp.Problem:
     return _problem(p, gains, lambda mechanism: apart @ mechanism <= 0)
 
 
-def _problem(p: FloatArray, gains: FloatArray, privacy: Callable[[cp.Variable], cp.Constraint]) -> cp.Problem:
+def _problem(
+    p: FloatArray, gains: FloatArray, privacy: Callable[[cp.Variable], cp.Constraint]
+) -> cp.Problem:
     mechanism = cp.Variable(gains.shape, nonneg=True)
     expected = cp.sum(cp.multiply(p[:, None] * gains, mechanism))
     return cp.Problem(cp.Maximize(expected), [privacy(mechanism), cp.sum(mechanism, axis=1) == 1])
@@ -103,7 +105,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             }
     report(arguments.out, "formulations", HEAD, rows_of(found))
     if arguments.out is not None:
-        save_figure(growth_figure(curves(found), "compile and solve [s]"), arguments.out / "formulations.png")
+        save_figure(
+            growth_figure(curves(found), "compile and solve [s]"),
+            arguments.out / "formulations.png",
+        )
 
 
 def point(name: str, form: str, size: int, repeats: int) -> dict[str, Any]:

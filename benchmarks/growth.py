@@ -131,7 +131,9 @@ KINDS: Mapping[str, Kind] = {
     "PML over an l1 ball of min p": Kind(
         linear(lambda prior: PML(1.0, over=L1Ball(prior, float(prior.pmf.min())))), LETTERS
     ),
-    "PML over an l1 ball of 0.05": Kind(linear(lambda prior: PML(1.0, over=L1Ball(prior, 0.05))), LETTERS),
+    "PML over an l1 ball of 0.05": Kind(
+        linear(lambda prior: PML(1.0, over=L1Ball(prior, 0.05))), LETTERS
+    ),
     "mutual information": Kind(information, LETTERS),
     "worst case": Kind(worst_case, LETTERS),
     "best worst case": Kind(best_worst, LETTERS),
@@ -145,7 +147,9 @@ KINDS: Mapping[str, Kind] = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Run every kind, print the table and draw the times."""
     parser = suite_parser(__doc__)
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="NAME")
+    parser.add_argument(
+        "--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="NAME"
+    )
     parser.add_argument("--largest", type=int, default=400, help="Letters.")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0, help="Seconds for each process.")
@@ -153,7 +157,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(machine())
     found: dict[str, dict[int, Run]] = {}
     for name in arguments.kinds:
-        sizes = [n for n in KINDS[name].sizes if n <= arguments.largest or KINDS[name].sizes != LETTERS]
+        sizes = [
+            n for n in KINDS[name].sizes if n <= arguments.largest or KINDS[name].sizes != LETTERS
+        ]
         if arguments.quick:
             sizes, arguments.repeats, arguments.limit = sizes[:2], 1, 30.0
         found[name] = grown(name, sizes, arguments.repeats, arguments.limit)
@@ -169,7 +175,9 @@ def grown(name: str, sizes: Sequence[int], repeats: int, limit: float) -> dict[i
     """The runs of one kind, up to the first that does not end in time."""
     runs: dict[int, Run] = {}
     for size in sizes:
-        runs[size] = limited("growth:point", {"name": name, "size": size, "repeats": repeats}, limit)
+        runs[size] = limited(
+            "growth:point", {"name": name, "size": size, "repeats": repeats}, limit
+        )
         if not runs[size].done:
             break
     return runs

@@ -16,7 +16,17 @@ from pathlib import Path
 import numpy as np
 from common import drawing, table, write_csv
 
-from pmlopt import LDP, PML, L1Ball, MutualInformation, Prior, closed_forms, design, mutual_information, solve
+from pmlopt import (
+    LDP,
+    PML,
+    L1Ball,
+    MutualInformation,
+    Prior,
+    closed_forms,
+    design,
+    mutual_information,
+    solve,
+)
 from pmlopt.library import find
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.plots import draw_curves, save_figure
@@ -30,7 +40,12 @@ GROUPS = {
     "bachelor": ("Bachelors",),
     "graduate": ("Masters", "Prof-school", "Doctorate"),
 }
-NAMES = ("optimal under PML", "optimal under robust PML", "optimal under LDP", "randomized response")
+NAMES = (
+    "optimal under PML",
+    "optimal under robust PML",
+    "optimal under LDP",
+    "randomized response",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -46,7 +61,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = [point(prior, float(epsilon)) for epsilon in grid]
     curves = dict(zip(NAMES, np.array(rows).T.tolist(), strict=True))
     title = f"Adult data, 6 levels of education, 32,561 people; l1 radius {RADIUS}"
-    save_figure(draw_curves(grid.tolist(), curves, "mutual information [nats]", title), arguments.output)
+    save_figure(
+        draw_curves(grid.tolist(), curves, "mutual information [nats]", title), arguments.output
+    )
     if arguments.csv is not None:
         points = ((e, *row) for e, row in zip(grid.tolist(), rows, strict=True))
         write_csv(arguments.csv, ("epsilon", *NAMES), points)
@@ -58,13 +75,21 @@ def merged() -> Prior:
     """The counts of the library, sixteen levels in six groups."""
     counts = find("adult-education-hamming").prior
     known = dict(zip(counts.labels, counts.counts or (), strict=True))
-    return Prior.from_counts({name: sum(known[level] for level in levels) for name, levels in GROUPS.items()})
+    return Prior.from_counts(
+        {name: sum(known[level] for level in levels) for name, levels in GROUPS.items()}
+    )
 
 
 def point(prior: Prior, epsilon: float) -> list[float]:
     """The four values at one epsilon."""
-    requirements: list[Requirement] = [PML(epsilon), PML(epsilon, over=L1Ball(prior, RADIUS)), LDP(epsilon)]
-    best = [solve(design(prior, one, MutualInformation()), tolerance=1e-5).value for one in requirements]
+    requirements: list[Requirement] = [
+        PML(epsilon),
+        PML(epsilon, over=L1Ball(prior, RADIUS)),
+        LDP(epsilon),
+    ]
+    best = [
+        solve(design(prior, one, MutualInformation()), tolerance=1e-5).value for one in requirements
+    ]
     response = closed_forms.randomized_response(prior.size, epsilon)
     return [*best, mutual_information(prior, response.matrix)]
 

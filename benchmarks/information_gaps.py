@@ -35,7 +35,12 @@ HEAD = (
     "status",
     "pricing",
 )
-UTILITIES: tuple[Callable[[], FInformation], ...] = (MutualInformation, ChiSquare, TotalVariation, Hellinger)
+UTILITIES: tuple[Callable[[], FInformation], ...] = (
+    MutualInformation,
+    ChiSquare,
+    TotalVariation,
+    Hellinger,
+)
 CLOSED: Mapping[str, Callable[[FloatArray], PriorSet]] = {
     "l1 ball of 0.02": lambda p: L1Ball(p, 0.02),
     "least masses of 0.3 / N": lambda p: MinimumMass(len(p), 0.3 / len(p)),
@@ -74,7 +79,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(machine())
     rows: list[tuple[Any, ...]] = []
     for size in arguments.sizes:
-        prior, limit = Prior(np.random.default_rng(0).dirichlet(np.full(size, 5.0))), arguments.time_limit
+        prior, limit = (
+            Prior(np.random.default_rng(0).dirichlet(np.full(size, 5.0))),
+            arguments.time_limit,
+        )
         rows.extend(measured("PML", prior, PML(1.0), kind(), limit) for kind in UTILITIES)
     named = [(name, over, arguments.closed) for name, over in CLOSED.items()]
     named += [(name, over, arguments.sets) for name, over in OVER.items()]
@@ -82,7 +90,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for size in sizes:
             p = np.random.default_rng(0).dirichlet(np.full(size, 2.0))
             privacy = PML(1.0, over=over(p))
-            rows.append(measured(name, Prior(p), privacy, MutualInformation(), arguments.time_limit))
+            rows.append(
+                measured(name, Prior(p), privacy, MutualInformation(), arguments.time_limit)
+            )
     report(arguments.out, "information_gaps", HEAD, rows)
 
 

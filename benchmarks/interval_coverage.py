@@ -25,7 +25,15 @@ from pmlopt.releases.estimation.frequencies import Intervals
 RARE = 0.002
 PEOPLE = (50, 500, 5_000, 50_000)
 CONFIDENCES = (0.9, 0.95, 0.99)
-HEAD = ("intervals", "people", "confidence", "coverage", "worst design", "designs", "samples of each")
+HEAD = (
+    "intervals",
+    "people",
+    "confidence",
+    "coverage",
+    "worst design",
+    "designs",
+    "samples of each",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -88,7 +96,9 @@ def coverage(
     return held
 
 
-def rows_of(found: Mapping[tuple[str, int, float], Sequence[float]], samples: int) -> list[list[str]]:
+def rows_of(
+    found: Mapping[tuple[str, int, float], Sequence[float]], samples: int
+) -> list[list[str]]:
     """The table."""
     return [
         [kind, f"{people:,}", f"{confidence:g}", f"{np.mean(shares):.3f}", f"{min(shares):.3f}",

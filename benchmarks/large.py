@@ -34,16 +34,27 @@ OURS = {"pmlopt.solve": "auto"}
 REPEATS = 5
 """Our time is the median of so many up to 160,000 entries; the others take minutes there, and run once."""
 GENERIC: Mapping[str, dict[str, Any]] = {
-    "Clarabel": {"solver": "CLARABEL", **dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-7)},
+    "Clarabel": {
+        "solver": "CLARABEL",
+        **dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-7),
+    },
     "Clarabel, no refinement": {"solver": "CLARABEL", "iterative_refinement_enable": False},
     "SCS": {"solver": "SCS", "eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 1_000_000},
     "HiGHS IPX": {
         "solver": "HIGHS",
-        "highs_options": {"solver": "ipx", "run_crossover": "off", "ipm_optimality_tolerance": 1e-7},
+        "highs_options": {
+            "solver": "ipx",
+            "run_crossover": "off",
+            "ipm_optimality_tolerance": 1e-7,
+        },
     },
     "HiGHS HiPO": {
         "solver": "HIGHS",
-        "highs_options": {"solver": "hipo", "run_crossover": "off", "ipm_optimality_tolerance": 1e-7},
+        "highs_options": {
+            "solver": "hipo",
+            "run_crossover": "off",
+            "ipm_optimality_tolerance": 1e-7,
+        },
     },
     "HiGHS PDLP": {"solver": "HIGHS", "highs_options": {"solver": "pdlp"}},
     "HiGHS simplex": {"solver": "HIGHS", "highs_options": {"solver": "simplex"}},
@@ -129,7 +140,9 @@ def generic(kind: str, size: str, settings: dict[str, Any]) -> dict[str, Any]:
     clock = stopwatch()
     program = declared(kind, size)
     scale = float(1 / np.abs(program.prior.pmf[:, None] * program.centered_gains).max())
-    problem = cp.Problem(cp.Maximize(scale * program.problem.objective.expr), [*program.constraints.values()])
+    problem = cp.Problem(
+        cp.Maximize(scale * program.problem.objective.expr), [*program.constraints.values()]
+    )
     problem.solve(**settings)
     seconds, cpu = clock()
     start = time.perf_counter()
@@ -158,7 +171,14 @@ def rows_of(runs: Mapping[tuple[str, str, str], Run]) -> list[list[Any]]:
     for (kind, size, name), one in runs.items():
         others = {label: other for (k, n, label), other in runs.items() if (k, n) == (kind, size)}
         rows.append(
-            [kind, size, name, *described(one), *ratios(one, others), one.answer.get("note", one.problem)]
+            [
+                kind,
+                size,
+                name,
+                *described(one),
+                *ratios(one, others),
+                one.answer.get("note", one.problem),
+            ]
         )
     return rows
 

@@ -24,7 +24,9 @@ from fuzzing.ledger_writers import run
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Do the runs, and print how often a writer was killed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--releases", type=int, default=8, help="of each writer")
     parser.add_argument("--seed", type=int, default=0)
@@ -35,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     start = time.perf_counter()
     for number in range(runs):
         with tempfile.TemporaryDirectory() as folder:
-            told += run(Path(folder), arguments.releases, np.random.default_rng([arguments.seed, number]))
+            told += run(
+                Path(folder), arguments.releases, np.random.default_rng([arguments.seed, number])
+            )
     print(
         f"{runs} runs in {time.perf_counter() - start:.0f} s: {told['killed']} writers killed, "
         f"{told['acknowledged']} releases acknowledged, none lost and none counted twice"

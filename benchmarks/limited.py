@@ -49,7 +49,9 @@ class Run:
         return self.status == "done"
 
 
-def limited(target: str, arguments: Mapping[str, Any], limit: float, memory: float = LARGEST) -> Run:
+def limited(
+    target: str, arguments: Mapping[str, Any], limit: float, memory: float = LARGEST
+) -> Run:
     """Call `target` with these arguments in a new process.
 
     Args:
@@ -62,7 +64,10 @@ def limited(target: str, arguments: Mapping[str, Any], limit: float, memory: flo
         answer, complaint = Path(folder) / "answer.json", Path(folder) / "complaint.txt"
         command = [sys.executable, __file__, target, json.dumps(dict(arguments)), str(answer)]
         start = time.perf_counter()
-        with complaint.open("w") as stream, subprocess.Popen(command, stdout=stream, stderr=stream) as child:
+        with (
+            complaint.open("w") as stream,
+            subprocess.Popen(command, stdout=stream, stderr=stream) as child,
+        ):
             status, peak = _watched(child, start + limit, memory)
         seconds = time.perf_counter() - start
         if status == "ended":
@@ -79,7 +84,13 @@ def _watched(child: subprocess.Popen[bytes], deadline: float, memory: float) -> 
     peak = 0.0
     while child.poll() is None:
         peak = max(peak, resident(str(child.pid), "VmHWM"))
-        over = "time-out" if time.perf_counter() > deadline else "too much memory" if peak > memory else ""
+        over = (
+            "time-out"
+            if time.perf_counter() > deadline
+            else "too much memory"
+            if peak > memory
+            else ""
+        )
         if over:
             child.kill()
             child.wait()

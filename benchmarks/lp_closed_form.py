@@ -24,7 +24,17 @@ from pmlopt.programs.linear.known_optima import known_optimum
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.plots import save_figure
 
-HEAD = ("LP", "N", "closed form", "LP [ms]", "closed form [ms]", "ratio", "difference", "gap", "solver")
+HEAD = (
+    "LP",
+    "N",
+    "closed form",
+    "LP [ms]",
+    "closed form [ms]",
+    "ratio",
+    "difference",
+    "gap",
+    "solver",
+)
 LIBRARY = (
     "instance", "claim", "closed form", "holds", "difference", "solved [ms]", "closed form [ms]", "ratio",
     "problem",
@@ -65,7 +75,10 @@ def compared(name: str, program: LinearDesign, repeats: int) -> tuple[list[str],
     """One row, and the seconds of both."""
     solve(program, warm_start=False)  # loads the solver
     measured = interleaved(
-        {"LP": partial(solve, program, warm_start=False), "closed form": partial(known_optimum, program)},
+        {
+            "LP": partial(solve, program, warm_start=False),
+            "closed form": partial(known_optimum, program),
+        },
         repeats,
     )
     (slow, result), (fast, known) = measured["LP"], measured["closed form"]
@@ -79,7 +92,9 @@ def compared(name: str, program: LinearDesign, repeats: int) -> tuple[list[str],
 def library(repeats: int, pattern: str) -> tuple[list[list[str]], list[list[str]]]:
     """Return the rows of `pmlopt bench`, linear programs and others; fail where a claim does not hold."""
     rows: tuple[list[list[str]], list[list[str]]] = [], []
-    for row in bench.compare_instances((one for one in load_all() if fnmatchcase(one.id, pattern)), repeats):
+    for row in bench.compare_instances(
+        (one for one in load_all() if fnmatchcase(one.id, pattern)), repeats
+    ):
         cells = ["", "", "", ""]
         if row.solve_seconds is not None:
             cells = [

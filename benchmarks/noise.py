@@ -52,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=drawing("noise"))
     parser.add_argument("--histogram", type=Path, default=drawing("histogram"))
-    parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
+    parser.add_argument(
+        "--csv", type=Path, help="Write the points to CSV files in this folder, too."
+    )
     parser.add_argument("--repeats", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args(argv)
@@ -79,7 +81,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         f"saeidian2025histogram, Figure 1: {seconds:.1f} s; "
         f"PML closer than DP at {sum(better)} of {len(better)} points"
     )
-    table(("a", "epsilon", "closed form [us]", "root search [us]", "ratio", "difference"), inversions())
+    table(
+        ("a", "epsilon", "closed form [us]", "root search [us]", "ratio", "difference"),
+        inversions(),
+    )
     print()
     table(("a", "scale", "formula [nats]", "discretised [nats]", "difference"), discretised())
 
@@ -88,7 +93,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def laplace_information(
-    counts: tuple[int, int], samples: int, epsilon: float, delta: float | None, rng: np.random.Generator
+    counts: tuple[int, int],
+    samples: int,
+    epsilon: float,
+    delta: float | None,
+    rng: np.random.Generator,
 ) -> tuple[float, float]:
     """The mean over the shuffles of the empirical mutual information, and its standard error.
 
@@ -107,7 +116,9 @@ def laplace_information(
     with np.errstate(divide="ignore"):
         flips = np.where(scales > 0, np.exp(-1 / scales) / 2, 0.0)
     wrong = rng.binomial(first, flips), rng.binomial(samples - first, flips)
-    joint = np.array([[first - wrong[0], wrong[0]], [wrong[1], samples - first - wrong[1]]]) / samples
+    joint = (
+        np.array([[first - wrong[0], wrong[0]], [wrong[1], samples - first - wrong[1]]]) / samples
+    )
     product = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(joint > 0, joint * np.log(joint / product), 0.0)
@@ -179,13 +190,19 @@ def gaussian_figure(
     axes.semilogy(grid, local, "k:", label="probabilistic LDP")
     columns: list[Any] = [grid, local]
     head = ["epsilon", "plocal"]
-    for color, samples in zip(("tab:blue", "tab:orange", "tab:green"), (100, 1_000, 100_000), strict=True):
+    for color, samples in zip(
+        ("tab:blue", "tab:orange", "tab:green"), (100, 1_000, 100_000), strict=True
+    ):
         noise = BinaryGaussian(prior, scale, weissman_radius(samples, 2, SECOND))
         promises = [noise.promise(float(e), SECOND) for e in grid]
         published = [noise.published_promise(float(e), SECOND) for e in grid]
         axes.semilogy(grid, [p.delta for p in promises], color=color, label=f"m = {samples:,}")
         axes.semilogy(
-            [p.epsilon for p in published], [p.delta for p in published], "--", color=color, linewidth=0.9
+            [p.epsilon for p in published],
+            [p.delta for p in published],
+            "--",
+            color=color,
+            linewidth=0.9,
         )
         columns += [[p.delta for p in promises], [p.epsilon for p in published]]
         head += [f"delta m={samples}", f"published epsilon m={samples}"]
@@ -218,7 +235,9 @@ Case: TypeAlias = tuple[int, float, float]
 """Classes, epsilon and alpha."""
 
 
-def histogram_figure_a(axes: Axes, rng: np.random.Generator, repeats: int, folder: Path | None) -> list[bool]:
+def histogram_figure_a(
+    axes: Axes, rng: np.random.Generator, repeats: int, folder: Path | None
+) -> list[bool]:
     """Against epsilon, for two numbers of classes and several alpha."""
     grid = np.geomspace(0.01, 2.0, 16)
     cases: dict[str, list[Case]] = {
@@ -227,13 +246,22 @@ def histogram_figure_a(axes: Axes, rng: np.random.Generator, repeats: int, folde
         for a in (0.0, 0.05, 1 / k)
     }
     points = swept(cases, repeats, rng, "saeidian2025histogram, Figure 1a")
-    draw(axes, grid, points, "saeidian2025histogram, Figure 1a", "epsilon [nats]", "total variation distance")
+    draw(
+        axes,
+        grid,
+        points,
+        "saeidian2025histogram, Figure 1a",
+        "epsilon [nats]",
+        "total variation distance",
+    )
     axes.set_xscale("log")
     save_points(folder, "hist-figure-1a", "epsilon", grid, points)
     return closer(points, 3)
 
 
-def histogram_figure_b(axes: Axes, rng: np.random.Generator, repeats: int, folder: Path | None) -> list[bool]:
+def histogram_figure_b(
+    axes: Axes, rng: np.random.Generator, repeats: int, folder: Path | None
+) -> list[bool]:
     """Against the number of classes, alpha = 0.05, for several epsilon."""
     grid = np.arange(2.0, 21.0, 2.0)
     cases: dict[str, list[Case]] = {
@@ -242,7 +270,14 @@ def histogram_figure_b(axes: Axes, rng: np.random.Generator, repeats: int, folde
         for a in (0.0, 0.05)
     }
     points = swept(cases, repeats, rng, "saeidian2025histogram, Figure 1b")
-    draw(axes, grid, points, "saeidian2025histogram, Figure 1b", "classes", "total variation distance")
+    draw(
+        axes,
+        grid,
+        points,
+        "saeidian2025histogram, Figure 1b",
+        "classes",
+        "total variation distance",
+    )
     save_points(folder, "hist-figure-1b", "classes", grid, points)
     return closer(points, 2)
 
@@ -331,7 +366,9 @@ def draw(
     """Curves with bars of two standard errors."""
     for name, values in points.items():
         plain = name.endswith(("LDP", "DP"))
-        axes.errorbar(grid, values[:, 0], 2 * values[:, 1], label=name, linestyle="--" if plain else "-")
+        axes.errorbar(
+            grid, values[:, 0], 2 * values[:, 1], label=name, linestyle="--" if plain else "-"
+        )
     axes.set(xlabel=across, ylabel=up)
     axes.set_title(title, fontsize="medium")
     axes.legend(frameon=False, fontsize="small")
@@ -343,7 +380,10 @@ def save_points(
     """Means and standard errors."""
     if folder is None:
         return
-    head: Sequence[str] = [across, *(f"{key}{what}" for key in points for what in ("", " (standard error)"))]
+    head: Sequence[str] = [
+        across,
+        *(f"{key}{what}" for key in points for what in ("", " (standard error)")),
+    ]
     write_csv(folder / f"{name}.csv", head, np.column_stack([grid, *points.values()]))
 
 

@@ -26,7 +26,14 @@ from pmlopt.solvers.solver_result import limit_threads
 from pmlopt.solvers.structured import interior_point
 from pmlopt.solvers.structured.newton import NewtonSystem, get_lapack
 
-HEAD = ("precision", "iterations", "operations [10^9]", "rate [10^9/s]", "seconds at that rate", "seconds")
+HEAD = (
+    "precision",
+    "iterations",
+    "operations [10^9]",
+    "rate [10^9/s]",
+    "seconds at that rate",
+    "seconds",
+)
 
 
 def least_time(work: Callable[[], Any], repeats: int = 5) -> float:
@@ -43,7 +50,9 @@ def rate(matrix: FloatArray) -> float:
     """Operations a second of a general product of a matrix with another of its size."""
     other = matrix.T.copy()
     with limit_threads():
-        return float(2 * matrix.shape[0] ** 2 * matrix.shape[1] / least_time(lambda: matrix @ other))
+        return float(
+            2 * matrix.shape[0] ** 2 * matrix.shape[1] / least_time(lambda: matrix @ other)
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -86,7 +95,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         ideal += at_rate
         rows.append(("single" if single else "double", count[single], f"{operations / 1e9:.0f}",
                      f"{rates[single] / 1e9:.1f}", f"{at_rate:.2f}", f"{seconds[single]:.2f}"))  # fmt: skip
-    rows.append(("all, with the certificate", sum(count.values()), "", "", f"{ideal:.2f}", f"{whole:.2f}"))
+    rows.append(
+        ("all, with the certificate", sum(count.values()), "", "", f"{ideal:.2f}", f"{whole:.2f}")
+    )
     report(arguments.out, "operations", HEAD, rows)
     if arguments.out is not None:
         figure = get_figure_class()(figsize=(5, 3), layout="constrained")

@@ -48,11 +48,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"Of {', '.join(FIGURES)}; all, if none.")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"Of {', '.join(FIGURES)}; all, if none."
+    )
     parser.add_argument("--out", type=Path, help="The folder for the points.")
-    parser.add_argument("--resume", action="store_true", help="Keep the studies that have ended there.")
-    parser.add_argument("--keep", action="store_true", help="Keep the computed points in benchmarks/data.")
-    parser.add_argument("--kept", action="store_true", help="Compute nothing: read the kept points.")
+    parser.add_argument(
+        "--resume", action="store_true", help="Keep the studies that have ended there."
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="Keep the computed points in benchmarks/data."
+    )
+    parser.add_argument(
+        "--kept", action="store_true", help="Compute nothing: read the kept points."
+    )
     parser.add_argument("--markdown", action="store_true", help="Print the tables for the site.")
     arguments = parser.parse_args(argv)
     names = arguments.names or list(FIGURES)
@@ -71,7 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             print("\n".join(shown(name, lines, markdown=arguments.markdown)), flush=True)
             outside += [f"{name}: {line[0]}" for line in lines if not line[-1]]
             if not arguments.kept:
-                print(f"\n{', '.join(f'{study}: {seconds_of(study)} s' for study in studies(name))}\n")
+                print(
+                    f"\n{', '.join(f'{study}: {seconds_of(study)} s' for study in studies(name))}\n"
+                )
     for line in outside:
         print(f"outside its tolerance: {line}", file=sys.stderr)
     if not arguments.kept:
@@ -116,7 +126,9 @@ def matches(row: Mapping[str, str], where: Mapping[str, Any]) -> bool:
 
 def number(rows: Rows, claim: Claim) -> float:
     """The number that a claim is about: of one row, the largest or smallest, or where a column rises."""
-    values = [float(row[claim["column"]]) - float(row.get(claim.get("less", ""), "0")) for row in rows]
+    values = [
+        float(row[claim["column"]]) - float(row.get(claim.get("less", ""), "0")) for row in rows
+    ]
     match claim.get("read", "only"):
         case "only":
             (value,) = values
@@ -145,7 +157,14 @@ def compared(figure: Claim) -> Iterator[Line]:
             default=0.0,
         )
         says = f"{len(kept):,} points of {file} and those kept, apart by at most"
-        yield says, "", f"{apart:.1g}", f"{tolerance:g}", "", apart <= tolerance and len(found) >= len(kept)
+        yield (
+            says,
+            "",
+            f"{apart:.1g}",
+            f"{tolerance:g}",
+            "",
+            apart <= tolerance and len(found) >= len(kept),
+        )
 
 
 def keep(figure: Claim) -> None:
@@ -153,7 +172,9 @@ def keep(figure: Claim) -> None:
     for file in figure["points"]:
         rows = rows_of(file)[:MOST]
         write_csv(
-            HERE / "data" / f"{file}.csv", list(rows[0]), [list(map(rounded, row.values())) for row in rows]
+            HERE / "data" / f"{file}.csv",
+            list(rows[0]),
+            [list(map(rounded, row.values())) for row in rows],
         )
 
 
@@ -180,7 +201,11 @@ def shown(name: str, lines: Sequence[Line], *, markdown: bool) -> Iterator[str]:
     """The table of a figure."""
     figure = FIGURES[name]
     page = figure.get("page")
-    yield f"## [{figure['title']}](gallery/{page}.md)" if markdown and page else f"## {figure['title']}"
+    yield (
+        f"## [{figure['title']}](gallery/{page}.md)"
+        if markdown and page
+        else f"## {figure['title']}"
+    )
     yield ""
     if markdown:
         yield f"[{figure['paper']}, {figure['place']}], `python benchmarks/papers.py {name}`"
@@ -188,7 +213,9 @@ def shown(name: str, lines: Sequence[Line], *, markdown: bool) -> Iterator[str]:
     yield "| " + " | ".join(HEAD) + " |"
     yield "|" + " --- |" * len(HEAD)
     for line in lines:
-        yield "| " + " | ".join((*line[:4], line[4] if line[-1] else f"**{line[4]} outside**")) + " |"
+        yield (
+            "| " + " | ".join((*line[:4], line[4] if line[-1] else f"**{line[4]} outside**")) + " |"
+        )
     if markdown:
         yield ""
 

@@ -67,7 +67,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--losses", nargs="+", default=["absolute", "hamming"])
     parser.add_argument("--priors", nargs="+", default=["uniform", "dirichlet"])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--budget", type=float, default=1.0, help="Seconds of work in a process, or one run.")
+    parser.add_argument(
+        "--budget", type=float, default=1.0, help="Seconds of work in a process, or one run."
+    )
     parser.add_argument("--limit", type=float, default=120.0, help="Seconds for each process.")
     parser.add_argument(
         "--contestants", nargs="+", default=list(ROUTES), choices=list(ROUTES), metavar="NAME"
@@ -100,13 +102,17 @@ def contest(
         for name, found in runs.items():
             if name in slow:
                 if not found:
-                    found.append(Run("not run", limit, 0.0, problem=f"time-out at N = {slow[name]}"))
+                    found.append(
+                        Run("not run", limit, 0.0, problem=f"time-out at N = {slow[name]}")
+                    )
             elif name == OURS:
                 found.append(limited("qif_compare:ours", given, limit))
             elif not found or (found[0].done and found[0].seconds < limit / 4):
                 solver, method = ROUTES[name]
                 found.append(
-                    limited("qif_compare:theirs", {**given, "solver": solver, "method": method}, limit)
+                    limited(
+                        "qif_compare:theirs", {**given, "solver": solver, "method": method}, limit
+                    )
                 )
             if found[-1].status == "time-out":
                 slow[name] = given["size"]
@@ -124,7 +130,9 @@ def instance(loss: str, prior: str, size: int) -> tuple[FloatArray, FloatArray]:
 def privacy_for(loss: str, size: int) -> Requirement:
     """Local differential privacy, or metric privacy on a line."""
     places = np.arange(size)
-    return MetricPrivacy(EPSILON, np.abs(places[:, None] - places)) if loss == LINE else LDP(EPSILON)
+    return (
+        MetricPrivacy(EPSILON, np.abs(places[:, None] - places)) if loss == LINE else LDP(EPSILON)
+    )
 
 
 # ---------------------------------------------------------------- in a process of their own
@@ -139,7 +147,9 @@ def ours(loss: str, prior: str, size: int, budget: float) -> dict[str, Any]:
     return {"seconds": seconds, "matrix": result.mechanism.matrix.tolist(), "note": result.solver}
 
 
-def theirs(loss: str, prior: str, size: int, budget: float, solver: str, method: str) -> dict[str, Any]:
+def theirs(
+    loss: str, prior: str, size: int, budget: float, solver: str, method: str
+) -> dict[str, Any]:
     """The optimal mechanism by qif."""
     import qif
 
@@ -180,12 +190,17 @@ def rows_of(runs: Runs) -> list[list[Any]]:
         agrees = chosen is None or not chosen[0].done or "qif, its choice" in right
         assert agrees or loss == LINE, (loss, prior, size)
         ours_seconds = median(contestants[OURS])
-        best = min((median(contestants[name]) for name in right - {OURS}), default=math.inf) / ours_seconds
+        best = (
+            min((median(contestants[name]) for name in right - {OURS}), default=math.inf)
+            / ours_seconds
+        )
         for name, found in contestants.items():
             cells = described(loss, prior, size, found, right=name in right)
             seconds = median(found) if found[0].done else found[0].seconds
             ratio = f"{'' if found[0].done else '> '}{seconds / ours_seconds:.2f}"
-            rows.append([loss, prior, size, name, *cells, ratio, f"{best:.2f}" if name == OURS else ""])
+            rows.append(
+                [loss, prior, size, name, *cells, ratio, f"{best:.2f}" if name == OURS else ""]
+            )
     return rows
 
 
@@ -210,7 +225,12 @@ def described(loss: str, prior: str, size: int, found: Sequence[Run], *, right: 
         return [late, f"> {1000 * found[0].seconds:.0f}", "", memory, "", "", "", ""]
     matrix = matrix_of(found)
     runs = sum(len(run.answer["seconds"]) for run in found if run.done)
-    cells = [f"{1000 * median(found):.2f}", str(runs), memory, f"{value_of(loss, prior, size, found):.9g}"]
+    cells = [
+        f"{1000 * median(found):.2f}",
+        str(runs),
+        memory,
+        f"{value_of(loss, prior, size, found):.9g}",
+    ]
     if not right:
         return ["another value", *cells, "", "", f"{matrix.min():.0e}"]
     clipped = matrix.clip(min=0.0)

@@ -28,7 +28,10 @@ from pmlopt import Result, queries, record_leakage, solve
 from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight
-from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_record_information
+from pmlopt.model.queries.record_leakage_measures import (
+    compute_dataset_entropy,
+    compute_record_information,
+)
 from pmlopt.programs import BranchAndBound
 from pmlopt.programs.plots import save_figure
 from pmlopt.programs.record_leakage import branch_and_bound
@@ -46,10 +49,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figure and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=drawing("record-dimensions"))
-    parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
+    parser.add_argument(
+        "--csv", type=Path, help="Write the points to CSV files in this folder, too."
+    )
     parser.add_argument("--seconds", type=float, default=20.0, help="For each query and method.")
     parser.add_argument("--largest", type=int, default=18, help="The most outputs.")
-    parser.add_argument("--adversaries", type=int, default=500, help="Random cases over all datasets.")
+    parser.add_argument(
+        "--adversaries", type=int, default=500, help="Random cases over all datasets."
+    )
     parser.add_argument("--quick", action="store_true", help="Few outputs, little time, few cases.")
     arguments = parser.parse_args(argv)
     if arguments.quick:
@@ -99,7 +106,8 @@ def dimensions(largest: int, seconds: float, output: Path, folder: Path | None) 
             gaps = [max(result.gap, LEAST_GAP) for result in found]
             axes.semilogy(outputs, gaps, line, color=colour, label=f"{name}, {method}")
             rows += [
-                line_of(name, case[0], method, result) for case, result in zip(cases, found, strict=True)
+                line_of(name, case[0], method, result)
+                for case, result in zip(cases, found, strict=True)
             ]
     axes.set(xlabel="outputs", ylabel=f"gap [nats] after at most {seconds:g} s")
     axes.legend(frameon=False, fontsize="small")
@@ -154,7 +162,9 @@ def adversaries(cases: int) -> None:
         with patch.object(branch_and_bound, "OUTPUTS_BY_DIMENSION", 3 * (seed // 2 % 2)):
             found = solve(program, solver=BranchAndBound(nodes), tolerance=1e-3, time_limit=2)
         verified += found.certificate.verify()
-        reached = max(attack(random, rows, alphabets, record, entropy) for record in range(len(alphabets)))
+        reached = max(
+            attack(random, rows, alphabets, record, entropy) for record in range(len(alphabets))
+        )
         least = min(least, found.bound - reached)
     print(f"{cases} adversaries over all datasets: the bound is above each by at least {least:.1e} nats; "
           f"{verified} certificates hold")  # fmt: skip
@@ -188,7 +198,9 @@ def attack(
             moved = prior * np.exp(step * (slope - slope.max()))
             moved = allowed(moved / moved.sum(), entropy)
             found = compute_record_information(members * moved, rows)
-            prior, value, step = (moved, found, 1.5 * step) if found > value else (prior, value, step / 3)
+            prior, value, step = (
+                (moved, found, 1.5 * step) if found > value else (prior, value, step / 3)
+            )
         assert compute_dataset_entropy(members * prior, counts) >= entropy - 1e-12
         best = max(best, value)
     return best

@@ -61,22 +61,41 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figures and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=drawing("records"))
-    parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
-    parser.add_argument("--restarts", type=int, default=8, help="Of the alternating method, in Table 3.")
-    parser.add_argument("--starts", type=int, default=2, help="The same for each point of Figure 3.")
-    parser.add_argument("--points", type=int, default=8, help="Values of b in Figure 3, for each bit.")
+    parser.add_argument(
+        "--csv", type=Path, help="Write the points to CSV files in this folder, too."
+    )
+    parser.add_argument(
+        "--restarts", type=int, default=8, help="Of the alternating method, in Table 3."
+    )
+    parser.add_argument(
+        "--starts", type=int, default=2, help="The same for each point of Figure 3."
+    )
+    parser.add_argument(
+        "--points", type=int, default=8, help="Values of b in Figure 3, for each bit."
+    )
     parser.add_argument("--repeats", type=int, default=5, help="Of each timing of growth.")
     parser.add_argument("--sizes", type=int, nargs="*", default=[4, 100, 1000, 10_000])
     parser.add_argument("--listed", type=int, nargs="*", default=[4, 6, 8, 10])
     parser.add_argument("--weights", type=int, nargs="*", default=[10, 100, 1000, 10_000])
     parser.add_argument("--mechanisms", type=int, default=100, help="Random ones for Theorem 4.")
-    parser.add_argument("--time-limit", type=float, default=20.0, help="Seconds for each harder query.")
-    parser.add_argument("--quick", action="store_true", help="Four records, few points, and no claims.")
-    parser.add_argument("--figures-only", action="store_true", help="Nothing but what the paper has.")
+    parser.add_argument(
+        "--time-limit", type=float, default=20.0, help="Seconds for each harder query."
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="Four records, few points, and no claims."
+    )
+    parser.add_argument(
+        "--figures-only", action="store_true", help="Nothing but what the paper has."
+    )
     arguments = parser.parse_args(argv)
     if arguments.quick:
         arguments.restarts = arguments.starts = arguments.points = arguments.repeats = 1
-        arguments.sizes, arguments.listed, arguments.weights, arguments.time_limit = [4], [4], [10], 0.5
+        arguments.sizes, arguments.listed, arguments.weights, arguments.time_limit = (
+            [4],
+            [4],
+            [10],
+            0.5,
+        )
     print(machine())
     begin = time.perf_counter()
     table_3(arguments.restarts, arguments.csv, ENTROPIES[::4] if arguments.quick else ENTROPIES)
@@ -109,7 +128,9 @@ def table_3(restarts: int, folder: Path | None, entropies: Sequence[float]) -> N
         "alternating [s]", "one prior leaks", "its entropy",
     )  # fmt: skip
     asked = [(name, b) for name in MECHANISMS for b in entropies]
-    rows = [row_3(name, b, restarts) for name, b in iterate_with_progress(asked, len(asked), "Table 3")]
+    rows = [
+        row_3(name, b, restarts) for name, b in iterate_with_progress(asked, len(asked), "Table 3")
+    ]
     report(folder, "table-3", head, rows)
 
 
@@ -166,7 +187,9 @@ def figure_3(axes: Axes, records: int, points: int, starts: int, folder: Path | 
     some = grid[::every]
     rows: list[list[Any]] = []
     rises, short, away = 0, 0.0, 0.0
-    for error, colour in zip(ERRORS, ("tab:blue", "tab:orange", "tab:green", "tab:red"), strict=True):
+    for error, colour in zip(
+        ERRORS, ("tab:blue", "tab:orange", "tab:green", "tab:red"), strict=True
+    ):
         channel = symmetric_channel(parity, error)
         exact = curve(parity, channel, grid)
         local = [
@@ -178,12 +201,16 @@ def figure_3(axes: Axes, records: int, points: int, starts: int, folder: Path | 
         axes.plot(grid, [r.bound for r in exact], color=colour, label=f"p = {error}")
         axes.plot(some, local, "x:", color=colour, markersize=4, linewidth=0.8)
         known = [parity_leakage(records, error, b) for b in grid]
-        away = max(away, *(max(k - r.bound, r.value - k) for k, r in zip(known, exact, strict=True)))
+        away = max(
+            away, *(max(k - r.bound, r.value - k) for k, r in zip(known, exact, strict=True))
+        )
         short = max(short, *(r.value - a for r, a in zip(exact[::every], local, strict=True)))
         rises += sum(b > a + 1e-6 for a, b in pairwise(local))
         missing: list[Any] = [""] * len(grid)
         missing[::every] = local
-        rows += [[error, b, r.value, r.bound, a] for b, r, a in zip(grid, exact, missing, strict=True)]
+        rows += [
+            [error, b, r.value, r.bound, a] for b, r, a in zip(grid, exact, missing, strict=True)
+        ]
     axes.axvline((records - 1) * BIT, color="grey", linewidth=0.8, linestyle="--")
     axes.set(xlabel="b [nats]", ylabel="leakage per record [nats]", ylim=(0, 0.5))
     axes.set_title(f"[wu2026entropy] Figure 3: n = {records}", fontsize="medium")
@@ -202,27 +229,37 @@ def figure_4(axes: Axes, records: int, folder: Path | None) -> None:
     parity = ModularSum(records, 2)
     rows: list[list[Any]] = []
     for (name, mechanism), style in zip(MECHANISMS.items(), ("b-", "r-"), strict=True):
-        found = [solve(record_leakage(parity, mechanism(parity, e), 0.0)) for e in EPSILONS.tolist()]
+        found = [
+            solve(record_leakage(parity, mechanism(parity, e), 0.0)) for e in EPSILONS.tolist()
+        ]
         axes.semilogx(EPSILONS, [r.bound for r in found], style, label=f"{name}, b = 0")
         rows += [[name, e, 0.0, r.value, r.bound] for e, r in zip(EPSILONS, found, strict=True)]
     lines: dict[str, list[float]] = {}
     wanted = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
-    for b, result in zip(wanted, curve(parity, symmetric_channel(parity, 0.3), wanted), strict=True):
+    for b, result in zip(
+        wanted, curve(parity, symmetric_channel(parity, 0.3), wanted), strict=True
+    ):
         lines.setdefault(f"{result.bound:.4f}", []).append(b)
         rows.append(["BSC(0.3)", "", b, result.value, result.bound])
     for (level, those), colour in zip(lines.items(), ("tab:green", "tab:purple"), strict=False):
         bs = f"b = {those[0]:g}" + (f" to {those[-1]:g}" if len(those) > 1 else "")
         axes.axhline(float(level), color=colour, linestyle="--", label=f"BSC(0.3), {bs}: {level}")
     if records == 4:
-        axes.axhline(0.0931, color="grey", linestyle=":", label="BSC(0.3), b = 0, as printed: 0.0931")
-    axes.set(xlabel="epsilon of differential privacy", ylabel="leakage per record [nats]", ylim=(0, 0.72))
+        axes.axhline(
+            0.0931, color="grey", linestyle=":", label="BSC(0.3), b = 0, as printed: 0.0931"
+        )
+    axes.set(
+        xlabel="epsilon of differential privacy", ylabel="leakage per record [nats]", ylim=(0, 0.72)
+    )
     axes.set_title(f"[wu2026entropy] Figure 4: n = {records}", fontsize="medium")
     axes.legend(frameon=False, fontsize="small", loc="upper left")
     report(
         folder, f"figure-4-{records}", ("mechanism", "epsilon", "b", "certified, from", "to"), rows,
         show=False,
     )  # fmt: skip
-    print(f"Figure 4, n = {records}: BSC(0.3) at b = 0 leaks {rows[-6][3]:.7f} to {rows[-6][4]:.7f} nats")
+    print(
+        f"Figure 4, n = {records}: BSC(0.3) at b = 0 leaks {rows[-6][3]:.7f} to {rows[-6][4]:.7f} nats"
+    )
 
 
 def figure_5(axes: Axes, records: int, folder: Path | None) -> None:
@@ -231,9 +268,17 @@ def figure_5(axes: Axes, records: int, folder: Path | None) -> None:
     rows: list[list[Any]] = []
     for missing, style in zip(MISSING, ("k-", "k--", "k-.", "k:"), strict=True):
         b = 0.0 if missing is None else parity.log_size - missing
-        line = [solve(record_leakage(parity, symmetric_channel(parity, p), b)) for p in DISTORTIONS.tolist()]
-        axes.semilogx([r.bound for r in line], DISTORTIONS, style, linewidth=1, label=f"BSC, b = {b:.2f}")
-        rows += [[f"BSC, b = {b:.4f}", p, r.value, r.bound] for p, r in zip(DISTORTIONS, line, strict=True)]
+        line = [
+            solve(record_leakage(parity, symmetric_channel(parity, p), b))
+            for p in DISTORTIONS.tolist()
+        ]
+        axes.semilogx(
+            [r.bound for r in line], DISTORTIONS, style, linewidth=1, label=f"BSC, b = {b:.2f}"
+        )
+        rows += [
+            [f"BSC, b = {b:.4f}", p, r.value, r.bound]
+            for p, r in zip(DISTORTIONS, line, strict=True)
+        ]
     away = 0.0
     for (name, mechanism), colour in zip(MECHANISMS.items(), ("tab:blue", "tab:red"), strict=True):
         matrices = [mechanism(parity, e) for e in EPSILONS.tolist()]
@@ -256,7 +301,10 @@ def figure_5(axes: Axes, records: int, folder: Path | None) -> None:
             for e, p, r in zip(EPSILONS, lost, true, strict=True)
         ]
     axes.set(
-        xlabel="leakage, or epsilon [nats]", ylabel="expected distortion", xlim=(1e-3, 12), ylim=(0, 0.75)
+        xlabel="leakage, or epsilon [nats]",
+        ylabel="expected distortion",
+        xlim=(1e-3, 12),
+        ylim=(0, 0.75),
     )
     axes.set_title(f"[wu2026entropy] Figure 5: n = {records}", fontsize="medium")
     axes.legend(frameon=False, fontsize="small", ncols=2, loc="upper right")
@@ -264,14 +312,20 @@ def figure_5(axes: Axes, records: int, folder: Path | None) -> None:
         folder, f"figure-5-{records}", ("mechanism", "distortion", "certified, from", "to"), rows,
         show=False,
     )  # fmt: skip
-    print(f"Figure 5, n = {records}: Laplace and exponential are BSCs; certified less closed form {away:.0e}")
+    print(
+        f"Figure 5, n = {records}: Laplace and exponential are BSCs; certified less closed form {away:.0e}"
+    )
 
 
 # ---------------------------------------------------------------- what it costs
 
 
 def growth(
-    sizes: Iterable[int], listed: Iterable[int], weights: Iterable[int], repeats: int, folder: Path | None
+    sizes: Iterable[int],
+    listed: Iterable[int],
+    weights: Iterable[int],
+    repeats: int,
+    folder: Path | None,
 ) -> None:
     """Both methods as n grows, medians in one run, BSC(0.1) and b = (n - 1/2) log 2."""
     contestants: dict[tuple[str, str, int], Callable[[], Leakage]] = {}
@@ -295,7 +349,16 @@ def growth(
             query, method, f"{n:,}", f"{found.value:.7f}", bound, found.iterations, f"{seconds:.2f}",
             f"{seconds / first:.2f}",
         ])  # fmt: skip
-    head = ("query", "method", "n", "leaks [nats]", "at most", "cells or starts", "median [s]", "ratio")
+    head = (
+        "query",
+        "method",
+        "n",
+        "leaks [nats]",
+        "at most",
+        "cells or starts",
+        "median [s]",
+        "ratio",
+    )
     report(folder, "growth", head, rows)
 
 

@@ -35,14 +35,18 @@ def row_by_row(mechanisms: int) -> list[str]:
         ])  # fmt: skip
         ends = leaks[(leaks == leaks.max(axis=0)) & (leaks == leaks.max(axis=1)[:, None])]
         stuck += bool(ends.min() < leaks.max() - 1e-9)
-        worst = min(worst, (float(ends.min()), float(leaks.max())), key=lambda pair: pair[0] / pair[1])
+        worst = min(
+            worst, (float(ends.min()), float(leaks.max())), key=lambda pair: pair[0] / pair[1]
+        )
     return [
         "Theorem 5, item 3: the best rows one by one are the best together",
         f"{stuck} of {mechanisms} have a pair that is not; {worst[0]:.4f} instead of {worst[1]:.4f}",
     ]
 
 
-def random_conditionals(records: int, error: float, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def random_conditionals(
+    records: int, error: float, seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """p(x_1), p(x_-1|x_1) at random, and q(y|x) of a noisy parity, in the shapes of `steps`."""
     random = np.random.default_rng(seed)
     size = 2 ** (records - 1)
@@ -70,7 +74,9 @@ def gradient() -> list[str]:
             moved = np.zeros(others.shape)
             moved[0, place], moved[0, 0] = 1e-5, -1e-5
             after, before = (
-                steps.compute_information(letters, steps.compute_output_laws(others + sign * moved, channel))
+                steps.compute_information(
+                    letters, steps.compute_output_laws(others + sign * moved, channel)
+                )
                 for sign in (1, -1)
             )
             worst = max(worst, abs((after - before) / 2e-5 - (found[0, place] - found[0, 0])))
@@ -106,7 +112,9 @@ def stopping_rule() -> list[str]:
     for accuracy in (1e-3, 1e-6):
         law, price, last, value, rounds = start, 0.0, -math.inf, 0.0, 0
         while abs(value - last) >= accuracy:
-            worth = (compute_divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
+            worth = (compute_divergences(laws, law)[0] + price * (inner - np.log(law))) / (
+                1 + price
+            )
             law = law * np.exp(worth)
             law /= law.sum()
             uncertain = float(steps.compute_entropies(law) + law @ inner)
@@ -115,7 +123,10 @@ def stopping_rule() -> list[str]:
         ends.append(f"for {accuracy:g} in round {rounds} at an entropy of {uncertain:.5f}")
     ours = steps.optimize_marginal(start, laws, inner, entropy)
     held = float(steps.compute_entropies(ours) + ours @ inner)
-    return ["Algorithm 2 stops when I stands still; b = 2", f"{'; '.join(ends)}; here at {held:.5f}"]
+    return [
+        "Algorithm 2 stops when I stands still; b = 2",
+        f"{'; '.join(ends)}; here at {held:.5f}",
+    ]
 
 
 def row_entropy() -> list[str]:
@@ -124,7 +135,9 @@ def row_entropy() -> list[str]:
     held = steps.compute_entropies(others)
     total = float(steps.compute_entropies(letters) + letters @ held)
     every = (total - float(steps.compute_entropies(letters)) - float(letters @ held)) / letters[0]
-    but_one = (total - float(steps.compute_entropies(letters)) - float(letters[1] * held[1])) / letters[0]
+    but_one = (
+        total - float(steps.compute_entropies(letters)) - float(letters[1] * held[1])
+    ) / letters[0]
     return [
         "(18): the entropy that row k needs, at a prior of entropy b",
         f"row {held[0]:.4f}; (18) {abs(every):.4f}; Algorithm 3, line 9 {but_one:.4f}",
@@ -149,9 +162,15 @@ def sensitivities() -> list[list[str]]:
         sums = np.indices((2,) * 6).sum(axis=0) % modulus
         changes.append(max(int(np.abs(np.diff(sums, axis=axis)).max()) for axis in range(6)))
     query = ModularSum(6, 3)
-    levels = [ldp_level(queries.laplace(query, scale).matrix[[0, 2]]) for scale in (1.0, query.sensitivity)]
+    levels = [
+        ldp_level(queries.laplace(query, scale).matrix[[0, 2]])
+        for scale in (1.0, query.sensitivity)
+    ]
     return [
-        ["Section 4.1.1: a sum modulo m has sensitivity 1; six records, m = 2, 3, 4, 5", f"{changes}"],
+        [
+            "Section 4.1.1: a sum modulo m has sensitivity 1; six records, m = 2, 3, 4, 5",
+            f"{changes}",
+        ],
         [
             "(45), m = 3, epsilon = 1: the level of the rows of neighbours 0 and 2",
             f"{levels[1]:.4f} with noise for the sensitivity 1; {levels[0]:.4f} with noise for 2",

@@ -38,7 +38,9 @@ def people() -> tuple[IntArray, list[Mechanism]]:
         codes, priors = [], []
         for name in ("education", "sex"):
             with open_table(path) as data:
-                counts = {key[0]: number for key, number in count_tuples(data, [name], "refuse").items()}
+                counts = {
+                    key[0]: number for key, number in count_tuples(data, [name], "refuse").items()
+                }
             letters = {str(letter): place for place, letter in enumerate(counts)}
             with open_table(path) as data:
                 place = data.names.index(name)
@@ -81,7 +83,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     honest = copied = 0
     for _ in range(releases):
         rows = np.stack(
-            [RowSampler(one.matrix).draw_outputs(letters[:, k], bits) for k, one in enumerate(mechanisms)],
+            [
+                RowSampler(one.matrix).draw_outputs(letters[:, k], bits)
+                for k, one in enumerate(mechanisms)
+            ],
             axis=1,
         )
         fit = tested(rows, letters, mechanisms)

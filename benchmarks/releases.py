@@ -42,7 +42,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     counts = (2, 5) if arguments.quick else (2, 5, 10, 20, 40)
     report(arguments.out, "releases-search", head, [search(count) for count in counts])
     print()
-    head = ("local level", "people", "level, delta 1e-6", "seconds", "tail of that level", "seconds")
+    head = (
+        "local level",
+        "people",
+        "level, delta 1e-6",
+        "seconds",
+        "tail of that level",
+        "seconds",
+    )
     report(arguments.out, "releases-histogram", head, [histogram(e) for e in (0.5, 1.0, 2.0)])
     print()
     head = (

@@ -22,7 +22,18 @@ import cvxpy as cp
 import numpy as np
 from common import FloatArray, growth_figure, instance, interleaved, machine, table
 
-from pmlopt import PML, AllPriors, Box, ConvexHull, ExpectedGain, L1Ball, MinimumMass, Prior, design, solve
+from pmlopt import (
+    PML,
+    AllPriors,
+    Box,
+    ConvexHull,
+    ExpectedGain,
+    L1Ball,
+    MinimumMass,
+    Prior,
+    design,
+    solve,
+)
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.programs.plots import save_figure
 
@@ -64,7 +75,9 @@ def curves(rows: Sequence[Sequence[Any]]) -> dict[str, tuple[list[float], list[f
 Rows: TypeAlias = Callable[[cp.Variable, FloatArray, float, float], list[cp.Constraint]]
 
 
-def one_by_one(mechanism: cp.Variable, p: FloatArray, factor: float, half: float) -> list[cp.Constraint]:
+def one_by_one(
+    mechanism: cp.Variable, p: FloatArray, factor: float, half: float
+) -> list[cp.Constraint]:
     """[grosse2025empirical, (10)]: a row for each i, k and j."""
     n, m = mechanism.shape
     return [
@@ -75,11 +88,14 @@ def one_by_one(mechanism: cp.Variable, p: FloatArray, factor: float, half: float
     ]
 
 
-def in_blocks(mechanism: cp.Variable, p: FloatArray, factor: float, half: float) -> list[cp.Constraint]:
+def in_blocks(
+    mechanism: cp.Variable, p: FloatArray, factor: float, half: float
+) -> list[cp.Constraint]:
     """[grosse2025empirical, (10)]: a block of rows for each k."""
     ones, law = np.ones((len(p), 1)), p[None, :] @ mechanism
     return [
-        mechanism <= factor * (ones @ law + half * (ones @ mechanism[k : k + 1, :])) for k in range(len(p))
+        mechanism <= factor * (ones @ law + half * (ones @ mechanism[k : k + 1, :]))
+        for k in range(len(p))
     ]
 
 

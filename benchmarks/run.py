@@ -49,13 +49,17 @@ def drawn(name: str, *quick: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 BENCHMARKS: Mapping[str, Benchmark] = {
     "tampering": Benchmark("saved results with one number changed, and both verifiers"),
     "release_check": Benchmark("how often the check of a release refuses honest and copied rows"),
-    "large": Benchmark("linear designs up to N = 400, and of 4,000 x 20, beside generic LP solvers"),
+    "large": Benchmark(
+        "linear designs up to N = 400, and of 4,000 x 20, beside generic LP solvers"
+    ),
     "solvers": Benchmark("solve beside plain cvxpy with each installed solver"),
     "small": Benchmark("processes of the command, and designs on few letters beside cvxpy"),
     "qif_compare": Benchmark("LDP designs beside the library qif"),
     "estimation_peers": Benchmark("frequencies by multi-freq-ldpy and pure-ldp, and by designs"),
     "interval_coverage": Benchmark("how often the intervals of estimates hold"),
-    "audit_power": Benchmark("samples that refute or confirm a claim, beside intervals of all entries"),
+    "audit_power": Benchmark(
+        "samples that refute or confirm a claim, beside intervals of all entries"
+    ),
     "streams": Benchmark(
         "a chain from the climate: streams beside LDP at epsilon / T, and a bound on policies"
     ),
@@ -67,7 +71,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         ("--count", "300"),
         ("--count", "36"),
     ),
-    "symmetry": Benchmark("designs by orbit against the number of records, beside the listed program"),
+    "symmetry": Benchmark(
+        "designs by orbit against the number of records, beside the listed program"
+    ),
     "sweeps": Benchmark("a sweep of thirty epsilon beside cold solves and DPP"),
     "formulations": Benchmark("sparse forms beside the printed ones"),
     "lp_closed_form": Benchmark("linear programs beside closed forms"),
@@ -129,7 +135,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             "5",
         ),
     ),
-    "estimation": Benchmark("grosse2025empirical, Figures 2 and 3", *drawn("estimation", "--priors", "200")),
+    "estimation": Benchmark(
+        "grosse2025empirical, Figures 2 and 3", *drawn("estimation", "--priors", "200")
+    ),
     "estimation_designs": Benchmark(
         "designs for estimation beside the literature's, and coverage of intervals",
         *drawn("estimation_designs", "--runs", "100", "--letters", "6", "--without-list"),
@@ -146,7 +154,14 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "noise": Benchmark(
         "grosse2025empirical, Figures 4 to 7, and saeidian2025histogram, Figure 1",
         ("--output", "{out}/noise.png", "--histogram", "{out}/noise-histogram.png"),
-        ("--output", "{out}/noise.png", "--histogram", "{out}/noise-histogram.png", "--repeats", "50"),
+        (
+            "--output",
+            "{out}/noise.png",
+            "--histogram",
+            "{out}/noise-histogram.png",
+            "--repeats",
+            "50",
+        ),
     ),
     "records": Benchmark("wu2026entropy, Table 3 and Figures 3 to 5", *drawn("records", "--quick")),
     "record_dimensions": Benchmark(
@@ -158,7 +173,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "apply": Benchmark(
         "10 million rows released beside a plain script; draws, noise, random tables and back"
     ),
-    "engines": Benchmark("releases inside DuckDB, Polars, Dask and on Arrow batches, beside joins by hand"),
+    "engines": Benchmark(
+        "releases inside DuckDB, Polars, Dask and on Arrow batches, beside joins by hand"
+    ),
     "releases": Benchmark("a ledger of many people, and what releases leak together"),
     "ledger_writers": Benchmark(
         "two writers on one ledger, killed at random moments: nothing lost, nothing counted twice",
@@ -216,7 +233,15 @@ def alone(name: str, out: Path, quick: bool) -> tuple[str, str, str, str]:
     files = [out / f"{name}.csv", out / f"{name}.png"]
     for file in files:
         file.unlink(missing_ok=True)
-    command = [sys.executable, __file__, "--here", name, "--out", str(out), *(["--quick"] if quick else [])]
+    command = [
+        sys.executable,
+        __file__,
+        "--here",
+        name,
+        "--out",
+        str(out),
+        *(["--quick"] if quick else []),
+    ]
     start = time.perf_counter()
     complaint = out / f"{name}.err"
     with (
@@ -233,9 +258,18 @@ def alone(name: str, out: Path, quick: bool) -> tuple[str, str, str, str]:
     if not said:
         complaint.unlink()
     if child.returncode:
-        return name, seconds, "failed", (said.splitlines() or [f"exit code {child.returncode}"])[-1][:200]
+        return (
+            name,
+            seconds,
+            "failed",
+            (said.splitlines() or [f"exit code {child.returncode}"])[-1][:200],
+        )
     missing = [file.name for file in files if not file.exists()]
-    return name, seconds, *(("failed", f"left no {' and no '.join(missing)}") if missing else ("done", ""))
+    return (
+        name,
+        seconds,
+        *(("failed", f"left no {' and no '.join(missing)}") if missing else ("done", "")),
+    )
 
 
 if __name__ == "__main__":

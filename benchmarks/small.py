@@ -41,7 +41,17 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.plots import save_figure
 
-DESIGN = ("design", "--prior", "prior.csv", "--epsilon", "1", "--utility", "hamming", "-o", "design.json")
+DESIGN = (
+    "design",
+    "--prior",
+    "prior.csv",
+    "--epsilon",
+    "1",
+    "--utility",
+    "hamming",
+    "-o",
+    "design.json",
+)
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "--help": ("--help",),
     "design, 4 letters": DESIGN,
@@ -84,7 +94,10 @@ def processes(repeats: int) -> list[tuple[Any, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "prior.csv").write_text("x,count\na,4\nb,3\nc,2\nd,1\n")
         (Path(folder) / "rows.csv").write_text("x\n" + "a\nb\nc\nd\n" * 250)
-        works = {**{name: (PROCESS, words) for name, words in COMMANDS.items()}, "import cvxpy": (ALONE, ())}
+        works = {
+            **{name: (PROCESS, words) for name, words in COMMANDS.items()},
+            "import cvxpy": (ALONE, ()),
+        }
         for name, (script, words) in works.items():
             found = [spent(script, words, folder) for _ in range(repeats)]
             loaded = ", ".join(found[0][1]) or "neither"
@@ -95,7 +108,9 @@ def processes(repeats: int) -> list[tuple[Any, ...]]:
 def spent(script: str, words: Sequence[str], folder: str) -> tuple[float, list[str]]:
     """Processor seconds of one process, and what it loaded of what takes long."""
     command = [sys.executable, "-c", script, json.dumps(list(words))]
-    ended = subprocess.run(command, cwd=folder, env=os.environ, capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        command, cwd=folder, env=os.environ, capture_output=True, text=True, check=True
+    )
     seconds, loaded = json.loads(ended.stderr.strip().splitlines()[-1])
     return float(seconds), list(loaded)
 
@@ -139,7 +154,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     table(("process", "processor [s]", "loaded"), processes(arguments.repeats))
     print()
     rows: list[tuple[Any, ...]] = []
-    curves: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in [*KINDS, "information"]}
+    curves: dict[str, tuple[list[float], list[float]]] = {
+        name: ([], []) for name in [*KINDS, "information"]
+    }
     for size, name in product(arguments.sizes, [*KINDS, "information"]):
         row = small(name, size, arguments.repeats)
         rows.append(row)

@@ -60,7 +60,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 30, 100])
     parser.add_argument("--kinds", nargs="+", default=["random", "absolute", "hamming"])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--limit", type=float, default=10.0, help="A slower contestant is not repeated.")
+    parser.add_argument(
+        "--limit", type=float, default=10.0, help="A slower contestant is not repeated."
+    )
     arguments = parser.parse_args(argv)
     print(machine())
     if arguments.quick:
@@ -74,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     report(arguments.out, "solvers", HEAD, rows)
     if arguments.out is not None:
         save_figure(
-            growth_figure(curves(found, arguments.kinds[0]), "seconds"), arguments.out / "solvers.png"
+            growth_figure(curves(found, arguments.kinds[0]), "seconds"),
+            arguments.out / "solvers.png",
         )
 
 

@@ -56,7 +56,9 @@ def told_wrong(
     """The mean share of states that are told wrong, as expected given the releases, and the highest level."""
     rng = np.random.default_rng(7)
     losses, highest = [], 0.0
-    known: dict[tuple[object, ...], Stream] = {(): Stream(chain, PML(epsilon), "hamming", caps=caps)}
+    known: dict[tuple[object, ...], Stream] = {
+        (): Stream(chain, PML(epsilon), "hamming", caps=caps)
+    }
     for _ in range(runs):
         now, state = known[()], rng.choice(chain.size, p=chain.initial)
         for step in range(1, steps + 1):
@@ -156,9 +158,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         for steps in (6, 12):
             bound = float(np.mean(stream_bounds(chain, PML(epsilon), "hamming", steps)))
             plain, highest = told_wrong(chain, epsilon, None, steps, runs)
-            grown, more = told_wrong(chain, epsilon, linear_caps(0.9 * epsilon, steps, 0.3), steps, runs)
+            grown, more = told_wrong(
+                chain, epsilon, linear_caps(0.9 * epsilon, steps, 0.3), steps, runs
+            )
             alone, temporal = (
-                2 / (np.exp(each) + 2) for each in (epsilon / steps, temporal_level(chain, epsilon, steps))
+                2 / (np.exp(each) + 2)
+                for each in (epsilon / steps, temporal_level(chain, epsilon, steps))
             )
             pml = float(np.mean(stream_bounds(chain, PML(epsilon / steps), "hamming", steps)))
             row = (bound, plain, grown, alone, pml, temporal, max(highest, more))

@@ -17,7 +17,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from common import FloatArray, growth_figure, instance, interleaved, machine, report, suite_parser, table
+from common import (
+    FloatArray,
+    growth_figure,
+    instance,
+    interleaved,
+    machine,
+    report,
+    suite_parser,
+    table,
+)
 
 from pmlopt import (
     LDP,
@@ -113,18 +122,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 200, 400])
     parser.add_argument("--entries", type=int, help="Random designs of any shape of up to so many.")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="NAME")
+    parser.add_argument(
+        "--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="NAME"
+    )
     arguments = parser.parse_args(argv)
     if arguments.quick:
         arguments.instances, arguments.sizes, arguments.repeats = 2, [10, 20], 1
     print(machine())
-    table(STUDY, [compared(name, arguments.instances, arguments.entries) for name in arguments.kinds])
+    table(
+        STUDY, [compared(name, arguments.instances, arguments.entries) for name in arguments.kinds]
+    )
     rows: list[tuple[Any, ...]] = []
-    curves: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in arguments.kinds}
+    curves: dict[str, tuple[list[float], list[float]]] = {
+        name: ([], []) for name in arguments.kinds
+    }
     for size in arguments.sizes:
         p, gains = instance("random", size, 1)
         works = {
-            name: lambda name=name: solve(design(Prior(p), KINDS[name](p, 1.0), ExpectedGain(gains)))  # noqa: B023
+            name: lambda name=name: solve(
+                design(Prior(p), KINDS[name](p, 1.0), ExpectedGain(gains))
+            )  # noqa: B023
             for name in dict.fromkeys(["PML", *arguments.kinds])
         }
         found = interleaved(works, arguments.repeats)
@@ -137,7 +154,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             curves[name][1].append(seconds)
     report(arguments.out, "structured_kinds", HEAD, rows)
     if arguments.out is not None:
-        save_figure(growth_figure(curves, "seconds", "letters"), arguments.out / "structured_kinds.png")
+        save_figure(
+            growth_figure(curves, "seconds", "letters"), arguments.out / "structured_kinds.png"
+        )
 
 
 if __name__ == "__main__":

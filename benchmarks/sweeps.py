@@ -59,7 +59,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     for kind in ("random",) if arguments.quick else ("random", "absolute"):
         given = {"kind": kind, "size": size, "points": points}
         turns = [
-            {name: limited("sweeps:ours", {**given, **way}, arguments.limit) for name, way in OURS.items()}
+            {
+                name: limited("sweeps:ours", {**given, **way}, arguments.limit)
+                for name, way in OURS.items()
+            }
             for _ in range(TURNS)
         ]
         for name in OURS:
@@ -67,7 +70,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for way in () if arguments.alone else ("cold", "dpp"):
             for name, settings in SETTINGS.items():
                 work = {**given, "settings": settings}
-                found[kind, f"cvxpy {way}, {name}"] = limited(f"sweeps:{way}", work, arguments.limit)
+                found[kind, f"cvxpy {way}, {name}"] = limited(
+                    f"sweeps:{way}", work, arguments.limit
+                )
                 report(arguments.out, "sweeps", HEAD, rows_of(found), show=False)
     report(arguments.out, "sweeps", HEAD, rows_of(found))
     if arguments.out is not None:
@@ -111,7 +116,9 @@ def ours(kind: str, size: int, points: int, workers: int = 1) -> dict[str, Any]:
 def cold(kind: str, size: int, points: int, settings: dict[str, Any]) -> dict[str, Any]:
     """A new program at every point."""
     start = time.perf_counter()
-    values = [float(built(epsilon, kind, size).problem.solve(**settings)) for epsilon in grid(points)]
+    values = [
+        float(built(epsilon, kind, size).problem.solve(**settings)) for epsilon in grid(points)
+    ]
     return {"seconds": time.perf_counter() - start, "values": values}
 
 
@@ -148,7 +155,9 @@ def rows_of(found: Found) -> list[list[str]]:
         others = {label: other for (k, label), other in found.items() if k == kind}
         if not run.done:
             late = f"{run.status} {run.problem}".strip()
-            rows.append([kind, name, late, f"> {run.seconds:.0f}", "", "", "", f"{run.memory:.0f}", "", ""])
+            rows.append(
+                [kind, name, late, f"> {run.seconds:.0f}", "", "", "", f"{run.memory:.0f}", "", ""]
+            )
             continue
         known = next(np.array(other.answer["values"]) for other in others.values() if other.done)
         apart = np.abs(np.array(run.answer["values"]) - known).max()
@@ -190,7 +199,9 @@ def draw(found: Found, path: Path, title: str) -> None:
     axes = figure.subplots()
     labels = list(dict.fromkeys(name for _, name in found))
     for kind, mark in zip(dict.fromkeys(kind for kind, _ in found), "os", strict=False):
-        done = [(row, found[kind, name]) for row, name in enumerate(labels) if found[kind, name].done]
+        done = [
+            (row, found[kind, name]) for row, name in enumerate(labels) if found[kind, name].done
+        ]
         seconds = [run.answer["seconds"] for _, run in done]
         axes.plot(seconds, [row for row, _ in done], mark, label=kind)
     axes.set_yticks(range(len(labels)), labels)

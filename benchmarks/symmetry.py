@@ -71,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def tables(records: int, letters: int) -> dict[str, Any]:
     """Tables of records, from the law to the certificate; then the check, and releases."""
-    solve(design(IIDPrior([0.7, 0.3], 2), PML(EPSILON), HAMMING))  # imports are not the method's time
+    solve(
+        design(IIDPrior([0.7, 0.3], 2), PML(EPSILON), HAMMING)
+    )  # imports are not the method's time
     law = [1 - CHANCE, CHANCE] if letters == 2 else [0.5, 0.3, 0.2]
     loss = CoordinateLoss(1 - np.eye(letters))
     wall, cpu = time.perf_counter(), time.process_time()
@@ -158,7 +160,9 @@ def growth(runs: Mapping[tuple[str, int, str], Run]) -> Figure:
         axes = panels[place - 1]
         for (name, points), mark in zip(drawn.items(), "osx^v", strict=False):
             across = [point[0] for point in points]
-            axes.plot(across, [point[place] for point in points], marker=mark, markersize=3, label=name)
+            axes.plot(
+                across, [point[place] for point in points], marker=mark, markersize=3, label=name
+            )
         axes.set(title=title, xlabel="binary digits of a letter")
         axes.set_yscale("linear" if place == 3 else "log")
         axes.grid(visible=True, which="major", linewidth=0.3)

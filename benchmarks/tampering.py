@@ -179,7 +179,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     axes.legend()
     figure.savefig(options.out / "tampering.png", dpi=150)
     return (
-        1 if any(row["false"] or row["disagreements"] or row["slow"] or row["aborted"] for row in rows) else 0
+        1
+        if any(
+            row["false"] or row["disagreements"] or row["slow"] or row["aborted"] for row in rows
+        )
+        else 0
     )
 
 

@@ -35,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     ldp = [solve(design(prior, LDP(e), loss)).value for e in grid]
     response = []
     for epsilon in grid[:-1]:
-        form = closed_forms.randomized_response(prior.size, closed_forms.ldp_for_pml(prior, epsilon))
+        form = closed_forms.randomized_response(
+            prior.size, closed_forms.ldp_for_pml(prior, epsilon)
+        )
         response.append(loss.value(prior, Mechanism(form.matrix, prior.labels, prior.labels)))
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
@@ -48,7 +50,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
     save_figure(figure, arguments.output)
-    head = ("epsilon", "optimal under PML", "optimal under LDP", "randomized response with that PML")
+    head = (
+        "epsilon",
+        "optimal under PML",
+        "optimal under LDP",
+        "randomized response with that PML",
+    )
     table(head, [shown(prior, loss, epsilon) for epsilon in (0.5, 1.0, 2.0, 3.0)])
 
 

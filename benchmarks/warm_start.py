@@ -52,7 +52,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         sizes.append(program.prior.size)
         ratios.append(cold[0] / warm[0])
     table(
-        ["LP", "closed form", "iterations cold", "iterations warm", "solver time ratio", "whole time ratio"],
+        [
+            "LP",
+            "closed form",
+            "iterations cold",
+            "iterations warm",
+            "solver time ratio",
+            "whole time ratio",
+        ],
         rows,
     )
     if arguments.output is not None:

@@ -69,7 +69,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Reproduce the figures, then measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=drawing("worst_case"))
-    parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
+    parser.add_argument(
+        "--csv", type=Path, help="Write the points to CSV files in this folder, too."
+    )
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sizes", type=int, nargs="*", default=[20, 50, 100, 150, 200])
@@ -78,7 +80,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--time-limit", type=float, default=120.0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--study", type=int, default=200, help="Random problems of each kind.")
-    parser.add_argument("--figures-only", action="store_true", help="Nothing but what the paper has.")
+    parser.add_argument(
+        "--figures-only", action="store_true", help="Nothing but what the paper has."
+    )
     arguments = parser.parse_args(argv)
     print(machine())
     figure = Figure(figsize=(12, 3.6), layout="constrained")
@@ -86,13 +90,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     names, worst = sampled_worst(arguments.draws, np.random.default_rng(arguments.seed))
     draw_worst(first, names, worst)
     if arguments.csv is not None:
-        write_csv(arguments.csv / "figure-1.csv", ("epsilon", *names), np.column_stack([GRID, worst]))
+        write_csv(
+            arguments.csv / "figure-1.csv", ("epsilon", *names), np.column_stack([GRID, worst])
+        )
     for axes, (title, pattern), number in zip(others, PATTERNS.items(), (2, 3), strict=True):
         levels = pattern_levels(pattern)
         draw_levels(axes, f"Figure {number}: {title}", levels)
         if arguments.csv is not None:
             columns = ("p_min", "h=3 safe", "h=3 optimal", "h=2 safe", "h=2 optimal")
-            write_csv(arguments.csv / f"figure-{number}.csv", columns, np.column_stack([LOWEST, levels]))
+            write_csv(
+                arguments.csv / f"figure-{number}.csv", columns, np.column_stack([LOWEST, levels])
+            )
     save_figure(figure, arguments.output)
     if arguments.figures_only:
         return
@@ -101,13 +109,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     )  # fmt: skip
     table(head, [grow(size, arguments.time_limit) for size in arguments.sizes])
     print()
-    table(("N", "M*(h) [nats]", "least by support [nats]", "M*(h) [s]"), [large(n) for n in arguments.large])
+    table(
+        ("N", "M*(h) [nats]", "least by support [nats]", "M*(h) [s]"),
+        [large(n) for n in arguments.large],
+    )
     print()
     head = ("N", "set", "level [nats]", "gap", "linear programs", "seconds", "certificate [s]")
     table(head, [row for size in arguments.sets for row in over_sets(size, arguments.time_limit)])
     print()
     head = ("demands", "problems", "programs, mean", "most", "gap to 1e-9", "largest gap")
-    table(head, [study(kind, arguments.study) for kind in ("ranks", "expected gain", "both floors")])
+    table(
+        head, [study(kind, arguments.study) for kind in ("ranks", "expected gain", "both floors")]
+    )
     print()
     head = ("N", "h", "DQCP [nats]", "pmlopt [nats]", "programs", "DQCP [s]", "pmlopt [s]", "ratio")
     table(head, [against_dqcp(20, threshold, arguments.repeats) for threshold in (6, 11, 16)])
@@ -120,10 +133,15 @@ def sampled_worst(draws: int, rng: np.random.Generator) -> tuple[list[str], Floa
     """The least utility among the draws, for each epsilon and mechanism."""
     prior = Prior.uniform(7)
     order = utility_order(QUERY)
-    results = [solve(worst_case_utility(prior, order, h)) for h in range(1, highest_threshold(order) + 1)]
+    results = [
+        solve(worst_case_utility(prior, order, h)) for h in range(1, highest_threshold(order) + 1)
+    ]
     optimal = [(result.value, result.mechanism) for result in results]
     safe = [
-        (closed_forms.utility_safe_level(prior, order, h), closed_forms.utility_safe_mechanism(order, h))
+        (
+            closed_forms.utility_safe_level(prior, order, h),
+            closed_forms.utility_safe_mechanism(order, h),
+        )
         for h in range(1, 8)
     ]
     rows = []
@@ -136,7 +154,13 @@ def sampled_worst(draws: int, rng: np.random.Generator) -> tuple[list[str], Floa
             closed_forms.randomized_response(7, ldp),
         )
         rows.append([least_drawn(mechanism, draws, rng) for mechanism in mechanisms])
-    names = ["utility-safe", "rank-optimal", "exponential", "randomized response", "utility-optimal"]
+    names = [
+        "utility-safe",
+        "rank-optimal",
+        "exponential",
+        "randomized response",
+        "utility-optimal",
+    ]
     own = np.random.default_rng(0)  # so that the draws of the others stay as they are
     best = [least_drawn(most_useful(prior, epsilon), draws, own) for epsilon in GRID.tolist()]
     return names, np.column_stack([np.array(rows), best])
@@ -251,7 +275,9 @@ def over_sets(size: int, time_limit: float) -> list[list[Any]]:
     rows = []
     for name, over in sets.items():
         start = time.perf_counter()
-        result = solve(worst_case_utility(p, order, size // 2 + 1, over=over), time_limit=time_limit)
+        result = solve(
+            worst_case_utility(p, order, size // 2 + 1, over=over), time_limit=time_limit
+        )
         seconds = time.perf_counter() - start
         rows.append(
             [
@@ -278,7 +304,9 @@ def study(kind: str, count: int) -> list[Any]:
             most = float(prior.pmf @ np.where(allowed, gains, 0.0).max(axis=1))
             least = float((prior.pmf @ gains).max())
             expected = least + (most - least) * float(rng.random())
-            program = least_leakage(prior, ExpectedGain(gains), expected=min(expected, most), worst=worst)
+            program = least_leakage(
+                prior, ExpectedGain(gains), expected=min(expected, most), worst=worst
+            )
         result = solve(program)
         programs.append(int(counted(result)))
         gaps.append(result.gap)
@@ -328,14 +356,17 @@ def bisection(program: LeastLeakage) -> tuple[float, int]:
         [
             cp.sum(matrix, axis=1) == 1,
             matrix[np.nonzero(~program.allowed)] == 0,
-            matrix <= np.ones((program.prior.size, 1)) @ cp.reshape(largest, (1, largest.size), order="C"),
+            matrix
+            <= np.ones((program.prior.size, 1)) @ cp.reshape(largest, (1, largest.size), order="C"),
         ],
     )
     with (
         patch.object(cvxpy_bisection, "_solve", wraps=cvxpy_bisection._solve) as solved,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore", RuntimeWarning)  # 0 / 0 in the value, for outputs that never occur
+        warnings.simplefilter(
+            "ignore", RuntimeWarning
+        )  # 0 / 0 in the value, for outputs that never occur
         problem.solve(qcp=True, solver=cp.HIGHS, low=0.0, high=1.0, eps=1e-9)
     kept = np.where(matrix.value > 1e-9, matrix.value, 0.0)
     return leakage_level(program.prior, kept / kept.sum(axis=1, keepdims=True)), solved.call_count

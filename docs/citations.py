@@ -64,7 +64,9 @@ def described(work: dict[str, str]) -> str:
     names = work["author"].replace(" and others", "").split(" and ")
     authors = [" ".join(reversed(name.split(", "))) for name in names]
     authors += ["and others"] * work["author"].endswith(" and others")
-    venues = [work[name] for name in ("journal", "booktitle", "institution", "publisher") if name in work]
+    venues = [
+        work[name] for name in ("journal", "booktitle", "institution", "publisher") if name in work
+    ]
     place = venues[0] if venues else ""
     if place:
         place = f"*{place}*"
@@ -90,7 +92,9 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
     target = "../" * depth + "bibliography/"
     link = rf'<a href="{target}#\g<0>">\g<0></a>'
     parts = re.split(r"(<[^>]+>)", html)  # tags have citations in their texts, too
-    linked = (CITATION.sub(lambda citation: KEY.sub(link, citation[0]), part) for part in parts[::2])
+    linked = (
+        CITATION.sub(lambda citation: KEY.sub(link, citation[0]), part) for part in parts[::2]
+    )
     return "".join(text + tag for text, tag in zip(linked, [*parts[1::2], ""], strict=True))
 
 

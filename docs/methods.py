@@ -66,7 +66,10 @@ EVIDENCE = {
 
 def table() -> str:
     """A row for each row of the questions' tables, in the order in which `auto` tries them."""
-    lines = ["| question | method | id | when, and why | seen in |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        "| question | method | id | when, and why | seen in |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for question in REGISTRY:
         kind, told = question.program.__name__, set[str]()
         for method in question.methods:

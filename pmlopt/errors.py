@@ -12,7 +12,9 @@ from typing import Any
 MAX_WORD = 400
 """Characters without a space between them, from which on a value is cut."""
 
-_FUNCTION = re.compile(r"<(?:built-in )?function (?:[\w.]|<locals>)*?(<lambda>|\w+)(?: at 0x[0-9a-fA-F]+)?>")
+_FUNCTION = re.compile(
+    r"<(?:built-in )?function (?:[\w.]|<locals>)*?(<lambda>|\w+)(?: at 0x[0-9a-fA-F]+)?>"
+)
 _OBJECT = re.compile(r"<(?:[\w.]|<locals>)*?(\w+) object at 0x[0-9a-fA-F]+>")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]*")
 _CELL = r"(?:nan|inf|[\s\d.,eE+\-()\[\]])"
@@ -50,7 +52,9 @@ def readable(message: str) -> str:
     max_message = 2000
 
     def named(found: re.Match[str]) -> str:
-        return "a function without a name" if found[1] == "<lambda>" else f"the function {found[1]!r}"
+        return (
+            "a function without a name" if found[1] == "<lambda>" else f"the function {found[1]!r}"
+        )
 
     text = _OBJECT.sub(r"an object of the class \1", _FUNCTION.sub(named, message))
     text = _ADDRESS.sub("", text).replace("<lambda>", "lambda")

@@ -65,7 +65,9 @@ TEXTS = ["north", MARK, "south", MARK, "east", MARK, "west", MARK]
 SHOWN = ["north", "south"] * (ROWS // 2)
 
 
-def dictionary(kind: Any, ordered: bool = False, entries: Sequence[Any] = ("north", "south", MARK)) -> Any:
+def dictionary(
+    kind: Any, ordered: bool = False, entries: Sequence[Any] = ("north", "south", MARK)
+) -> Any:
     """A dictionary array with an entry that no row uses but the one that is left out."""
     codes = pyarrow.array([0, 1] * (ROWS // 2 - 1) + [0, 2], kind)
     return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(entries), ordered=ordered)
@@ -111,18 +113,26 @@ def kinds() -> dict[str, Callable[[], Any]]:
         "categories in a struct": lambda: pyarrow.StructArray.from_arrays(
             [dictionary(pyarrow.int8())], names=["region"]
         ),
-        "texts in views": lambda: pyarrow.array([*SHOWN[:-1], f"{MARK} and more"], pyarrow.string_view()),
+        "texts in views": lambda: pyarrow.array(
+            [*SHOWN[:-1], f"{MARK} and more"], pyarrow.string_view()
+        ),
         "a slice": lambda: pyarrow.array([MARK, *SHOWN, MARK]).slice(1, ROWS),
         "a slice of numbers": lambda: pyarrow.array([NUMBER, *range(ROWS), NUMBER]).slice(1, ROWS),
-        "a slice of lists": lambda: pyarrow.array([[MARK], *([one] for one in SHOWN), [MARK]]).slice(1, ROWS),
+        "a slice of lists": lambda: pyarrow.array(
+            [[MARK], *([one] for one in SHOWN), [MARK]]
+        ).slice(1, ROWS),
         "a slice of structs": lambda: pyarrow.array(
             [{"a": MARK}, *({"a": one} for one in SHOWN), {"a": MARK}]
         ).slice(1, ROWS),
         "chunks": lambda: pyarrow.chunked_array(
-            [pyarrow.array([MARK, *SHOWN[:3]]).slice(1), pyarrow.array([*SHOWN[3:], MARK]).slice(0, ROWS - 3)]
+            [
+                pyarrow.array([MARK, *SHOWN[:3]]).slice(1),
+                pyarrow.array([*SHOWN[3:], MARK]).slice(0, ROWS - 3),
+            ]
         ),
         "runs": lambda: pyarrow.RunEndEncodedArray.from_arrays(
-            pyarrow.array([3, ROWS - 1, ROWS], pyarrow.int32()), pyarrow.array(["north", "south", MARK])
+            pyarrow.array([3, ROWS - 1, ROWS], pyarrow.int32()),
+            pyarrow.array(["north", "south", MARK]),
         ),
         "metadata of a field in a struct": lambda: pyarrow.StructArray.from_arrays(
             [pyarrow.array(SHOWN)], fields=[tagged]
@@ -135,7 +145,9 @@ def kinds() -> dict[str, Callable[[], Any]]:
         "numbers of a row that is left out": lambda: pyarrow.array([*range(ROWS - 1), NUMBER]),
         "truth values": lambda: with_values_under_nulls(pyarrow.array([True] * ROWS), HIDDEN),
         "dates": lambda: pyarrow.array(range(ROWS), pyarrow.date32()),
-        "nothing but nulls": lambda: with_values_under_nulls(pyarrow.array([MARK] * ROWS), [True] * ROWS),
+        "nothing but nulls": lambda: with_values_under_nulls(
+            pyarrow.array([MARK] * ROWS), [True] * ROWS
+        ),
     }
     return every
 
@@ -204,7 +216,9 @@ def files_of_release(table: Any, folder: Path) -> dict[str, bytes]:
 def contents(path: Path) -> dict[str, bytes]:
     """The bytes of a file, or of those of a folder, with what is compressed in them."""
     found = {
-        str(one): one.read_bytes() for one in ([path] if path.is_file() else path.rglob("*")) if one.is_file()
+        str(one): one.read_bytes()
+        for one in ([path] if path.is_file() else path.rglob("*"))
+        if one.is_file()
     }
     for name, content in list(found.items()):
         if name.endswith(".gz"):
@@ -227,7 +241,8 @@ def as_stream(*batches: Any) -> bytes:
 def marks_in(content: bytes) -> bool:
     """Whether bytes have the mark, as text or as a number."""
     return any(
-        one in content for one in (MARK.encode(), MARK.encode("utf-16-le"), NUMBER.to_bytes(8, "little"))
+        one in content
+        for one in (MARK.encode(), MARK.encode("utf-16-le"), NUMBER.to_bytes(8, "little"))
     )
 
 
@@ -254,12 +269,16 @@ def search_hidden_cells(names: Sequence[str] | None = None) -> ByteAttack:
         with tempfile.TemporaryDirectory() as place:
             for writer, files in files_by_writer(table, Path(place)):
                 found.files += len(files)
-                found.leaks += [f"{name}: {writer}: {file}" for file, one in files.items() if marks_in(one)]
+                found.leaks += [
+                    f"{name}: {writer}: {file}" for file, one in files.items() if marks_in(one)
+                ]
     for name in ("ordered categories", "a slice", "text under nulls"):
         with tempfile.TemporaryDirectory() as place:
             files = files_of_release(table_of(kinds()[name]()), Path(place))
             found.files += len(files)
-            found.leaks += [f"{name}: release: {file}" for file, one in files.items() if marks_in(one)]
+            found.leaks += [
+                f"{name}: release: {file}" for file, one in files.items() if marks_in(one)
+            ]
     return found
 
 
@@ -301,7 +320,12 @@ class OddsAttack:
 
 
 def compare_odds(
-    releases: int, rows: int = 48, *, ending: str = ".parquet", keep_order: bool = False, seed: int = 0
+    releases: int,
+    rows: int = 48,
+    *,
+    ending: str = ".parquet",
+    keep_order: bool = False,
+    seed: int = 0,
 ) -> OddsAttack:
     """Attack rows of many releases of data that are sorted by the secret.
 
@@ -334,7 +358,9 @@ def compare_odds(
             outputs = np.array([output for file in files for output, _ in file])
             decoded = decode_blocks(outputs, mechanism)
             row = int(rng.integers(rows))
-            truth = int(secret[tokens.tolist().index([token for file in files for _, token in file][row])])
+            truth = int(
+                secret[tokens.tolist().index([token for file in files for _, token in file][row])]
+            )
             part = int(np.searchsorted(np.cumsum([len(file) for file in files]), row, side="right"))
             seen[(int(outputs[row]), int(decoded[row]), 2 * row // rows, part), truth] += 1
             right += int(decoded[row] == truth)
@@ -346,11 +372,19 @@ def compare_odds(
         float(beta.ppf(error, count, totals[observation] - count + 1)) / SHARES[truth]
         for (observation, truth), count in seen.items()
     ]
-    return OddsAttack(leakage_level(list(SHARES), mechanism), max(lifts), right / releases, releases)
+    return OddsAttack(
+        leakage_level(list(SHARES), mechanism), max(lifts), right / releases, releases
+    )
 
 
 def released_rows(
-    secret: Any, tokens: Any, mechanism: Mechanism, folder: Path, number: int, ending: str, keep_order: bool
+    secret: Any,
+    tokens: Any,
+    mechanism: Mechanism,
+    folder: Path,
+    number: int,
+    ending: str,
+    keep_order: bool,
 ) -> list[list[tuple[int, int]]]:
     """The output, as a place of the letters, and the token of each row of the files of one release."""
     release_of = [ColumnRelease(mechanism, ("secret",))]
@@ -377,7 +411,9 @@ def released_rows(
                 for batch in table.batches()
                 for values, codes in (batch.encode_column(0), batch.encode_column(1))
             ]
-        found.append([(LETTERS.index(y), int(token)) for y, token in zip(cells[0], cells[1], strict=True)])
+        found.append(
+            [(LETTERS.index(y), int(token)) for y, token in zip(cells[0], cells[1], strict=True)]
+        )
     return found
 
 
@@ -385,7 +421,10 @@ def decode_blocks(outputs: Any, mechanism: Mechanism) -> Any:
     """The letter of each row by the likeliest order of blocks of the sizes that the shares give."""
     sizes = np.rint(np.array(SHARES) * len(outputs)).astype(int)
     logs = np.log(mechanism.matrix)
-    orders = [np.repeat(order, sizes[list(order)]) for order in itertools.permutations(range(len(LETTERS)))]
+    orders = [
+        np.repeat(order, sizes[list(order)])
+        for order in itertools.permutations(range(len(LETTERS)))
+    ]
     whole = [np.resize(order, len(outputs)) for order in orders]
     return max(whole, key=lambda letters: float(logs[letters, outputs].sum()))
 

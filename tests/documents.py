@@ -51,7 +51,12 @@ def module(name: str) -> ModuleType:
 def blocks(page: str) -> list[Block]:
     """The fenced blocks of a page, in order."""
     return [
-        Block(found["language"], found["code"], page.count("\n", 0, found.start("code")) + 1, found["reason"])
+        Block(
+            found["language"],
+            found["code"],
+            page.count("\n", 0, found.start("code")) + 1,
+            found["reason"],
+        )
         for found in _FENCE.finditer(page)
     ]
 
@@ -94,5 +99,6 @@ def same_number(printed: str, said: str) -> bool:
     """Whether a printed number is the one that a comment says, to the digits that it says."""
     decimals = len(said.partition(".")[2])
     return (
-        abs(float(printed.replace(",", "")) - float(said.replace(",", ""))) <= 0.5 * 10.0**-decimals * 1.001
+        abs(float(printed.replace(",", "")) - float(said.replace(",", "")))
+        <= 0.5 * 10.0**-decimals * 1.001
     )

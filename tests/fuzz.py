@@ -109,11 +109,15 @@ def run(kind: str, seed: int, instances: int, seconds: float = math.inf) -> Tall
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the kinds that are asked for, print the table; 1 where a claim is false."""
     parser = argparse.ArgumentParser(prog="python tests/fuzz.py", description=__doc__)
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="KIND")
+    parser.add_argument(
+        "--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="KIND"
+    )
     parser.add_argument("--instances", type=int, default=100, help="Of each kind.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=math.inf, help="For all kinds together.")
-    parser.add_argument("--import", metavar="MODULE", help="Whose requirements of your own `own` draws from.")
+    parser.add_argument(
+        "--import", metavar="MODULE", help="Whose requirements of your own `own` draws from."
+    )
     parser.add_argument("--json", action="store_true", help="Print JSON.")
     asked = parser.parse_args(argv)
     if (module := getattr(asked, "import")) is not None:
@@ -122,7 +126,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     tallies = {kind: run(kind, asked.seed, asked.instances, share) for kind in asked.kinds}
     if asked.json:
         record = {
-            kind: {"statuses": dict(t.statuses), "false_claims": t.false_claims, "seconds": t.seconds}
+            kind: {
+                "statuses": dict(t.statuses),
+                "false_claims": t.false_claims,
+                "seconds": t.seconds,
+            }
             for kind, t in tallies.items()
         }
         sys.stdout.write(json.dumps(record, indent=1) + "\n")

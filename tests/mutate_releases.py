@@ -101,7 +101,11 @@ def change_files(path: Path, rng: np.random.Generator) -> str:
     return f"{path.name} {kind}"
 
 
-CHANGES: tuple[Callable[[Path, np.random.Generator], str], ...] = (change_bytes, change_rows, change_files)
+CHANGES: tuple[Callable[[Path, np.random.Generator], str], ...] = (
+    change_bytes,
+    change_rows,
+    change_files,
+)
 
 
 def digest_again(folder: Path) -> None:
@@ -167,7 +171,9 @@ def run(seed: int, number: int, kind: str, place: Path) -> tuple[str, str]:
     return end, f"{number}: {kind}: {done}"
 
 
-def mutate(seed: int, instances: int, kinds: Sequence[str] = tuple(EVERY)) -> tuple[Counter[str], list[str]]:
+def mutate(
+    seed: int, instances: int, kinds: Sequence[str] = tuple(EVERY)
+) -> tuple[Counter[str], list[str]]:
     """Change so many, the kinds in turn; return how they ended, and those that must not have ended so."""
     ends: Counter[str] = Counter()
     wrong: list[str] = []
@@ -199,7 +205,9 @@ def main() -> int:
     asked = parser.parse_args()
     ends, wrong = mutate(asked.seed, asked.instances, asked.kinds)
     told = "\n".join(f"{end}: {number}" for end, number in sorted(ends.items()))
-    sys.stdout.write("\n".join([*wrong, told, f"{len(wrong)} accepted, or ended in a traceback"]) + "\n")
+    sys.stdout.write(
+        "\n".join([*wrong, told, f"{len(wrong)} accepted, or ended in a traceback"]) + "\n"
+    )
     return 1 if wrong else 0
 
 

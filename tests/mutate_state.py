@@ -49,7 +49,11 @@ CHAIN = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["in", "out"])
 def paths_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of each value within plain data."""
     items: Any = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
     )
     return [path, *(one for key, part in items for one in paths_in(part, (*path, key)))]
 
@@ -220,13 +224,19 @@ def change_drawn(draft: Path, rng: np.random.Generator) -> str:
     elif kind == "stray":
         (draft / str(rng.choice(["stray", "run-0", "whole/f9.parquet"]))).symlink_to(draft.parent)
     elif kind == "rows":
-        count = int(rng.integers(0, ROWS - MISSING))  # with as many rows it is a drawn file like any other
-        pyarrow.parquet.write_table(pyarrow.table({"ill": ["no"] * count, "id": ["x"] * count}), path)
+        count = int(
+            rng.integers(0, ROWS - MISSING)
+        )  # with as many rows it is a drawn file like any other
+        pyarrow.parquet.write_table(
+            pyarrow.table({"ill": ["no"] * count, "id": ["x"] * count}), path
+        )
         journal = draft / "journal.jsonl"
         head, *lines = journal.read_bytes().splitlines()
         values = {"rows": count, "dropped": ROWS - count, "sha256": digest_file(path)}
         every = [json.loads(line) for line in lines]
-        again = [signed(head, {**one, **values} if one["file"] == path.name else one) for one in every]
+        again = [
+            signed(head, {**one, **values} if one["file"] == path.name else one) for one in every
+        ]
         journal.write_bytes(b"".join(line + b"\n" for line in (head, *again)))
     else:
         path.unlink()
@@ -298,13 +308,25 @@ def run_publication(rng: np.random.Generator, place: Path) -> tuple[str, str]:
     home = write_mine(place / "changed" / "home")
     shutil.copy(place / "ledger" / "ledger.npz", home / "ledger.npz")
     whole, content = begin_publication(home)
-    kind = str(rng.choice(["entry", "content", "link", "target", "remove"], p=[0.6, 0.1, 0.1, 0.1, 0.1]))
+    kind = str(
+        rng.choice(["entry", "content", "link", "target", "remove"], p=[0.6, 0.1, 0.1, 0.1, 0.1])
+    )
     done = kind
     if kind == "entry":
-        about, arrays, _, _ = array_files.read_arrays(home / "ledger.npz", "ledger", "pmlopt-ledger", 2)
+        about, arrays, _, _ = array_files.read_arrays(
+            home / "ledger.npz", "ledger", "pmlopt-ledger", 2
+        )
         if rng.random() < 0.3:  # names of files that are there
             name = str(rng.choice(["draft", "target"]))
-            chosen = ("../home/secret.txt", "secret.txt", "important.txt", "ledger.npz", ".", "..", "a/b")
+            chosen = (
+                "../home/secret.txt",
+                "secret.txt",
+                "important.txt",
+                "ledger.npz",
+                ".",
+                "..",
+                "a/b",
+            )
             about["publishing"][0][name] = chosen[int(rng.integers(len(chosen)))]
             done = f"{name} {about['publishing'][0][name]}"
         else:
@@ -332,7 +354,10 @@ def run_publication(rng: np.random.Generator, place: Path) -> tuple[str, str]:
     is_right = (
         changes_nothing_of_mine(home)
         and kept
-        and all(path.is_file() and not path.is_symlink() and path.read_bytes() == content for path in new)
+        and all(
+            path.is_file() and not path.is_symlink() and path.read_bytes() == content
+            for path in new
+        )
         and [path.name for path in home.parent.iterdir()] == ["home"]
     )
     return (end if is_right else "accepted"), done

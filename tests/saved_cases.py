@@ -72,7 +72,10 @@ P = [0.5, 0.3, 0.2]
 COUNTED = Prior.from_counts({"a": 5, "b": 3, "c": 2})
 LOSS = ExpectedLoss(1 - np.eye(3))
 SECRET = Secret(
-    [[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]], labels=["a", "b", "c"], values=["ill", "well"], name="health"
+    [[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]],
+    labels=["a", "b", "c"],
+    values=["ill", "well"],
+    name="health",
 )
 COUNTED_SECRET = Secret.from_counts([[10, 20, 10], [40, 10, 10]], labels=["a", "b", "c"])
 ORDER = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
@@ -162,7 +165,9 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
     "gain": lambda: design(P, PML(0.3), ExpectedGain(np.eye(3) + 0.3)),
     "secret": lambda: design(SECRET.prior, PML(0.1, about=SECRET), LOSS),
     "renyi-secret": lambda: design(SECRET.prior, RenyiPML(2, 0.05, about=SECRET), LOSS),
-    "vulnerability-secret": lambda: design(SECRET.prior, Vulnerability(epsilon=0.05, about=SECRET), LOSS),
+    "vulnerability-secret": lambda: design(
+        SECRET.prior, Vulnerability(epsilon=0.05, about=SECRET), LOSS
+    ),
     "pufferfish": lambda: design(SECRET.prior, Pufferfish(0.2, SECRET), LOSS),
     "joint-laws": lambda: design(
         COUNTED_SECRET.prior, PML(0.5, JointLaws.ball(COUNTED_SECRET, 0.05), COUNTED_SECRET), LOSS
@@ -184,7 +189,9 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
         [0.6, 0.2, 0.2], ORDER, 2, over=L1Ball([0.6, 0.2, 0.2], 0.1)
     ),
     "worst-case": lambda: best_worst_case([0.6, 0.2, 0.2], ORDER, 0.7),
-    "worst-value": lambda: best_guaranteed_utility([0.6, 0.2, 0.2], ExpectedGain(np.array(ORDER) * 1.0), 0.5),
+    "worst-value": lambda: best_guaranteed_utility(
+        [0.6, 0.2, 0.2], ExpectedGain(np.array(ORDER) * 1.0), 0.5
+    ),
     "envelope": lambda: envelope(P, CHANNEL, 0.05),
     "envelope-over": lambda: envelope(P, CHANNEL, 0.05, over=L1Ball(P, 0.1)),
     "closed-failure": lambda: failure_after_processing(P, CHANNEL, 0.5),
@@ -200,7 +207,9 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
 }
 """Programs by name; each is solved in well under a second."""
 
-GIVEN: Mapping[str, Callable[[], Result[Any]]] = {"held": lambda: prove(P, PML(1.1) & LDP(2.1), CHANNEL)}
+GIVEN: Mapping[str, Callable[[], Result[Any]]] = {
+    "held": lambda: prove(P, PML(1.1) & LDP(2.1), CHANNEL)
+}
 """Mechanisms that nobody designed, with the proof of what they meet."""
 
 

@@ -19,7 +19,9 @@ _TINY = st.sampled_from([1e-9, 1e-6, 1e-4])
 _ENTRIES = st.one_of(st.just(0.0), st.floats(0.01, 1.0), st.integers(0, 4).map(float), _TINY)
 
 
-def priors(min_size: int = 1, max_size: int = 5, tiny: bool = True) -> st.SearchStrategy[FloatArray]:
+def priors(
+    min_size: int = 1, max_size: int = 5, tiny: bool = True
+) -> st.SearchStrategy[FloatArray]:
     """Distributions of positive entries, some repeated and (if `tiny`) some as small as 1e-9."""
     entries = st.one_of(_WEIGHTS, _TINY) if tiny else _WEIGHTS
     return st.lists(entries, min_size=min_size, max_size=max_size).map(_distribution)

@@ -24,7 +24,10 @@ SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACK
 @cache
 def trees() -> Mapping[Path, ast.Module]:
     """The source of each file, and of a package whose names are declared in a stub the stub."""
-    return {path: declared(path) if lazy(path) else ast.parse(path.read_text("utf-8")) for path in SOURCES}
+    return {
+        path: declared(path) if lazy(path) else ast.parse(path.read_text("utf-8"))
+        for path in SOURCES
+    }
 
 
 def lazy(path: Path) -> bool:
@@ -34,7 +37,9 @@ def lazy(path: Path) -> bool:
 def declared(path: Path) -> ast.Module:
     """The imports of a stub, with the names of modules in full."""
     package = ".".join(("pmlopt", *path.relative_to(PACKAGE).parent.parts))
-    return ast.parse(path.with_suffix(".pyi").read_text("utf-8").replace("from .", f"from {package}."))
+    return ast.parse(
+        path.with_suffix(".pyi").read_text("utf-8").replace("from .", f"from {package}.")
+    )
 
 
 @cache
@@ -46,7 +51,9 @@ def rooms() -> tuple[str, ...]:
 
 
 ALIASES = {
-    path.stem for path in SOURCES if "delegate_to(" in path.read_text("utf-8") and path.parent == PACKAGE
+    path.stem
+    for path in SOURCES
+    if "delegate_to(" in path.read_text("utf-8") and path.parent == PACKAGE
 }
 """Modules such as `pmlopt.utility`, which pass on the names of a part of a room."""
 
@@ -61,18 +68,26 @@ def named_modules(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.startswith("pmlopt."))
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module == "pmlopt":
-            yield from (f"pmlopt.{alias.name}" for alias in node.names if alias.name != "__version__")
+            yield from (
+                f"pmlopt.{alias.name}" for alias in node.names if alias.name != "__version__"
+            )
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pmlopt."):
             yield str(node.module)
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            called = (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else getattr(node.func, "id", "")
+            )
             value = node.args[0].value
             if called in ("import_module", "__import__") and str(value).startswith("pmlopt."):
                 yield str(value)
 
 
 def test_the_map_names_every_room_once_and_no_import_runs_up_it() -> None:
-    assert sorted(rooms()) == sorted({room_of(path) for path in SOURCES} - {"__init__", "__main__"} - ALIASES)
+    assert sorted(rooms()) == sorted(
+        {room_of(path) for path in SOURCES} - {"__init__", "__main__"} - ALIASES
+    )
     order = {room: place for place, room in enumerate(rooms())}
     found = {
         (str(path.relative_to(PACKAGE)), module)
@@ -107,7 +122,11 @@ def test_imports_are_read_from_every_form() -> None:
 
 
 def test_files_are_read_in_one_sitting() -> None:
-    long = {path: lines for path in SOURCES if (lines := len(path.read_text("utf-8").splitlines())) > 600}
+    long = {
+        path: lines
+        for path in SOURCES
+        if (lines := len(path.read_text("utf-8").splitlines())) > 600
+    }
     assert long == {}
 
 
@@ -249,13 +268,25 @@ def test_no_files_import_one_another() -> None:
 
 def test_no_import_inside_a_function_hides_a_circle() -> None:
     graph, late = read_graph(inside_functions=False), read_graph(inside_functions=True)
-    ahead = {target: {target} | reached(graph, target) for targets in late.values() for target in targets}
-    found = {(name, target) for name, targets in late.items() for target in targets if name in ahead[target]}
+    ahead = {
+        target: {target} | reached(graph, target) for targets in late.values() for target in targets
+    }
+    found = {
+        (name, target)
+        for name, targets in late.items()
+        for target in targets
+        if name in ahead[target]
+    }
     assert found == set(), "at the top of the file these imports would be circles"
 
 
 def test_circles_are_found() -> None:
-    graph = {"a": frozenset({"b"}), "b": frozenset({"c"}), "c": frozenset({"b"}), "d": frozenset({"a"})}
+    graph = {
+        "a": frozenset({"b"}),
+        "b": frozenset({"c"}),
+        "c": frozenset({"b"}),
+        "d": frozenset({"a"}),
+    }
     assert {name for name in graph if name in reached(graph, name)} == {"b", "c"}
     source = ast.parse(
         "import pmlopt.errors\n"
@@ -296,7 +327,9 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
         path.parent.name for path in PACKAGE.glob("*/__init__.py")
     }
     public = {name for name in dir(pmlopt) if not isinstance(getattr(pmlopt, name), ModuleType)}
-    assert modules & public == set(), "importing the module would put it in the place of the function"
+    assert modules & public == set(), (
+        "importing the module would put it in the place of the function"
+    )
     for stub in PACKAGE.glob("*/**/__init__.pyi"):
         names = set(re.findall(r" as (\w+)$", stub.read_text("utf-8"), re.MULTILINE))
         assert names & {path.stem for path in stub.parent.iterdir()} == set(), stub

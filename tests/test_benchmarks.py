@@ -25,7 +25,9 @@ def test_every_script_is_listed_in_the_runner() -> None:
         [sys.executable, FOLDER / "run.py", "--list"], check=True, capture_output=True, text=True
     ).stdout.splitlines()
     helpers = ast.literal_eval(assigned((FOLDER / "run.py").read_text(), "HELPERS"))
-    assert {line.split()[0] for line in listed} | set(helpers) == {path.stem for path in FOLDER.glob("*.py")}
+    assert {line.split()[0] for line in listed} | set(helpers) == {
+        path.stem for path in FOLDER.glob("*.py")
+    }
     assert all(len(line.split()) > 2 for line in listed)
 
 
@@ -36,8 +38,14 @@ def test_every_benchmark_is_called_alike() -> None:
         assert isinstance(key, ast.Constant)
         assert isinstance(key.value, str)
         module = ast.parse((FOLDER / f"{key.value}.py").read_text())
-        mains = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
-        assert [[argument.arg for argument in main.args.args] for main in mains] == [["argv"]], key.value
+        mains = [
+            node
+            for node in module.body
+            if isinstance(node, ast.FunctionDef) and node.name == "main"
+        ]
+        assert [[argument.arg for argument in main.args.args] for main in mains] == [["argv"]], (
+            key.value
+        )
 
 
 def test_what_the_papers_print_is_beside_the_points_that_are_kept() -> None:

@@ -17,7 +17,10 @@ def written() -> list[Path]:
     """What a reader of the project reads: its code, its pages, its README."""
     folders = [ROOT / "pmlopt", ROOT / "docs", ROOT / "benchmarks"]
     files = [
-        path for folder in folders for ending in ("*.py", "*.pyi", "*.md") for path in folder.rglob(ending)
+        path
+        for folder in folders
+        for ending in ("*.py", "*.pyi", "*.md")
+        for path in folder.rglob(ending)
     ]
     return sorted({*files, *ROOT.glob("*.md")})
 
@@ -31,8 +34,14 @@ WORKS = CITATIONS.entries(CITATIONS.REFERENCES.read_text("utf-8"))
 
 
 def test_every_key_that_is_cited_resolves() -> None:
-    cited = {key: named(path) for path in written() for key in CITATIONS.KEY.findall(path.read_text("utf-8"))}
-    assert {key: path for key, path in cited.items() if key not in WORKS} == {}, "references.bib lacks these"
+    cited = {
+        key: named(path)
+        for path in written()
+        for key in CITATIONS.KEY.findall(path.read_text("utf-8"))
+    }
+    assert {key: path for key, path in cited.items() if key not in WORKS} == {}, (
+        "references.bib lacks these"
+    )
     found = {named(path) for path in written() if PAPER_CODE.search(path.read_text("utf-8"))}
     assert found == set(), "cite the keys of references.bib instead"
 
@@ -51,7 +60,9 @@ def test_every_entry_is_read_says_who_what_and_when_and_its_key_follows_from_it(
 
 def test_the_bibliography_is_that_of_the_references() -> None:
     page = CITATIONS.BIBLIOGRAPHY.read_text("utf-8")
-    assert page == CITATIONS.bibliography(CITATIONS.REFERENCES.read_text("utf-8")), "run docs/citations.py"
+    assert page == CITATIONS.bibliography(CITATIONS.REFERENCES.read_text("utf-8")), (
+        "run docs/citations.py"
+    )
 
 
 def test_a_work_is_described_in_words_and_accents_of_tex_are_letters() -> None:
@@ -68,7 +79,10 @@ def test_a_work_is_described_in_words_and_accents_of_tex_are_letters() -> None:
 @pytest.mark.parametrize(
     ("text", "linked"),
     [
-        ("[doe2020mean, Theorem 1]", '[<a href="../bibliography/#doe2020mean">doe2020mean</a>, Theorem 1]'),
+        (
+            "[doe2020mean, Theorem 1]",
+            '[<a href="../bibliography/#doe2020mean">doe2020mean</a>, Theorem 1]',
+        ),
         (
             "[doe2020mean; roe1999sum, (2)]",
             '[<a href="../bibliography/#doe2020mean">doe2020mean</a>; '

@@ -37,8 +37,14 @@ from pmlopt.cli import main
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 TRANSCRIPTS = ROOT / "docs" / "transcripts.md"
 LANGUAGES = ("python", "bash", "text", "toml", "math", "console", "r")
-PYTHON = {page: [block for block in blocks(page.read_text()) if block.language == "python"] for page in PAGES}
-SHELL = {page: [block for block in blocks(page.read_text()) if block.language == "text"] for page in PAGES}
+PYTHON = {
+    page: [block for block in blocks(page.read_text()) if block.language == "python"]
+    for page in PAGES
+}
+SHELL = {
+    page: [block for block in blocks(page.read_text()) if block.language == "text"]
+    for page in PAGES
+}
 
 
 def named(page: Path) -> str:
@@ -46,7 +52,9 @@ def named(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if PYTHON[page]], ids=named)
-def test_the_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_blocks_run_in_order(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     runnable = [block for block in PYTHON[page] if block.reason is None]
     name = script_name(runnable)
@@ -73,7 +81,9 @@ def run_as_script(path: Path, page: list[Block]) -> None:
     """Run the blocks as one file, as new processes import it."""
     path.write_text("\n\n".join(block.code for block in page))
     environment = {**os.environ, "PYTHONPATH": str(Path(pmlopt.__file__).parents[1])}
-    done = subprocess.run([sys.executable, path.name], cwd=path.parent, env=environment, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, path.name], cwd=path.parent, env=environment, capture_output=True
+    )
     assert done.returncode == 0, done.stderr.decode()
 
 
@@ -89,7 +99,9 @@ def typed(line: str) -> list[str]:
     return shlex.split(line, comments=True)
 
 
-TOLD = [typed(line) for line in re.findall(r"^\$ (pmlopt .*)$", TRANSCRIPTS.read_text(), re.MULTILINE)]
+TOLD = [
+    typed(line) for line in re.findall(r"^\$ (pmlopt .*)$", TRANSCRIPTS.read_text(), re.MULTILINE)
+]
 """The commands that `docs/test_transcripts.py` runs line by line."""
 
 
@@ -122,7 +134,9 @@ def run(line: str) -> None:
 def write_inputs() -> None:
     """The files that the pages take as given."""
     Path("counts.csv").write_text("letter,count\n1,4000\n2,3000\n3,2000\n4,1000\n")
-    Path("people.csv").write_text("name,education\n" + "".join(f"p{i},{1 + i % 4}\n" for i in range(200)))
+    Path("people.csv").write_text(
+        "name,education\n" + "".join(f"p{i},{1 + i % 4}\n" for i in range(200))
+    )
     parity = queries.ModularSum(4, 2)
     noisy = queries.laplace(parity, 1.0)
     noisy.save("answers.csv")

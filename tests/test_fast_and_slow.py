@@ -56,7 +56,9 @@ def test_what_is_kept_fast_would_be_slow() -> None:
         assert {case, case.partition("[")[0]} & SLOW, f"{case} is fast: take it off tests/kept.txt"
 
 
-@pytest.mark.parametrize(("count", "drawn"), [(20, FEW_EXAMPLES), (FEW_EXAMPLES - 1, FEW_EXAMPLES - 1)])
+@pytest.mark.parametrize(
+    ("count", "drawn"), [(20, FEW_EXAMPLES), (FEW_EXAMPLES - 1, FEW_EXAMPLES - 1)]
+)
 def test_what_is_kept_draws_few_examples(count: int, drawn: int) -> None:
     seen: list[float] = []
 
@@ -71,7 +73,16 @@ def test_what_is_kept_draws_few_examples(count: int, drawn: int) -> None:
 
 
 def test_doctests_of_a_module_are_fast_too() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "fast", "--collect-only", "pmlopt/core/roots.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "fast",
+        "--collect-only",
+        "pmlopt/core/roots.py",
+    ]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "pmlopt/core/roots.py::pmlopt.core.roots" in found
 

@@ -31,11 +31,15 @@ def test_keys_of_both_papers_are_in_the_bibliography() -> None:
 
 def test_every_theorem_of_the_note_has_a_proof_and_a_label() -> None:
     text = NOTE.read_text()
-    stated = re.findall(r"\\begin\{(?:theorem|corollary|proposition)\}(?:\[[^]]*\])?\\label\{([^}]+)\}", text)
+    stated = re.findall(
+        r"\\begin\{(?:theorem|corollary|proposition)\}(?:\[[^]]*\])?\\label\{([^}]+)\}", text
+    )
     kinds = ("theorem", "corollary", "proposition")
     assert len(stated) == sum(text.count(rf"\begin{{{kind}}}") for kind in kinds)
     assert len(stated) == text.count(r"\begin{proof}") == len(set(stated))
-    assert set(re.findall(r"\\(?:eq)?ref\{([^}]+)\}", text)) <= set(re.findall(r"\\label\{([^}]+)\}", text))
+    assert set(re.findall(r"\\(?:eq)?ref\{([^}]+)\}", text)) <= set(
+        re.findall(r"\\label\{([^}]+)\}", text)
+    )
 
 
 def test_the_figures_of_the_note_are_made_by_its_script() -> None:

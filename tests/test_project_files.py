@@ -14,7 +14,9 @@ CHECKS = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
 
 
 def test_the_software_is_cited_by_its_version() -> None:
-    cited = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    cited = re.findall(
+        r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE
+    )
     assert cited == [PROJECT["version"]]
 
 
@@ -33,7 +35,9 @@ def test_the_conda_recipe_has_the_version_and_the_needs_of_the_project() -> None
 
 
 def test_every_version_of_python_that_is_promised_is_checked() -> None:
-    promised = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", name)]
+    promised = [
+        name.rpartition(" ")[2] for name in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", name)
+    ]
     (checked,) = (
         ast.literal_eval(node.value)
         for node in NOXFILE.body
@@ -47,7 +51,11 @@ def test_every_version_of_python_that_is_promised_is_checked() -> None:
 
 
 def test_every_task_that_is_named_is_there() -> None:
-    tasks = {node.name for node in NOXFILE.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
+    tasks = {
+        node.name
+        for node in NOXFILE.body
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    }
     tasks = {task.replace("benchmarks", "benchmarks-quick") for task in tasks}
     named = CHECKS + (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     for line in re.findall(r"nox -s ([\w. ${}-]+)", named):
@@ -62,6 +70,8 @@ def test_what_is_needed_has_a_lowest_version() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
+    listed = set(
+        re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    )
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert listed - {"commands.md"} == pages, "commands.md is written when the site is built"

@@ -92,9 +92,18 @@ def missing_of(public: Any, needs: Iterable[Need]) -> list[str]:
 
 def kinds_in(module: ModuleType, base: type, *left_out: type) -> list[type]:
     """Return the public classes of a room that can be made, in the order of their names."""
-    found = (getattr(module, name) for name in sorted(set(dir(module)) | set(getattr(module, "__all__", ()))))
-    kinds = [one for one in found if inspect.isclass(one) and issubclass(one, base) and one not in left_out]
-    return [one for one in kinds if not inspect.isabstract(one) and not one.__name__.startswith("_")]
+    found = (
+        getattr(module, name)
+        for name in sorted(set(dir(module)) | set(getattr(module, "__all__", ())))
+    )
+    kinds = [
+        one
+        for one in found
+        if inspect.isclass(one) and issubclass(one, base) and one not in left_out
+    ]
+    return [
+        one for one in kinds if not inspect.isabstract(one) and not one.__name__.startswith("_")
+    ]
 
 
 def builders() -> list[Any]:

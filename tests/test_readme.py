@@ -36,7 +36,9 @@ def test_the_table_is_true() -> None:
     prior = find("adult-education-absolute").prior
     loss = ExpectedLoss(absolute)
     for column, epsilon in enumerate((0.5, 1.0, 2.0, 3.0)):
-        form = closed_forms.randomized_response(prior.size, closed_forms.ldp_for_pml(prior, epsilon))
+        form = closed_forms.randomized_response(
+            prior.size, closed_forms.ldp_for_pml(prior, epsilon)
+        )
         values = [
             solve(design(prior, PML(epsilon), loss)).value,
             solve(design(prior, LDP(epsilon), loss)).value,
@@ -56,6 +58,8 @@ def test_the_table_is_true() -> None:
 )  # fmt: skip
 def test_the_words_of_the_field_are_where_a_person_of_the_field_looks(word: str, page: str) -> None:
     glossary = (ROOT / "docs" / "choosing" / "glossary.md").read_text("utf-8")
-    assert re.search(rf"^\| [^|]*{word}", glossary, re.MULTILINE | re.IGNORECASE) or word in glossary
+    assert (
+        re.search(rf"^\| [^|]*{word}", glossary, re.MULTILINE | re.IGNORECASE) or word in glossary
+    )
     assert word in (ROOT / "docs" / page).read_text("utf-8")
     assert word in README

@@ -78,7 +78,9 @@ def tables(text: str) -> dict[str, list[Row]]:
         if line.startswith("#"):
             heading = line.lstrip("# ")
         elif line.startswith("| "):
-            found.setdefault(heading, []).append(Row(tuple(cell.strip() for cell in line.split("|")[1:-1])))
+            found.setdefault(heading, []).append(
+                Row(tuple(cell.strip() for cell in line.split("|")[1:-1]))
+            )
     return {name: rows[2:] for name, rows in found.items()}
 
 
@@ -102,14 +104,21 @@ def names_in(path: Path) -> frozenset[str]:
         if isinstance(node, ast.FunctionDef):
             names.add(node.name)
         elif isinstance(node, ast.ClassDef):
-            names |= {f"{node.name}::{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
+            names |= {
+                f"{node.name}::{part.name}"
+                for part in node.body
+                if isinstance(part, ast.FunctionDef)
+            }
     return frozenset(name for name in names if name.split("::")[-1].startswith("test_"))
 
 
 def anchors(text: str) -> set[str]:
     """The headings of a page as links name them."""
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+    return {
+        re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+        for heading in headings
+    }
 
 
 def test_every_numbered_result_has_a_row_and_no_row_another_number() -> None:
@@ -117,7 +126,9 @@ def test_every_numbered_result_has_a_row_and_no_row_another_number() -> None:
     assert not EXPECTED - set(found), "no row"
     assert not [result for result, times in found.items() if times > 1], "several rows"
     for paper in NUMBERED:
-        assert all(row.results and {name for name, _ in row.results} == {paper} for row in TABLES[paper])
+        assert all(
+            row.results and {name for name, _ in row.results} == {paper} for row in TABLES[paper]
+        )
     for paper, place in found:
         kind = place.split()[0]
         if kind in NUMBERED[paper] and paper != "grosse2024extremal":
@@ -125,7 +136,9 @@ def test_every_numbered_result_has_a_row_and_no_row_another_number() -> None:
 
 
 @pytest.mark.parametrize("case", ROWS, ids=words)
-def test_a_row_names_what_computes_it_and_a_test_that_exist_or_says_why_not(case: tuple[Row, int]) -> None:
+def test_a_row_names_what_computes_it_and_a_test_that_exist_or_says_why_not(
+    case: tuple[Row, int],
+) -> None:
     row, column = case
     assert len(row.cells) == 5
     if any(name.startswith("pmlopt.") for name in row.code(column)):
@@ -146,7 +159,11 @@ def test_a_row_names_what_computes_it_and_a_test_that_exist_or_says_why_not(case
 
 
 def test_every_key_is_in_the_references() -> None:
-    known = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "problems" / "references.bib").read_text("utf-8"), re.M))
+    known = set(
+        re.findall(
+            r"^@\w+\{(\w+),", (ROOT / "problems" / "references.bib").read_text("utf-8"), re.M
+        )
+    )
     assert set(re.findall(r"\b[a-z]+(?:19|20)\d\d[a-z]+\b", TEXT)) <= known
 
 
@@ -164,20 +181,35 @@ def test_every_numbered_theorem_of_our_own_has_a_proof_and_a_row() -> None:
     theorems = dict(zip(parts[::2], parts[1::2], strict=True))
     assert [f"Theorem {number + 1}" for number in range(len(theorems))] == list(theorems)
     assert all("*Proof.*" in text and "∎" in text for text in theorems.values())
-    linked = re.findall(r"\[(Theorem \d+)\]\(results\.md#([\w-]+)\)", "".join(row.cells[4] for row in OWN))
+    linked = re.findall(
+        r"\[(Theorem \d+)\]\(results\.md#([\w-]+)\)", "".join(row.cells[4] for row in OWN)
+    )
     assert sorted(theorem for theorem, _ in linked) == sorted(theorems)
-    assert all(anchor.startswith(theorem.lower().replace(" ", "-") + "-") for theorem, anchor in linked)
+    assert all(
+        anchor.startswith(theorem.lower().replace(" ", "-") + "-") for theorem, anchor in linked
+    )
 
 
 def test_every_figure_of_a_paper_that_is_drawn_has_its_page() -> None:
     for row in CITED:
-        if any(place.startswith("Figure") for _, place in row.results) and "benchmarks/" in row.cells[2]:
+        if (
+            any(place.startswith("Figure") for _, place in row.results)
+            and "benchmarks/" in row.cells[2]
+        ):
             assert re.search(r"\]\(gallery/[\w-]+\.md\)", row.cells[1]), row.cells[0]
 
 
 def test_every_figure_and_table_that_has_numbers_is_computed_by_one_command() -> None:
-    listed = tomllib.loads((ROOT / "benchmarks" / "printed.toml").read_text("utf-8"))["figure"].values()
+    listed = tomllib.loads((ROOT / "benchmarks" / "printed.toml").read_text("utf-8"))[
+        "figure"
+    ].values()
     computed = {(figure["paper"], figure["place"].partition(",")[0]) for figure in listed}
-    without = {("grosse2025empirical", "Figure 1"), *((WU, f"{kind} 1") for kind in ("Table", "Figure"))}
+    without = {
+        ("grosse2025empirical", "Figure 1"),
+        *((WU, f"{kind} 1") for kind in ("Table", "Figure")),
+    }
     without |= {(WU, f"{kind} 2") for kind in ("Table", "Figure")}  # sketches and lists of words
-    assert computed == {place for place in EXPECTED if place[1].startswith(("Figure", "Table"))} - without
+    assert (
+        computed
+        == {place for place in EXPECTED if place[1].startswith(("Figure", "Table"))} - without
+    )

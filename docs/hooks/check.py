@@ -123,7 +123,11 @@ def unlisted(site: Path, pages: dict[Path, Page]) -> Iterator[str]:
     """Public names that have no place in the reference, which leaves out what has no docstring."""
     for name, place in top_names().items():
         file = ROOT.joinpath(*place.split("."), name)  # of a subpackage
-        if f"pmlopt.{name}" not in anchors() and not file.exists() and not file.with_suffix(".py").exists():
+        if (
+            f"pmlopt.{name}" not in anchors()
+            and not file.exists()
+            and not file.with_suffix(".py").exists()
+        ):
             yield f"pmlopt.{name} is in no module of the reference"
     for module in modules():
         page = pages.get(site / module.page.removesuffix(".md") / "index.html")
@@ -158,7 +162,9 @@ def main(folder: str) -> int:
     print("\n".join(found))
     sizes = [path.stat().st_size for path in Path(folder).rglob("*.html")]
     largest = max(sizes, default=0) / 1000
-    print(f"{len(sizes)} pages in {seconds:.0f} s, the largest of {largest:.0f} kB, {len(found)} faults")
+    print(
+        f"{len(sizes)} pages in {seconds:.0f} s, the largest of {largest:.0f} kB, {len(found)} faults"
+    )
     return 1 if found else 0
 
 

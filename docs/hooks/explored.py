@@ -67,7 +67,9 @@ def records() -> Exploration:
     """The parity of four records, for whoever studies answers to queries."""
     parity = queries.ModularSum(4, 2)
     named = {
-        f"{bits:g} bits unknown": partial(leakage_distortion, parity, entropy=bits * float(np.log(2)))
+        f"{bits:g} bits unknown": partial(
+            leakage_distortion, parity, entropy=bits * float(np.log(2))
+        )
         for bits in (3, 3.5)
     }
     grid = {"distortion": [round(0.04 * k, 2) for k in range(1, 12)]}

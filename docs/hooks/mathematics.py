@@ -33,9 +33,13 @@ TAIL = re.compile(r"[.,;:?)]+|-\w+")
 """What stays on the line of the formula before it."""
 
 TAG = re.compile(r"<[A-Za-z][^<>]*>")
-STORED = re.compile(r"\\?" + HTML_PLACEHOLDER_RE.pattern)  # in a tag of the source it has a backslash
+STORED = re.compile(
+    r"\\?" + HTML_PLACEHOLDER_RE.pattern
+)  # in a tag of the source it has a backslash
 
-FENCE = re.compile(r"^(?P<indent> *)```math\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^(?P<indent> *)```math\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
 
 
 def mathml(formula: str, display: bool = False) -> str:
@@ -48,7 +52,9 @@ def mathml(formula: str, display: bool = False) -> str:
     found = convert(source, display="block" if display else "inline")
     found = re.sub(r"<mi>(&#x027E[89];)</mi>", r'<mo stretchy="false">\1</mo>', found)
     text = escape(" ".join(formula.split()))
-    return str(found).replace(' xmlns="http://www.w3.org/1998/Math/MathML"', f' alttext="{text}"', 1)
+    return str(found).replace(
+        ' xmlns="http://www.w3.org/1998/Math/MathML"', f' alttext="{text}"', 1
+    )
 
 
 def inline(formula: str, tail: str = "") -> str:
@@ -118,7 +124,11 @@ class FormulaCode(Formulas):
         self, found: re.Match[str], data: str
     ) -> tuple[Element | str | None, int | None, int | None]:
         """Set it, or leave it to the pattern for code."""
-        return super().handleMatch(found, data) if is_formula(self.place(found)[2]) else (None, None, None)
+        return (
+            super().handleMatch(found, data)
+            if is_formula(self.place(found)[2])
+            else (None, None, None)
+        )
 
     def place(self, found: re.Match[str]) -> tuple[int, int, str]:
         """What is between the backticks."""
@@ -130,7 +140,9 @@ class FormulaInProse(Formulas):
 
     def place(self, found: re.Match[str]) -> tuple[int, int, str]:
         """The relation, without a shape before it and a word in brackets behind."""
-        shape = re.match(r"\([A-Z]+,[A-Z ]*\) ", found[0])  # "(N, M) lambda >= 0" says a shape first
+        shape = re.match(
+            r"\([A-Z]+,[A-Z ]*\) ", found[0]
+        )  # "(N, M) lambda >= 0" says a shape first
         skipped = len(shape[0]) if shape else 0
         text = re.sub(r" \((?:[a-z]{2,}|a) .*$", "", found[0][skipped:])  # "(or free)" ends it
         start = found.start(0) + skipped
@@ -169,7 +181,9 @@ class Mathematics(Extension):
         """Put each before what would take it for something else."""
         md.preprocessors.register(Blocks(md), "math_blocks", 30)  # before fenced code, 25
         md.inlinePatterns.register(FormulaCode(CODE, md), "formula_code", 195)  # before code, 190
-        md.inlinePatterns.register(Formulas(r"<[A-Za-z][\w' ]*, [^<>\n]+>", md), "inner_products", 125)
+        md.inlinePatterns.register(
+            Formulas(r"<[A-Za-z][\w' ]*, [^<>\n]+>", md), "inner_products", 125
+        )
         md.inlinePatterns.register(Dollars(DOLLARS, md), "dollars", 185)
         md.inlinePatterns.register(FormulaInProse(IN_PROSE, md), "formula_in_prose", 184)
         md.inlinePatterns.register(TermInProse(TERM_IN_PROSE, md), "term_in_prose", 183)

@@ -19,7 +19,14 @@ NAMED = {
     "grad": r"\nabla", "inf": r"\infty", "infinity": r"\infty", "in": r"\in", "and": r"\text{ and }",
     "or": r"\text{ or }", "union": r"\cup",
 }  # fmt: skip
-FUNCTIONS = {"log": r"\log", "exp": r"\exp", "min": r"\min", "max": r"\max", "sup": r"\sup", "det": r"\det"}
+FUNCTIONS = {
+    "log": r"\log",
+    "exp": r"\exp",
+    "min": r"\min",
+    "max": r"\max",
+    "sup": r"\sup",
+    "det": r"\det",
+}
 BIG = {"sum": r"\sum", "prod": r"\prod"}
 UPRIGHT = {"tr", "diag", "CVaR", "argmax", "argmin", "Var", "softplus", "median", "rank", "sqrt"}
 RELATIONS = {
@@ -64,7 +71,9 @@ def is_formula(code: str) -> bool:
 _END = r"(?![A-Za-z0-9])"
 _INDEX = r"(?:_(?:\{[^}]*\}|\([^)]*\)|\w+))?'?(?:\[[a-z0-9', +-]*\])?"
 _POWER = r"(?:\^(?:-?\w+|\([^)]*\)))?"
-_NAME = rf"(?:{'|'.join(sorted(GREEK | {'eps', 'epsilon', 'lam'}, key=len, reverse=True))}|[A-Za-z])"
+_NAME = (
+    rf"(?:{'|'.join(sorted(GREEK | {'eps', 'epsilon', 'lam'}, key=len, reverse=True))}|[A-Za-z])"
+)
 _WORD = r"(?:log|exp|sqrt|tr|det|(?:max|min|sum)(?:_\{[^}]*\}|_\w+)?)"
 _NUMBER = rf"\d+(?:,\d{{3}})*(?:\.\d+)?(?:e-?\d+)?{_END}"
 _ATOM = rf"(?:{_WORD}{_END}|{_NAME}(?:(?=[_'\[^(])|{_END}){_INDEX}|{_NUMBER}){_POWER}"
@@ -76,7 +85,9 @@ IN_PROSE = rf"(?<![\w`.$^,\x02\x03-])-?{_SIDE}(?: (?:<=|>=|=|<|>|!=) -?{_SIDE})+
 
 
 _SCRIPT = rf"_(?:{_NAME}|\d+|max|min|\{{[^{{}}\n]*\}})(?![A-Za-z0-9_])"
-_EXPONENT = rf"-?(?:{_NAME}|lower|upper|level|\d+(?:\.\d+)?)(?![A-Za-z0-9_])|\([^()\n]*\)|\{{[^{{}}\n]*\}}"
+_EXPONENT = (
+    rf"-?(?:{_NAME}|lower|upper|level|\d+(?:\.\d+)?)(?![A-Za-z0-9_])|\([^()\n]*\)|\{{[^{{}}\n]*\}}"
+)
 _TERM = rf"(?:{_NAME}'?{_SCRIPT}'?(?:\^(?:{_EXPONENT}))?|(?:{_NAME}|\d+)\^(?:{_EXPONENT}))"
 _CALL = r"(?:[A-Za-z]|log|exp|min|max)\((?=[^()\n]*[_^])[^()\n|]*\)"
 _PLAIN = rf"{_NAME}(?:{_SCRIPT}|(?![A-Za-z0-9_]))"
@@ -248,7 +259,9 @@ class Formula:
             letters = token.text if len(token.text) <= 2 and token.text.islower() else None
             text = letters or named(token.text)
         elif token.kind == "word":
-            text = self._scripted(token.text) if raised and self.peek() == "[" else named(token.text)
+            text = (
+                self._scripted(token.text) if raised and self.peek() == "[" else named(token.text)
+            )
             if self.peek() == "_":
                 self.place += 1
                 text += "_" + self._script()
@@ -272,7 +285,15 @@ class Formula:
         if self.peek() == " ":
             self.place += 1
         following: list[str] = []
-        while self.place < len(self.tokens) and self.peek() not in (" ", ",", ";", ")", "]", "}", "\n"):
+        while self.place < len(self.tokens) and self.peek() not in (
+            " ",
+            ",",
+            ";",
+            ")",
+            "]",
+            "}",
+            "\n",
+        ):
             if self.tokens[self.place].kind in ("gap", "relation"):
                 break
             self._next(following)

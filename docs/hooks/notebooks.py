@@ -48,10 +48,20 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
 
 
 def _text(source: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "metadata": {}, "source": source.strip("\n").splitlines(keepends=True)}
+    return {
+        "cell_type": "markdown",
+        "metadata": {},
+        "source": source.strip("\n").splitlines(keepends=True),
+    }
 
 
 def _code(language: str, code: str) -> dict[str, Any]:
     source = code if language == "python" else f"%%bash\n{code}"
     lines = source.rstrip("\n").splitlines(keepends=True)
-    return {"cell_type": "code", "metadata": {}, "source": lines, "outputs": [], "execution_count": None}
+    return {
+        "cell_type": "code",
+        "metadata": {},
+        "source": lines,
+        "outputs": [],
+        "execution_count": None,
+    }

@@ -131,7 +131,9 @@ def listed(path: Path) -> list[str]:
     for node in tree(path).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return [str(name) for name in ast.literal_eval(node.value)]
-    described = [node.name for node in tree(path).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    described = [
+        node.name for node in tree(path).body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
     return [name for name in described if not name.startswith("_")]
 
 
@@ -145,7 +147,9 @@ def top_names() -> dict[str, str]:
 @cache
 def packages() -> tuple[str, ...]:
     """The subpackages that `import pmlopt` offers by name."""
-    nodes = [node for node in tree(PACKAGE / "__init__.pyi").body if isinstance(node, ast.ImportFrom)]
+    nodes = [
+        node for node in tree(PACKAGE / "__init__.pyi").body if isinstance(node, ast.ImportFrom)
+    ]
     return tuple(alias.name for node in nodes if node.module is None for alias in node.names)
 
 
@@ -190,7 +194,12 @@ def anchors() -> dict[str, tuple[str, str]]:
             place = (module.page, module.identifier(name))
             rooms = module.path.split(".")[1:]
             short = [f"{room}.{name}" for room in rooms] + [f"{'.'.join(rooms[:2])}.{name}"]
-            for written in (name, *short, *(f"pmlopt.{one}" for one in short), module.identifier(name)):
+            for written in (
+                name,
+                *short,
+                *(f"pmlopt.{one}" for one in short),
+                module.identifier(name),
+            ):
                 found.setdefault(written, set()).add(place)
             for member in members(module.path, name):
                 place = (module.page, f"{module.identifier(name)}.{member}")
@@ -215,6 +224,8 @@ def members(module: str, name: str) -> list[str]:
             return [
                 part.name
                 for part in node.body
-                if isinstance(part, ast.FunctionDef) and part.name[0] != "_" and ast.get_docstring(part)
+                if isinstance(part, ast.FunctionDef)
+                and part.name[0] != "_"
+                and ast.get_docstring(part)
             ]
     return []

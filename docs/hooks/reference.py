@@ -92,11 +92,15 @@ def commands_page() -> str:
         usage = " ".join(command.collect_usage_pieces(context))
         parts.append(f"\n## {path}\n\n```text\n{path} {usage}\n```\n\n{paragraphs(command.help)}\n")
         rows = [
-            record for option in command.get_params(context) if (record := option.get_help_record(context))
+            record
+            for option in command.get_params(context)
+            if (record := option.get_help_record(context))
         ]
         if rows:
             parts.append("\n| option | meaning |\n| --- | --- |\n")
-            parts += [f"| `{flag.replace('|', ',')}` | {cell(meaning)} |\n" for flag, meaning in rows]
+            parts += [
+                f"| `{flag.replace('|', ',')}` | {cell(meaning)} |\n" for flag, meaning in rows
+            ]
     return "".join(parts)
 
 
@@ -163,7 +167,8 @@ def families() -> list[Path]:
 def shown(text: str) -> str:
     """A problem file for a page: lines of a hundred numbers are cut."""
     return "".join(
-        line if len(line) < 400 else line[:300] + " ...\n" for line in text.splitlines(keepends=True)
+        line if len(line) < 400 else line[:300] + " ...\n"
+        for line in text.splitlines(keepends=True)
     )
 
 
@@ -174,7 +179,10 @@ def generated() -> dict[str, str]:
 
 def navigation() -> dict[str, list[dict[str, Any]]]:
     """The parts of the navigation that are generated, by the entry of mkdocs.yml that they replace."""
-    library = [{FAMILIES.get(folder.name, folder.name): f"library/{folder.name}.md"} for folder in families()]
+    library = [
+        {FAMILIES.get(folder.name, folder.name): f"library/{folder.name}.md"}
+        for folder in families()
+    ]
     entries: list[dict[str, Any]] = [{"By topic": "reference/index.md"}]
     for topic in filled():
         pages = [{short(module.path): module.page} for module in modules() if module.topic == topic]

@@ -33,7 +33,11 @@ def envelope() -> None:
     axis.plot(deltas, exact, color=BLUE)
     axis.plot(deltas, below, color=ORANGE, linestyle="--")
     axis.annotate(
-        "envelope", (0.55, np.interp(0.55, deltas, exact)), (6, 6), textcoords="offset points", color=BLUE
+        "envelope",
+        (0.55, np.interp(0.55, deltas, exact)),
+        (6, 6),
+        textcoords="offset points",
+        color=BLUE,
     )
     axis.annotate(
         "$h_\\delta$",
@@ -67,7 +71,9 @@ def parity() -> None:
     for flips, color in ((0.1, BLUE), (0.2, ORANGE), (0.3, "black")):
         curve = [parity_leakage(records, flips, float(b)) for b in entropies]
         axis.plot(entropies, curve, color=color)
-        axis.annotate(f"$\\pi = {flips}$", (0.05, curve[0]), (0, 4), textcoords="offset points", color=color)
+        axis.annotate(
+            f"$\\pi = {flips}$", (0.05, curve[0]), (0, 4), textcoords="offset points", color=color
+        )
     axis.axvline(3 * np.log(2), color="gray", linestyle=":", linewidth=0.8)
     axis.set_xlabel("$b$ in nats")
     axis.set_ylabel("leakage of a record in nats")
@@ -80,7 +86,10 @@ def people() -> None:
     figure, axis = plt.subplots(figsize=(4.6, 2.8), constrained_layout=True)
     for size, color in ((3, ORANGE), (6, BLUE), (16, "black")):
         levels = np.linspace(0.1, np.log(size), 300)
-        ratio = [least_ldp_estimation_error(size, e) / least_pml_estimation_error(size, e) for e in levels]
+        ratio = [
+            least_ldp_estimation_error(size, e) / least_pml_estimation_error(size, e)
+            for e in levels
+        ]
         axis.plot(levels, ratio, color=color)
         axis.annotate(
             f"N = {size}", (levels[-1], ratio[-1]), (4, -4), textcoords="offset points", color=color

@@ -63,11 +63,15 @@ def release(
         ['no', 'no', 'yes']
     """
     kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).keyed(seed)
-    order = None if keep_order else "-".join(["order", *map(str, frame.columns)])  # no column's name
+    order = (
+        None if keep_order else "-".join(["order", *map(str, frame.columns)])
+    )  # no column's name
     drawn = dask.delayed(_release_partition)
     # the number goes with the task: Dask renumbers partitions where only some are computed
     parts = [drawn(part, kernel, number, order) for number, part in enumerate(frame.to_delayed())]
-    made = dask.dataframe.from_delayed(parts, meta=_release_partition(frame._meta, kernel, -1, order))
+    made = dask.dataframe.from_delayed(
+        parts, meta=_release_partition(frame._meta, kernel, -1, order)
+    )
     if order is None:
         return made
     meta = _release_partition(frame._meta, kernel, -1, None)
@@ -128,4 +132,6 @@ def check_text_names(columns: Sequence[Any]) -> None:
     """Raise for a frame with a column whose name is no text."""
     for name in columns:
         if not isinstance(name, str):
-            raise InputError(f"the data frame has a column named {name!r}: name all columns by text")
+            raise InputError(
+                f"the data frame has a column named {name!r}: name all columns by text"
+            )

@@ -78,7 +78,9 @@ def pml_measurement(prior: PriorLike, mechanism: MechanismLike) -> Any:
     )
 
 
-def _find_proved_level(prior: Prior, mechanism: Any, level: float, requirement: type[Requirement]) -> float:
+def _find_proved_level(
+    prior: Prior, mechanism: Any, level: float, requirement: type[Requirement]
+) -> float:
     """Find the least float from the level on that is proved in integers."""
     if not has_exact_rows(mechanism.matrix):
         raise MechanismError(

@@ -65,7 +65,11 @@ def release(
         return frame.mapInArrow(release_batches, types.from_arrow_schema(whole))
     order = "-".join(["order", *whole.names])  # no column's name
     columns = types.from_arrow_schema(whole.append(pyarrow.field(order, pyarrow.int64())))
-    return frame.mapInArrow(add_random_words, columns).orderBy(f"`{order.replace('`', '``')}`").drop(order)
+    return (
+        frame.mapInArrow(add_random_words, columns)
+        .orderBy(f"`{order.replace('`', '``')}`")
+        .drop(order)
+    )
 
 
 def release_column(mechanism: MechanismLike, seed: int | None = None) -> Any:
@@ -103,7 +107,9 @@ def _import_type_converters() -> Any:
     try:
         from pyspark.sql.pandas import types
     except ImportError:
-        raise MissingExtraError("data frames of Spark need it: pip install 'pmlopt[spark]'") from None
+        raise MissingExtraError(
+            "data frames of Spark need it: pip install 'pmlopt[spark]'"
+        ) from None
     return types
 
 

@@ -21,7 +21,9 @@ try:
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
-    raise MissingExtraError("this transformer needs scikit-learn: pip install 'pmlopt[sklearn]'") from None
+    raise MissingExtraError(
+        "this transformer needs scikit-learn: pip install 'pmlopt[sklearn]'"
+    ) from None
 
 
 class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,7 +83,9 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         if not isinstance(self.max_letters, int | np.integer) or self.max_letters < 1:
             raise InputError(f"`max_letters` is {self.max_letters!r}: give a positive whole number")
         if self.handle_unknown not in ("error", "most_frequent"):
-            raise InputError(f"`handle_unknown` is {self.handle_unknown!r}: give 'error' or 'most_frequent'")
+            raise InputError(
+                f"`handle_unknown` is {self.handle_unknown!r}: give 'error' or 'most_frequent'"
+            )
         table = validate_data(self, _with_exact_integers(X), dtype=None)
         requirement = PML(self.epsilon)
         self.mechanisms_ = []
@@ -108,7 +112,8 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         table = validate_data(self, _with_exact_integers(X), dtype=None, reset=False)
         seeds = None if self.random_state is None else check_random_state(self.random_state)
         outputs = [
-            _cast_integers(_to_exact_array(mechanism.outputs), table.dtype) for mechanism in self.mechanisms_
+            _cast_integers(_to_exact_array(mechanism.outputs), table.dtype)
+            for mechanism in self.mechanisms_
         ]
         released: NDArray[Any] = np.empty(table.shape, np.result_type(table, *outputs))
         for place, (mechanism, column) in enumerate(zip(self.mechanisms_, table.T, strict=True)):
@@ -200,7 +205,9 @@ def _count_values(values: NDArray[Any], most: int) -> Prior:
         bins = np.searchsorted(edges, values, side="right")
         middles = [_exact_median(values[bins == place]) for place in np.unique(bins)]
         # the law of what `transform` hands to the mechanism: a middle may be nearest to values of another bin
-        letters, counts = np.unique(_round_to_letters(np.unique(middles), values), return_counts=True)
+        letters, counts = np.unique(
+            _round_to_letters(np.unique(middles), values), return_counts=True
+        )
     return Prior.from_counts(counts.tolist(), letters.tolist())
 
 
@@ -216,7 +223,11 @@ def _exact_median(values: NDArray[Any]) -> Any:
 def _match_letters(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
     """Return the letter of each value: itself, or the nearest number."""
     letters = _to_exact_array(mechanism.inputs)
-    found = _round_to_letters(letters, values) if _to_numeric(values) and _to_numeric(letters) else values
+    found = (
+        _round_to_letters(letters, values)
+        if _to_numeric(values) and _to_numeric(letters)
+        else values
+    )
     return list(found.tolist())
 
 
@@ -224,7 +235,10 @@ def _round_to_letters(letters: NDArray[Any], values: NDArray[Any]) -> NDArray[An
     """Return for each value the nearest of some letters, which ascend; the lower one of two."""
     whole = letters.dtype.kind in "iu" and values.dtype.kind in "iu"
     if whole:  # differences are of more bits, and types of other signs would become floats
-        far = max(abs(int(end)) for side in (letters, values) for end in (side.min(), side.max())) >= 2**62
+        far = (
+            max(abs(int(end)) for side in (letters, values) for end in (side.min(), side.max()))
+            >= 2**62
+        )
         letters, values = (side.astype(object if far else np.int64) for side in (letters, values))
     above = np.clip(np.searchsorted(letters, values), 1, max(1, len(letters) - 1))
     low, high = letters[above - 1], letters[np.minimum(above, len(letters) - 1)]

@@ -132,7 +132,8 @@ def apply(
     also: Annotated[
         tuple[Any, ...],
         OptionNote(
-            "Another mechanism for another column, in the same pass: MECHANISM COLUMN.", type=(PATH, str)
+            "Another mechanism for another column, in the same pass: MECHANISM COLUMN.",
+            type=(PATH, str),
         ),
     ] = (),
     assess: Annotated[
@@ -184,9 +185,13 @@ def apply(
     dropping = missing == "drop"
     if is_data_folder(data):
         if assess or account != LedgerOptions():
-            raise InputError("a folder of files is released without --assess and --ledger: leave them out")
+            raise InputError(
+                "a folder of files is released without --assess and --ledger: leave them out"
+            )
         folder = FolderTable(data)
-        kept = beside.list_kept(folder.names, [name for one in releases for name in one.columns], data, False)
+        kept = beside.list_kept(
+            folder.names, [name for one in releases for name in one.columns], data, False
+        )
         with show_row_progress(folder) as progress, workers.open_executor() as executor:
             done, _ = apply_folder(
                 folder, releases, output, keep=kept, drop_missing=dropping, seed=seed, keep_order=keep_order,
@@ -219,7 +224,10 @@ def apply(
     if assess and kept and done.rows:
         told = clear.compute_levels([releases[0].mechanism])
         rows = [
-            (one.columns[0] if len(one.columns) == 1 else "all of them", *one.table_row(format_nats))
+            (
+                one.columns[0] if len(one.columns) == 1 else "all of them",
+                *one.table_row(format_nats),
+            )
             for one in told
         ]
         print_table(["in clear beside it", "values", "by itself", "with the release"], rows)
@@ -276,8 +284,12 @@ def apply_orbits(
             f"the data has {len(letters)} rows, and the mechanism is for {prior.records} records"
         )
     labels = prior.law.labels if isinstance(prior, IIDPrior) else prior.labels
-    values = [labels[place] for place in indices_of(letters, labels, "the column", InputError, text=True)]
-    drawn = mechanism.sample([tuple(values)], seed)[0] if together else mechanism.sample(values, seed)
+    values = [
+        labels[place] for place in indices_of(letters, labels, "the column", InputError, text=True)
+    ]
+    drawn = (
+        mechanism.sample([tuple(values)], seed)[0] if together else mechanism.sample(values, seed)
+    )
     cells[column] = [str(label) for label in drawn]
     rows = list(zip(*cells.values(), strict=True))
     if not keep_order:
@@ -299,19 +311,27 @@ def histogram(
     data: Annotated[Path, ArgumentNote("DATA")],
     column: Annotated[str, OptionNote("The column of DATA that holds the class of each record.")],
     epsilon: Annotated[float, OptionNote("What it may leak about any one record, in nats.")],
-    output: Annotated[Path, OptionNote("The CSV file to write: class and count.", "-o/--output", TARGET)],
+    output: Annotated[
+        Path, OptionNote("The CSV file to write: class and count.", "-o/--output", TARGET)
+    ],
     form: DataOptions,
     min_mass: Annotated[
         float,
-        OptionNote("Each record is in each class with this probability or more; 0 is differential privacy."),
+        OptionNote(
+            "Each record is in each class with this probability or more; 0 is differential privacy."
+        ),
     ] = 0.0,
     classes: Annotated[
         str | None,
-        OptionNote("All classes there can be, with commas between, fixed before the data was seen."),
+        OptionNote(
+            "All classes there can be, with commas between, fixed before the data was seen."
+        ),
     ] = None,
     public_classes: Annotated[
         bool,
-        OptionNote("Instead: say that the set of classes that occur is public; a row for each tells it."),
+        OptionNote(
+            "Instead: say that the set of classes that occur is public; a row for each tells it."
+        ),
     ] = False,
     no_clip: Annotated[bool, OptionNote("Leave negative counts.")] = False,
     no_round: Annotated[bool, OptionNote("Leave fractions.")] = False,
@@ -334,7 +354,9 @@ def histogram(
     warn_of_seed(seed)
     counts = _count_classes(data, column, classes, missing, form)
     noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=min_mass)
-    released = noise.release(list(counts.values()), seed, clip=not no_clip, round_to_whole=not no_round)
+    released = noise.release(
+        list(counts.values()), seed, clip=not no_clip, round_to_whole=not no_round
+    )
     shown = [int(count) if not no_round else float(count) for count in released]
     rows = zip(counts, shown, strict=True)
     files.atomic_write(output, files.encode_csv([(column, "count"), *rows]))
@@ -363,7 +385,9 @@ def _count_classes(
     data: Path, column: str, classes: str | None, missing: Missing, form: DataOptions
 ) -> dict[str, int]:
     """Count how often each class occurs, in the order given or of the text."""
-    found = {str(label): count for label, count in form.count_values(data, [column], missing).items()}
+    found = {
+        str(label): count for label, count in form.count_values(data, [column], missing).items()
+    }
     if classes is None:
         return dict(sorted(found.items()))
     names = [name.strip() for name in classes.split(",")]
@@ -371,7 +395,9 @@ def _count_classes(
         raise InputError(f"--classes {classes!r}: give each class once, none empty")
     others = sorted(set(found) - set(names))
     if others:
-        raise InputError(f"{data}: the column {column!r} holds {others[0]!r}, which is none of --classes")
+        raise InputError(
+            f"{data}: the column {column!r} holds {others[0]!r}, which is none of --classes"
+        )
     return {name: found.get(name, 0) for name in names}
 
 
@@ -380,7 +406,8 @@ def noise_table(
     mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
     output: Annotated[Path, OptionNote("The CSV file to write.", "-o/--output", TARGET)],
     keys: Annotated[
-        int | None, OptionNote("Round to so many whole cell keys; left out, keys are numbers from 0 to 1.")
+        int | None,
+        OptionNote("Round to so many whole cell keys; left out, keys are numbers from 0 to 1."),
     ] = None,
 ) -> None:
     """Write a mechanism on counts as a table of noise.
@@ -416,6 +443,7 @@ def noise_table(
     advice = "give another number of keys" if more is None else f"--keys {more} keeps it"
     for name, violation in broken.items():
         print_line(
-            f"{keys} keys break the constraint {name!r} by {violation:.2g} of its size: {advice}", err=True
+            f"{keys} keys break the constraint {name!r} by {violation:.2g} of its size: {advice}",
+            err=True,
         )
     sys.exit(CLAIM_FAILS)

@@ -71,7 +71,9 @@ def report_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
     output: Annotated[
         Path | None,
-        OptionNote("Where to write, .html or .md; beside FILE where left out.", "-o/--output", TARGET),
+        OptionNote(
+            "Where to write, .html or .md; beside FILE where left out.", "-o/--output", TARGET
+        ),
     ] = None,
 ) -> None:
     """Write a page on what a saved result promises.
@@ -101,7 +103,9 @@ WORDS: Mapping[bool | None, str] = {
 
 
 @add_command(main, "verify", extra=(imports,))
-def verify_command(saved_file: Annotated[Path, ArgumentNote("FILE")], as_json: Json = False) -> None:
+def verify_command(
+    saved_file: Annotated[Path, ArgumentNote("FILE")], as_json: Json = False
+) -> None:
     """Check what a saved result claims.
 
     All is computed again from FILE (.json, .npz) alone. Exits with 1 when a part is false, and with 3 where a
@@ -111,7 +115,9 @@ def verify_command(saved_file: Annotated[Path, ArgumentNote("FILE")], as_json: J
     from pmlopt.verification import verify_file
 
     if saved_file.is_dir():
-        raise InputError(f"{saved_file}: is a folder: `pmlopt check` checks releases, and this saved results")
+        raise InputError(
+            f"{saved_file}: is a folder: `pmlopt check` checks releases, and this saved results"
+        )
     verdict = verify_file(saved_file)
     _print_verification(verdict, saved_file, as_json)
     sys.exit(CODES[verdict.holds])
@@ -141,7 +147,9 @@ def _print_verification(verdict: Verdict, saved_file: Path, as_json: bool) -> No
         print_json(verdict.to_dict())
         return
     print_line(f"{saved_file.name}: {verdict.kind}: {verdict.statement}")
-    rows: list[tuple[Any, ...]] = [(p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts]
+    rows: list[tuple[Any, ...]] = [
+        (p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts
+    ]
     print_table(["part", "verdict", "decided in", "what was found"], rows)
     print_line(WORDS[verdict.holds])
 
@@ -151,7 +159,13 @@ def _read_symmetric_design(
 ) -> tuple[SymmetricPrior, LinearUtility, str]:
     """Return the prior on a table of records or on a circle, the utility of a name on it, and a title."""
     from pmlopt.data.symmetry import CirclePrior, IIDPrior
-    from pmlopt.model.utility import LOSSES, CoordinateGain, CoordinateLoss, DisplacementLoss, on_circle
+    from pmlopt.model.utility import (
+        LOSSES,
+        CoordinateGain,
+        CoordinateLoss,
+        DisplacementLoss,
+        on_circle,
+    )
 
     if circle is None:
         assert records is not None
@@ -167,17 +181,25 @@ def _read_symmetric_design(
     return CirclePrior(circle), loss, f"a circle of {circle} letters"
 
 
-def _build_orbit_requirement(asked: PrivacyOptions, epsilon: float, prior: SymmetricPrior) -> Requirement:
+def _build_orbit_requirement(
+    asked: PrivacyOptions, epsilon: float, prior: SymmetricPrior
+) -> Requirement:
     """Build the requirement that the options name, over an l1 ball where the prior does not list its
     letters.
     """
     if asked.delta is not None or asked.secret is not None:
-        raise InputError("--delta and --about need a list of letters: leave out --records and --circle")
+        raise InputError(
+            "--delta and --about need a list of letters: leave out --records and --circle"
+        )
     return asked.build_requirement(epsilon, prior)
 
 
 def audit_orbits(
-    path: Path, asked: PrivacyOptions, epsilon: float | None, as_json: bool, beyond: str | float | None = None
+    path: Path,
+    asked: PrivacyOptions,
+    epsilon: float | None,
+    as_json: bool,
+    beyond: str | float | None = None,
 ) -> None:
     """Recompute the levels of a mechanism by orbits under the prior in its file; exit 1 for a false claim."""
     from pmlopt.data.symmetry import OrbitMechanism
@@ -195,7 +217,9 @@ def audit_orbits(
     levels: dict[str, float] = {}
     claim = None if epsilon is None else _build_orbit_requirement(asked, epsilon, space.prior)
     for requirement in (PML(0.0), LDP(0.0), LIP(0.0, 0.0)):
-        levels |= OrbitColumns.from_space(space, requirement).compute_levels(mechanism.scaled_entries)
+        levels |= OrbitColumns.from_space(space, requirement).compute_levels(
+            mechanism.scaled_entries
+        )
     holds = None
     if claim is not None:
         columns = OrbitColumns.from_space(space, claim)
@@ -212,7 +236,9 @@ def audit_orbits(
         })  # fmt: skip
     else:
         print_line(f"{path.name}: {space.prior!r}, {space.orbits.count} orbits of pairs")
-        print_table(["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()])
+        print_table(
+            ["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()]
+        )
         if claim is not None:
             _print_verdict(claim, levels, bool(holds), mechanism.has_exact_rows)
     sys.exit(CLAIM_FAILS if holds is False else 0)
@@ -238,9 +264,14 @@ def solve_command(problem: Annotated[str, ArgumentNote("PROBLEM")], run: SolveOp
             agrees = None  # the gap is too wide to tell
         verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
         rows = [
-            ("expected", f"{expected.relation} {format_number(expected.value)} ({expected.basis}): {verdict}")
+            (
+                "expected",
+                f"{expected.relation} {format_number(expected.value)} ({expected.basis}): {verdict}",
+            )
         ]
-    run.print_answer(result, f"{instance.title} [{instance.id}]", rows, {"id": instance.id, "agrees": agrees})
+    run.print_answer(
+        result, f"{instance.title} [{instance.id}]", rows, {"id": instance.id, "agrees": agrees}
+    )
     sys.exit(CLAIM_FAILS if agrees is False else exit_code_of(result))
 
 
@@ -260,14 +291,18 @@ def design(
     utility_name: UtilityName,
     run: SolveOptions,
     epsilon: Annotated[
-        float | None, OptionNote("The privacy bound, in nats; with --within-ledger it may be left out.")
+        float | None,
+        OptionNote("The privacy bound, in nats; with --within-ledger it may be left out."),
     ] = None,
     ledger_file: Annotated[
-        Path | None, OptionNote("With --within-ledger: the ledger, on the letters of the prior.", "--ledger")
+        Path | None,
+        OptionNote("With --within-ledger: the ledger, on the letters of the prior.", "--ledger"),
     ] = None,
     within_ledger: Annotated[
         bool,
-        OptionNote("Design within what --ledger leaves to each of its people, for one mechanism for all."),
+        OptionNote(
+            "Design within what --ledger leaves to each of its people, for one mechanism for all."
+        ),
     ] = False,
     minimise: Minimise = False,
     outputs: Outputs = None,
@@ -296,11 +331,17 @@ def design(
         raise InputError("give --epsilon, or --ledger FILE and --within-ledger, or all of them")
     if records is not None or circle is not None:
         if within_ledger or epsilon is None:
-            raise InputError("--within-ledger does not go with --records or --circle: list the letters")
+            raise InputError(
+                "--within-ledger does not go with --records or --circle: list the letters"
+            )
         if outputs is not None:
-            raise InputError("--outputs does not go with --records or --circle: the outputs are letters")
+            raise InputError(
+                "--outputs does not go with --records or --circle: the outputs are letters"
+            )
         if constraints:
-            raise InputError("--constraint does not go with --records or --circle: list the letters")
+            raise InputError(
+                "--constraint does not go with --records or --circle: list the letters"
+            )
         whole, loss, title = _read_symmetric_design(asked, utility_name, minimise, records, circle)
         within = _build_orbit_requirement(asked, epsilon, whole)
         run.solve_and_exit(lambda: build(whole, within, loss), f"Optimal mechanism for {title}")
@@ -365,7 +406,9 @@ def audit(
 
     by_orbits = not samples and is_orbit_file(mechanism_file)
     if output is not None and (epsilon is None or samples or by_orbits):
-        raise InputError("-o writes the proof of a claim on a matrix: give --epsilon, and no --samples")
+        raise InputError(
+            "-o writes the proof of a claim on a matrix: give --epsilon, and no --samples"
+        )
     if by_orbits:
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
         return
@@ -418,7 +461,9 @@ def audit(
     else:
         print_audit(mechanism_file, prior, mechanism, levels, secret)
         most = {"at most, after any processing": lambda one: format_nats(one.bound)}
-        print_results(curve, {"delta": lambda one: f"{one.certificate.delta:g}"} | most, seconds=False)
+        print_results(
+            curve, {"delta": lambda one: f"{one.certificate.delta:g}"} | most, seconds=False
+        )
         if claim is not None:
             # divided by their sums, rows add up to one but for the last digit of floats
             _print_verdict(claim, claimed, bool(holds), exact or normalise)
@@ -427,12 +472,18 @@ def audit(
     if holds and output is not None:
         assert claim is not None
         prove(prior, claim, mechanism).save(output)
-        print_line(f"The mechanism is written to {output}, with the proof of the claim.", err=as_json)
+        print_line(
+            f"The mechanism is written to {output}, with the proof of the claim.", err=as_json
+        )
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
 def _check_audit_options(
-    asked: PrivacyOptions, deltas: str | None, samples: bool, confidence: float | None, has_prior: bool
+    asked: PrivacyOptions,
+    deltas: str | None,
+    samples: bool,
+    confidence: float | None,
+    has_prior: bool,
 ) -> None:
     """Raise for options of an audit that do not belong together."""
     if not has_prior:
@@ -445,7 +496,9 @@ def _check_audit_options(
         raise InputError("--envelope is for the given prior alone: leave out --radius and --delta")
 
 
-def print_outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -> list[dict[str, Any]]:
+def print_outcomes(
+    prior: Prior, mechanism: Mechanism, secret: Secret | None = None
+) -> list[dict[str, Any]]:
     """Print each output with its probability and leakage, the most revealing first, also about a secret.
 
     The leakage is about the data, and `about_secret` about the secret.
@@ -480,7 +533,11 @@ def describe_secret_level(secret: Secret, mechanism: Mechanism) -> dict[str, Any
 
 
 def print_audit(
-    path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float], secret: Secret | None = None
+    path: Path,
+    prior: Prior,
+    mechanism: Mechanism,
+    levels: dict[str, float],
+    secret: Secret | None = None,
 ) -> None:
     """Print every privacy level of a mechanism and what it is about, and its most revealing outputs."""
     from pmlopt import measures
@@ -488,7 +545,9 @@ def print_audit(
     print_line(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
     of_data = measures.audit(prior, mechanism).levels
     if secret is None:
-        print_table(["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()])
+        print_table(
+            ["measure", "level"], [(name, format_nats(level)) for name, level in levels.items()]
+        )
     else:
         print_table(["measure", "about", "level"], [
             (name, "the data" if name in of_data else secret.name, format_nats(level))

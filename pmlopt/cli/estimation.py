@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, ArgumentNote, Json, OptionNote, add_command, main
+from pmlopt.cli.options import (
+    CLAIM_FAILS,
+    NOT_SOLVED,
+    ArgumentNote,
+    Json,
+    OptionNote,
+    add_command,
+    main,
+)
 from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
 from pmlopt.cli.privacy_options import DataOptions, MissingCells, PriorFile, PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
@@ -27,7 +35,8 @@ if TYPE_CHECKING:
 
 
 _Workload: TypeAlias = Annotated[
-    str | None, OptionNote("identity (each frequency; the default), prefix, range, mean or marginals.")
+    str | None,
+    OptionNote("identity (each frequency; the default), prefix, range, mean or marginals."),
 ]
 _Confidence: TypeAlias = Annotated[float, OptionNote("With which all intervals hold at once.")]
 
@@ -40,7 +49,8 @@ def estimate_command(
         Path | None, OptionNote("CSV with a header and two columns: output, count.", "--counts")
     ] = None,
     data: Annotated[
-        Path | None, OptionNote("Instead: the data (CSV, Parquet or Arrow) with the released column.")
+        Path | None,
+        OptionNote("Instead: the data (CSV, Parquet or Arrow) with the released column."),
     ] = None,
     columns: Annotated[
         tuple[str, ...],
@@ -52,7 +62,9 @@ def estimate_command(
     ] = (),
     by: Annotated[
         tuple[str, ...],
-        OptionNote("With --data: a column that was left clear; frequencies are of its values, too."),
+        OptionNote(
+            "With --data: a column that was left clear; frequencies are of its values, too."
+        ),
     ] = (),
     weight: Annotated[
         str | None,
@@ -65,11 +77,14 @@ def estimate_command(
     ] = "ml",
     intervals: Annotated[
         Literal["score", "bernstein", "exact", "wald"],
-        OptionNote("That hold about as often as said (score, wald), or surely, for any number of people."),
+        OptionNote(
+            "That hold about as often as said (score, wald), or surely, for any number of people."
+        ),
     ] = "score",
     confidence: _Confidence = 0.95,
     least_fit: Annotated[
-        float, OptionNote("Counts that fit the mechanism with a lower p-value are refused; 0: never.")
+        float,
+        OptionNote("Counts that fit the mechanism with a lower p-value are refused; 0: never."),
     ] = 1e-6,
     posterior: Annotated[
         float | None,
@@ -88,14 +103,18 @@ def estimate_command(
     from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
 
-    folder = mechanism_files[0] if len(mechanism_files) == 1 and mechanism_files[0].is_dir() else None
+    folder = (
+        mechanism_files[0] if len(mechanism_files) == 1 and mechanism_files[0].is_dir() else None
+    )
     given = (counts_file, data, by, weight)
     if folder is not None:
         parts, sample = _read_release(folder, columns, any(given))
         mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     else:
         if (counts_file is None) == (data is None) or (data is None) != (not columns):
-            raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
+            raise InputError(
+                "give the outputs by --counts FILE, or by --data FILE with --column NAME"
+            )
         if (by or weight) and data is None:
             raise InputError("--by and --weight name columns of the data: give --data FILE")
         named = [*columns, *by, *([weight] if weight else [])]
@@ -104,7 +123,9 @@ def estimate_command(
         parts = _read_mechanisms(mechanism_files, columns if data else (), by, outcomes)
         mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
         sample = (
-            {"counts": counts_file} if data is None else _read_sample(seen, mechanism, data, bool(weight))
+            {"counts": counts_file}
+            if data is None
+            else _read_sample(seen, mechanism, data, bool(weight))
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what is printed says it
@@ -141,7 +162,9 @@ def _read_mechanisms(
     from pmlopt.data.mechanism import Mechanism
 
     parts = [
-        _match_output_labels(Mechanism.load(file), [key[place] for key in outcomes if place < len(key)])
+        _match_output_labels(
+            Mechanism.load(file), [key[place] for key in outcomes if place < len(key)]
+        )
         for place, file in enumerate(mechanism_files)
     ]
     if len(parts) > 1 and columns and len(columns) != len(parts):
@@ -161,7 +184,9 @@ def _read_outcomes(counts_file: Path) -> list[tuple[Label, ...]]:
     """Return the outcomes of a file of counts, each as a tuple with a part for each mechanism."""
     from pmlopt.core.letter_files import read_letters
 
-    return [label if isinstance(label, tuple) else (label,) for label in read_letters(counts_file)[0]]
+    return [
+        label if isinstance(label, tuple) else (label,) for label in read_letters(counts_file)[0]
+    ]
 
 
 def _match_output_labels(mechanism: Mechanism, seen: Sequence[Label]) -> Mechanism:
@@ -191,7 +216,9 @@ def _print_posterior(found: Estimate, prior: Prior | None, worth: float, as_json
     after = found.posterior(prior, worth)
     what = "even frequencies" if prior is None else "the prior of the design"
     spread = after.standard_deviations
-    records = _list_records(after.letters, after.intervals, mean=after.mean, standard_deviation=spread)
+    records = _list_records(
+        after.letters, after.intervals, mean=after.mean, standard_deviation=spread
+    )
     if as_json:
         print_json({
             "people": found.people, "confidence": found.confidence, "prior": what, "worth": worth,
@@ -226,7 +253,8 @@ def people_needed_command(
     ],
     workload: _Workload = None,
     intervals: Annotated[
-        Literal["score", "bernstein", "wald"], OptionNote("Those that `pmlopt estimate` is to print.")
+        Literal["score", "bernstein", "wald"],
+        OptionNote("Those that `pmlopt estimate` is to print."),
     ] = "score",
     confidence: _Confidence = 0.95,
     as_json: Json = False,
@@ -254,14 +282,18 @@ def _to_labels(keys: Iterable[tuple[Label, ...]]) -> tuple[Label, ...]:
     return tuple(key if len(key) > 1 else key[0] for key in keys)
 
 
-def _split_weights(seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, path: Path) -> dict[str, Any]:
+def _split_weights(
+    seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, path: Path
+) -> dict[str, Any]:
     """Return the output and the weight of each person, where the last value is the weight."""
     labels, numbers = _to_labels(key[:-1] for key in seen), list(seen.values())
     try:
         weights = [float(str(key[-1])) for key in seen]
     except ValueError as cause:
         raise InputError(f"{path}: a weight is no number: {cause}") from None
-    places = indices_of(labels, mechanism.outputs, f"{path}: the released values", InputError, text=True)
+    places = indices_of(
+        labels, mechanism.outputs, f"{path}: the released values", InputError, text=True
+    )
     return {
         "released": [mechanism.outputs[place] for place, number in zip(places, numbers, strict=True)
                      for _ in range(number)],
@@ -272,7 +304,9 @@ def _split_weights(seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, 
 def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
     """Print an estimate with its errors, and how likely independent columns are to look so dependent."""
     errors = found.standard_errors
-    records = _list_records(found.letters, found.intervals, estimate=found.frequencies, standard_error=errors)
+    records = _list_records(
+        found.letters, found.intervals, estimate=found.frequencies, standard_error=errors
+    )
     if as_json:
         same = ("people", "effective", "confidence", "method", "log_likelihood")
         print_json({
@@ -284,11 +318,19 @@ def _print_estimate(found: Estimate, apart: GoodnessOfFit | None, as_json: bool)
             "independence": None if apart is None else asdict(apart),
         })  # fmt: skip
         return
-    alike = "" if found.effective == found.people else f" (by weights {found.effective:.0f} drawn alike)"
+    alike = (
+        ""
+        if found.effective == found.people
+        else f" (by weights {found.effective:.0f} drawn alike)"
+    )
     about = "about " if found.kind in ("score", "wald") else ""
     print_line(f"{found.people} people{alike}")
-    print_line(f"All intervals hold at once with a confidence of {about}{found.confidence:g} ({found.kind}).")
-    print_line(f"Counts that fit as badly are seen with a probability of {format_number(found.fit.p_value)}.")
+    print_line(
+        f"All intervals hold at once with a confidence of {about}{found.confidence:g} ({found.kind})."
+    )
+    print_line(
+        f"Counts that fit as badly are seen with a probability of {format_number(found.fit.p_value)}."
+    )
     if apart is not None:
         print_line(
             f"Independent columns look as dependent with a probability of {format_number(apart.p_value)}."
@@ -308,7 +350,9 @@ def _list_records(letters: Sequence[Label], intervals: Any, **values: Any) -> li
 
 def _print_records(records: Sequence[dict[str, Any]], text: Callable[[float], str]) -> None:
     """Print a row for each letter, or the letters of several columns."""
-    head = [{"lower": "from", "upper": "to"}.get(name, name.replace("_", " ")) for name in records[0]]
+    head = [
+        {"lower": "from", "upper": "to"}.get(name, name.replace("_", " ")) for name in records[0]
+    ]
     rows = [
         [", ".join(map(str, label)) if isinstance(label, tuple) else str(label), *map(text, values)]
         for label, *values in map(dict.values, records)
@@ -317,13 +361,19 @@ def _print_records(records: Sequence[dict[str, Any]], text: Callable[[float], st
 
 
 def audit_samples(
-    path: Path, asked: PrivacyOptions, epsilon: float | None, confidence: float | None, as_json: bool
+    path: Path,
+    asked: PrivacyOptions,
+    epsilon: float | None,
+    confidence: float | None,
+    as_json: bool,
 ) -> None:
     """Bound the level of a black box from a table of counts; exit 1 when a claim is refuted, 3 if open."""
     from pmlopt.releases.estimation import level_from_samples
 
     if asked.is_robust or asked.privacy_name not in ("pml", "ldp"):
-        raise InputError("--samples bounds pml and ldp for the given prior: leave the other options out")
+        raise InputError(
+            "--samples bounds pml and ldp for the given prior: leave the other options out"
+        )
     share = 0.95 if confidence is None else confidence
     found = level_from_samples(asked.read_prior(), path, share, asked.privacy_name)  # type: ignore[arg-type]
     decided = None
@@ -340,7 +390,12 @@ def _print_level(
     """Print the interval of a level, and what it says of the claim."""
     if as_json:
         print_json(
-            {**asdict(found), "upper": finite_or_none(found.upper), "epsilon": epsilon, "holds": decided}
+            {
+                **asdict(found),
+                "upper": finite_or_none(found.upper),
+                "epsilon": epsilon,
+                "holds": decided,
+            }
         )
         return
     rows = [
@@ -353,6 +408,10 @@ def _print_level(
         ("samples", f"{sum(found.samples)}, at least {min(found.samples)} at each letter"),
     ]
     if epsilon is not None:
-        words = {True: "holds", False: "is refuted", None: "is neither shown nor refuted: draw more"}
+        words = {
+            True: "holds",
+            False: "is refuted",
+            None: "is neither shown nor refuted: draw more",
+        }
         rows.append((f"{found.measure} of at most {epsilon:g}", words[decided]))
     print_table([path.name, ""], rows)

@@ -74,7 +74,8 @@ def compose(
         # Nats by which a level may be off that is claimed of floats: what rounding adds to it.
         prove(align_prior(prior, whole), PML(level + 1e-12), whole).save(output)
         print_line(
-            f"the product mechanism is written to {output}, with a certificate of its level", err=as_json
+            f"the product mechanism is written to {output}, with a certificate of its level",
+            err=as_json,
         )
 
 
@@ -98,7 +99,9 @@ def _print_one_secret(
         return worst.leakage
     rows = [(name, format_nats(level)) for name, level in zip(names, levels, strict=True)]
     print_table(["release", "level"], [*rows, ("all together", format_nats(worst.leakage))])
-    print_line(f"the outcome {abbreviate(worst.outputs)} leaks most, about the letter {worst.witness!r}")
+    print_line(
+        f"the outcome {abbreviate(worst.outputs)} leaks most, about the letter {worst.witness!r}"
+    )
     return worst.leakage
 
 
@@ -150,7 +153,9 @@ def new_ledger(
     prior_file: PriorFile,
     source: ColumnOptions,
     people: Annotated[int, OptionNote("How many people.", type=click.IntRange(min=1))],
-    total: Annotated[float | None, OptionNote("The level in nats that nobody may exceed in all.")] = None,
+    total: Annotated[
+        float | None, OptionNote("The level in nats that nobody may exceed in all.")
+    ] = None,
 ) -> None:
     """Begin the ledger LEDGER (.npz) for so many people."""
     from pmlopt.releases import Ledger
@@ -177,9 +182,13 @@ def record_release(
     form: DataOptions,
     who: Annotated[
         str | None,
-        OptionNote("The column of DATA with the numbers of the people, from 0; else all, in order."),
+        OptionNote(
+            "The column of DATA with the numbers of the people, from 0; else all, in order."
+        ),
     ] = None,
-    again: Annotated[bool, OptionNote("A release like one that is recorded was made once more.")] = False,
+    again: Annotated[
+        bool, OptionNote("A release like one that is recorded was made once more.")
+    ] = False,
 ) -> None:
     """Record in LEDGER what MECHANISM released, a column of DATA (CSV, Parquet or Arrow).
 
@@ -202,13 +211,19 @@ def record_release(
         )
     people = None if who is None else parse_person_numbers(released.pop(), who)
     outcomes: list[Any] = released[0]
-    labels: list[Label] = [str(output) for output in mechanism.outputs]  # as they read in one column
+    labels: list[Label] = [
+        str(output) for output in mechanism.outputs
+    ]  # as they read in one column
     if len(columns) > 1:
         outcomes = list(zip(*released, strict=True))
-        labels = [tuple(map(str, output)) for output in mechanism.outputs if isinstance(output, tuple)]
+        labels = [
+            tuple(map(str, output)) for output in mechanism.outputs if isinstance(output, tuple)
+        ]
         if len(labels) < len(mechanism.outputs):
             shown = abbreviate(mechanism.outputs)
-            raise InputError(f"--column is given several times, and the outputs {shown} are no tuples")
+            raise InputError(
+                f"--column is given several times, and the outputs {shown} are no tuples"
+            )
     as_text = Mechanism(mechanism.matrix, mechanism.inputs, labels)
     with Ledger.open(ledger_file) as book:
         print_finished(book)
@@ -223,10 +238,12 @@ def check_release(
     mechanism_file: MechanismFile,
     form: DataOptions,
     data: Annotated[
-        Path | None, OptionNote("A data file (CSV, Parquet or Arrow) with the people in the release.")
+        Path | None,
+        OptionNote("A data file (CSV, Parquet or Arrow) with the people in the release."),
     ] = None,
     who: Annotated[
-        str | None, OptionNote("The column of --data with their numbers, from 0; else all people are in it.")
+        str | None,
+        OptionNote("The column of --data with their numbers, from 0; else all people are in it."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -240,10 +257,14 @@ def check_release(
     from pmlopt.releases.ledger_entries import parse_person_numbers
 
     if (data is None) != (who is None):
-        raise InputError("--data and --who name the people in the release together: give both or neither")
+        raise InputError(
+            "--data and --who name the people in the release together: give both or neither"
+        )
     book, mechanism = Ledger.load(ledger_file), Mechanism.load(mechanism_file)
     people = (
-        None if data is None or who is None else parse_person_numbers(form.read_texts(data, [who])[0], who)
+        None
+        if data is None or who is None
+        else parse_person_numbers(form.read_texts(data, [who])[0], who)
     )
     kept, level = book.allows(mechanism, people), book.level_after(mechanism, people)
     if as_json:
@@ -287,7 +308,9 @@ def show_ledger(
     print_line(f"{people}, {pluralize(book.releases, 'release')}, {groups}, {total}")
     print_line(f"the largest leakage is {format_nats(book.level)}")
     if posterior is not None:
-        shown = [format_number(value) for value in left] if left is not None else [""] * len(posterior)
+        shown = (
+            [format_number(value) for value in left] if left is not None else [""] * len(posterior)
+        )
         print_table(
             ["letter", "posterior", "left"],
             [(str(label), format_number(share), rest)
@@ -298,7 +321,9 @@ def show_ledger(
 def print_finished(book: Ledger) -> None:
     """Print what was published of a release that had been interrupted."""
     for target in book.finished:
-        print_line(f"{target}: is published now, its release was recorded and then interrupted", err=True)
+        print_line(
+            f"{target}: is published now, its release was recorded and then interrupted", err=True
+        )
     for name in book.unfinished:
         print_line(
             f"warning: the release {name} is recorded, and was interrupted before it was published in "
@@ -310,7 +335,9 @@ def print_finished(book: Ledger) -> None:
 def print_recorded(book: Ledger, path: Path, outcomes: int) -> None:
     """Print what a ledger holds after a release."""
     count = pluralize(outcomes, "outcome")
-    print_line(f"{path}: {count} recorded, the largest leakage on a person is {format_nats(book.level)}")
+    print_line(
+        f"{path}: {count} recorded, the largest leakage on a person is {format_nats(book.level)}"
+    )
 
 
 @main.group("stream")
@@ -328,11 +355,14 @@ def new_stream(
     output: Annotated[
         Path,
         OptionNote(
-            "The streams to write (.json); or, for very many people, a crowd (.npz).", "-o/--output", TARGET
+            "The streams to write (.json); or, for very many people, a crowd (.npz).",
+            "-o/--output",
+            TARGET,
         ),
     ],
     time: Annotated[
-        str | None, OptionNote("The column with the times; left out, earlier rows stand above later ones.")
+        str | None,
+        OptionNote("The column with the times; left out, earlier rows stand above later ones."),
     ] = None,
     utility: Annotated[str, OptionNote("hamming, absolute or squared.")] = "hamming",
     smoothing: Annotated[float, OptionNote("What is added to the count of each move.")] = 0.5,
@@ -340,7 +370,9 @@ def new_stream(
     caps: Annotated[
         str | None, OptionNote("Levels up to which the first releases may go, with commas between.")
     ] = None,
-    designs: Annotated[int, OptionNote("Of a crowd: how many designs there are at each step, at most.")] = 32,
+    designs: Annotated[
+        int, OptionNote("Of a crowd: how many designs there are at each step, at most.")
+    ] = 32,
 ) -> None:
     """Begin streams for a chain that is counted in DATA.
 
@@ -371,11 +403,15 @@ def release_states(
     form: DataOptions,
     person: Annotated[str, OptionNote("Whose state it is; with --data the column that says so.")],
     state: Annotated[str | None, OptionNote("The state now.")] = None,
-    data: Annotated[Path | None, OptionNote("Instead: a row for each person, with the state now.")] = None,
+    data: Annotated[
+        Path | None, OptionNote("Instead: a row for each person, with the state now.")
+    ] = None,
     column: Annotated[str | None, OptionNote("With --data: the column with the states.")] = None,
     output: Annotated[
         Path | None,
-        OptionNote("With --data: the file to write (CSV, Parquet or Arrow).", "-o/--output", TARGET),
+        OptionNote(
+            "With --data: the file to write (CSV, Parquet or Arrow).", "-o/--output", TARGET
+        ),
     ] = None,
     seed: Seed = None,
     as_json: Json = False,
@@ -398,24 +434,37 @@ def release_states(
         if data is None
         else list(zip(*form.read_texts(data, [person, column or ""]), strict=True))
     )
-    twice = next((who for who, number in Counter(who for who, _ in rows).items() if number > 1), None)
+    twice = next(
+        (who for who, number in Counter(who for who, _ in rows).items() if number > 1), None
+    )
     if twice is not None:
-        raise InputError(f"{data}: {twice!r} has two rows: give the state of one time for each person")
+        raise InputError(
+            f"{data}: {twice!r} has two rows: give the state of one time for each person"
+        )
     with _get_stream_class(file).open(file) as many:
         labels = many.fresh.chain.labels
-        places = indices_of([now for _, now in rows], labels, "the states", MechanismError, text=True)
-        told = many.release({who: labels[place] for (who, _), place in zip(rows, places, strict=True)}, seed)
+        places = indices_of(
+            [now for _, now in rows], labels, "the states", MechanismError, text=True
+        )
+        told = many.release(
+            {who: labels[place] for (who, _), place in zip(rows, places, strict=True)}, seed
+        )
         level = many.level
     note_spent(f"{file} holds the release of {pluralize(len(told), 'person', 'people')}")
     if data is not None:  # of many people, whose order may reveal their states
         told = dict(
-            shuffle_list(list(told.items()), make_random_bits(seed if seed is None else [seed, 0, 1]))
+            shuffle_list(
+                list(told.items()), make_random_bits(seed if seed is None else [seed, 0, 1])
+            )
         )
     if output is not None:
         write_table(output, {person: list(told), str(column): list(told.values())})
     if as_json:
         print_json(
-            {"outputs": {str(who): label for who, label in told.items()}, "level": finite_or_none(level)}
+            {
+                "outputs": {str(who): label for who, label in told.items()},
+                "level": finite_or_none(level),
+            }
         )
     elif output is None:
         print_line(f"{told[person]}")
@@ -445,7 +494,9 @@ def show_stream(
         print_line(
             f"{pluralize(len(levels), 'person', 'people')}; {format_nats(many.level)} of {epsilon:g} at most"
         )
-        print_table(["person", "level"], [[f"{who}", format_nats(level)] for who, level in levels.items()])
+        print_table(
+            ["person", "level"], [[f"{who}", format_nats(level)] for who, level in levels.items()]
+        )
         return
     if person not in levels:
         raise InputError(f"nothing was released of {person!r}")
@@ -454,10 +505,16 @@ def show_stream(
         return
     history = many.history(many.names.index(person))
     if as_json:
-        print_json({"epsilon": epsilon, "level": finite_or_none(levels[person]), "history": list(history)})
+        print_json(
+            {"epsilon": epsilon, "level": finite_or_none(levels[person]), "history": list(history)}
+        )
         return
-    print_line(f"{pluralize(len(history), 'release')}; {format_nats(levels[person])} of {epsilon:g} are told")
-    print_table(["time", "output"], [[f"{time}", f"{output}"] for time, output in enumerate(history, 1)])
+    print_line(
+        f"{pluralize(len(history), 'release')}; {format_nats(levels[person])} of {epsilon:g} are told"
+    )
+    print_table(
+        ["time", "output"], [[f"{time}", f"{output}"] for time, output in enumerate(history, 1)]
+    )
 
 
 def _get_stream_class(file: Path) -> Any:
@@ -484,7 +541,14 @@ def _print_stream(stream: Stream, as_json: bool) -> None:
     print_table(
         ["time", "output", "level then", "told of it by now"],
         [
-            [f"{time}", f"{output}", format_nats(level), format_nats(worst[time]) if time in worst else ""]
-            for time, (output, level) in enumerate(zip(stream.history, stream.levels, strict=True), 1)
+            [
+                f"{time}",
+                f"{output}",
+                format_nats(level),
+                format_nats(worst[time]) if time in worst else "",
+            ]
+            for time, (output, level) in enumerate(
+                zip(stream.history, stream.levels, strict=True), 1
+            )
         ],
     )

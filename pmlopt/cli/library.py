@@ -95,10 +95,14 @@ def _describe_source(instance: Instance) -> str:
 @add_command(main)
 def bench(
     repeats: Annotated[
-        int, OptionNote("Runs of each, after one to warm up; medians are shown.", type=click.IntRange(min=1))
+        int,
+        OptionNote(
+            "Runs of each, after one to warm up; medians are shown.", type=click.IntRange(min=1)
+        ),
     ] = 3,
     only: Annotated[
-        tuple[str, ...], OptionNote("A pattern of names, such as 'robust-*': only these; may be repeated.")
+        tuple[str, ...],
+        OptionNote("A pattern of names, such as 'robust-*': only these; may be repeated."),
     ] = (),
     letters: Annotated[
         tuple[int, ...],
@@ -120,12 +124,16 @@ def bench(
     from pmlopt.library.bench import compare_families, compare_instances
 
     if letters and only:
-        raise InputError("--only chooses problems of the library, which --letters does not solve: give one")
+        raise InputError(
+            "--only chooses problems of the library, which --letters does not solve: give one"
+        )
     if letters:
         rows = list(compare_families(letters, repeats))
     else:
         instances = _instances_with_closed_forms(only)
-        rows = list(iterate_with_progress(compare_instances(instances, repeats), len(instances), "solving"))
+        rows = list(
+            iterate_with_progress(compare_instances(instances, repeats), len(instances), "solving")
+        )
     if as_json:
         print_json([asdict(row) for row in rows])
     else:
@@ -146,7 +154,9 @@ def _instances_with_closed_forms(patterns: tuple[str, ...]) -> list[Instance]:
             raise InputError(
                 f"--only {pattern!r} matches no problem with a closed form: `pmlopt bench` lists them all"
             )
-    return [one for one in known if not patterns or any(fnmatchcase(one.id, each) for each in patterns)]
+    return [
+        one for one in known if not patterns or any(fnmatchcase(one.id, each) for each in patterns)
+    ]
 
 
 def _print_comparison(solved: str, rows: list[ComparisonRow]) -> None:
@@ -179,11 +189,15 @@ def plan(
     target: Annotated[
         float | None, OptionNote("The level above it under the true distribution, in nats.")
     ] = None,
-    delta: Annotated[float | None, OptionNote("The probability over the sample that it fails.")] = None,
+    delta: Annotated[
+        float | None, OptionNote("The probability over the sample that it fails.")
+    ] = None,
     samples: Annotated[int | None, OptionNote("The number of observations.")] = None,
     kappa: Annotated[
         float,
-        OptionNote("At least the balance of the true distribution, where it is known: shrinks the radius."),
+        OptionNote(
+            "At least the balance of the true distribution, where it is known: shrinks the radius."
+        ),
     ] = 0.5,
     least: _Least = None,
     as_json: Json = False,
@@ -197,7 +211,9 @@ def plan(
     from pmlopt.model.uncertainty import failure_bound, samples_needed, true_level_with_confidence
 
     if None not in (target, delta, samples):
-        raise InputError("--samples, --target and --delta are all given: leave out the one to compute")
+        raise InputError(
+            "--samples, --target and --delta are all given: leave out the one to compute"
+        )
     if target is not None and delta is not None:
         samples = samples_needed(letters, epsilon, target, delta, kappa, least)
     elif target is not None and samples is not None:
@@ -206,7 +222,13 @@ def plan(
         target = true_level_with_confidence(samples, letters, epsilon, delta, kappa, least)
     else:
         raise InputError("give two of --samples, --target and --delta: the third is computed")
-    found = {"letters": letters, "epsilon": epsilon, "target": target, "delta": delta, "samples": samples}
+    found = {
+        "letters": letters,
+        "epsilon": epsilon,
+        "target": target,
+        "delta": delta,
+        "samples": samples,
+    }
     if as_json:
         print_json({**found, "target": finite_or_none(target)})
         return
@@ -227,13 +249,16 @@ def least_leakage(
     minimise: Minimise = False,
     reach: Annotated[
         float | None,
-        OptionNote("The target: what a gain or an information is at least, and a loss or an error at most."),
+        OptionNote(
+            "The target: what a gain or an information is at least, and a loss or an error at most."
+        ),
     ] = None,
     expected: Annotated[
         float | None, OptionNote("The same of an expected gain or loss; with --worst both hold.")
     ] = None,
     worst: Annotated[
-        float | None, OptionNote("PML only: the same for every letter and output that can occur together.")
+        float | None,
+        OptionNote("PML only: the same for every letter and output that can occur together."),
     ] = None,
     outputs: Outputs = None,
 ) -> None:
@@ -250,7 +275,9 @@ def least_leakage(
     utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
     run.solve_and_exit(
-        lambda: build(prior, privacy, utility, reach, expected=expected, worst=worst, outputs=letters),
+        lambda: build(
+            prior, privacy, utility, reach, expected=expected, worst=worst, outputs=letters
+        ),
         f"Least leakage for {asked.title}",
     )
 
@@ -324,11 +351,15 @@ def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: SolveO
     from pmlopt.programs.least_leakage.program import worst_case_utility
 
     if run.output is not None or run.mps is not None or run.plot is not None:
-        raise InputError("a table of all thresholds has no one mechanism to write: give --threshold")
+        raise InputError(
+            "a table of all thresholds has no one mechanism to write: give --threshold"
+        )
     ranks = range(find_highest_rank(order, over), 0, -1)
     with show_status("solving", run.as_json):
         outputs = order.shape[1]
-        programs = (worst_case_utility(prior, order, threshold, outputs, over) for threshold in ranks)
+        programs = (
+            worst_case_utility(prior, order, threshold, outputs, over) for threshold in ranks
+        )
         rows = list(zip(ranks, solve_in_turn(programs, **run.solve_arguments), strict=True))[::-1]
     closed = range(len(rows) + 1, find_highest_rank(order) + 1)
     if run.as_json:

@@ -82,10 +82,14 @@ def _exit_with_message(error: Exception) -> NoReturn:
     """End with the message and the exit code of an error."""
     short_of_memory = not isinstance(error, PmloptError) or isinstance(error, MissingExtraError)
     if short_of_memory and is_out_of_memory(error):
-        _print_error(f"this needs more memory than there is: give a smaller problem ({error})", NOT_SOLVED)
+        _print_error(
+            f"this needs more memory than there is: give a smaller problem ({error})", NOT_SOLVED
+        )
     if isinstance(error, PmloptError):
         unsolved = isinstance(error, SolverError | InfeasibleError | WorkerLostError)
-        _print_error(error, NOT_SOLVED if unsolved and not isinstance(error, InputError) else BAD_INPUT)
+        _print_error(
+            error, NOT_SOLVED if unsolved and not isinstance(error, InputError) else BAD_INPUT
+        )
     if is_worker_lost(error):
         _print_error(
             f"a worker was lost ({type(error).__name__}), such as one that took more memory than there is: "
@@ -138,7 +142,9 @@ def _print_label_warnings() -> Iterator[None]:
         warnings.simplefilter("always", LabelWarning)
         usual, printed = warnings.showwarning, set[str]()
 
-        def print_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        def print_warning(
+            message: Warning | str, category: type[Warning], *place: Any, **more: Any
+        ) -> None:
             if not issubclass(category, LabelWarning):
                 usual(message, category, *place, **more)
             elif str(message) not in printed:
@@ -202,7 +208,9 @@ class StrictCommand(click.Command):
         given = self.make_parser(ctx).parse_args(list(args))[2]
         for option in given:
             if isinstance(option, click.Option) and not option.multiple and given.count(option) > 1:
-                raise click.UsageError(f"{'/'.join(option.opts)} is given more than once: give it once", ctx)
+                raise click.UsageError(
+                    f"{'/'.join(option.opts)} is given more than once: give it once", ctx
+                )
         return super().parse_args(ctx, args)
 
 
@@ -370,8 +378,16 @@ def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     several = get_origin(kind) is tuple
     kind = get_args(kind)[0] if several else kind
     given = default if default not in (Parameter.empty, MISSING) else None
-    required = given is None and not optional and kind is not bool and not (several and default == ())
-    choice = click.Choice(get_args(kind)) if get_origin(kind) is Literal else PATH if kind is Path else kind
+    required = (
+        given is None and not optional and kind is not bool and not (several and default == ())
+    )
+    choice = (
+        click.Choice(get_args(kind))
+        if get_origin(kind) is Literal
+        else PATH
+        if kind is Path
+        else kind
+    )
     if isinstance(note, ArgumentNote):
         return click.Argument(
             [key], type=choice, metavar=note.metavar, nargs=-1 if several else 1, required=required
@@ -456,7 +472,9 @@ def draw_curves(
     from pmlopt.programs.plots import draw_curves, save_figure
 
     grid, *heights = zip(*sorted(points, key=lambda point: point[0]), strict=True)
-    save_figure(draw_curves(grid, dict(zip(names, heights, strict=True)), height, across=across), path)
+    save_figure(
+        draw_curves(grid, dict(zip(names, heights, strict=True)), height, across=across), path
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -464,11 +482,14 @@ class SolverChoice:
     """How programs are solved, and what is shown of the answer."""
 
     solver: Annotated[
-        str, OptionNote("auto, or a method by name: one that does not solve the problem lists those that do.")
+        str,
+        OptionNote(
+            "auto, or a method by name: one that does not solve the problem lists those that do."
+        ),
     ] = "auto"
-    time_limit: Annotated[float | None, OptionNote("Seconds for each solver, and each point of a sweep.")] = (
-        None
-    )
+    time_limit: Annotated[
+        float | None, OptionNote("Seconds for each solver, and each point of a sweep.")
+    ] = None
     tolerance: Annotated[float | None, OptionNote(
         "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where "
         "left out (1e-6 for trade-offs)."
@@ -511,7 +532,9 @@ class SolveOptions(SolverChoice):
         "Run each solver in a process of its own: one that hangs is stopped, and the next is tried."
     )] = False  # fmt: skip
     verbose: Annotated[bool, OptionNote("Print the solver's log.")] = False
-    mps: Annotated[Path | None, OptionNote("Write the LP in the MPS format too.", type=TARGET)] = None
+    mps: Annotated[Path | None, OptionNote("Write the LP in the MPS format too.", type=TARGET)] = (
+        None
+    )
 
     EXTRA: ClassVar = (imports,)
 

@@ -34,7 +34,10 @@ def print_line(text: str, err: bool = False) -> None:
     """
     stream = sys.stderr if err else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    click.echo(escape_control_characters(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
+    click.echo(
+        escape_control_characters(text).encode(encoding, "backslashreplace").decode(encoding),
+        err=err,
+    )
 
 
 def check_output() -> None:
@@ -59,7 +62,9 @@ def _try_output(handle: int) -> None:
     """Raise an OSError where a stream of the system's cannot be written."""
     kind = os.fstat(handle).st_mode
     if stat.S_ISCHR(kind) and not os.isatty(handle):
-        os.write(handle, b"\n")  # /dev/full is found by writing only; others, such as /dev/null, lose a line
+        os.write(
+            handle, b"\n"
+        )  # /dev/full is found by writing only; others, such as /dev/null, lose a line
     elif stat.S_ISREG(kind) and hasattr(os, "fstatvfs") and os.fstatvfs(handle).f_bavail == 0:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     elif hasattr(select, "poll") and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
@@ -198,7 +203,9 @@ def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
         return [("proved", f"{certificate.statement}: {proved}")]
     if (found := result.worth) is not None:
         others = (
-            f"{name} {format_number(value)}" for name, value in found.table_rows if name != "this mechanism"
+            f"{name} {format_number(value)}"
+            for name, value in found.table_rows
+            if name != "this mechanism"
         )
         rows.append(("it is the", f"{found.utility_name}: {', '.join(others)}"))
     limits = certificate.privacy.limits
@@ -206,7 +213,9 @@ def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
         rows.append((name, f"{format_nats(level)}, at most {format_number(limits[name])} claimed"))
     if certificate.privacy.scope:
         words = {name: name.replace("_", " ").replace("pml", "PML") for name in limits}
-        stated = ", ".join(f"{format_number(limit)}-{words[name]}" for name, limit in limits.items())
+        stated = ", ".join(
+            f"{format_number(limit)}-{words[name]}" for name, limit in limits.items()
+        )
         rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
     rows.append(("level proved", proved))
     if (
@@ -217,7 +226,9 @@ def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
 
 
 def print_results(
-    results: Sequence[Result[Any]], columns: Mapping[str, Callable[[Result[Any]], str]], seconds: bool = True
+    results: Sequence[Result[Any]],
+    columns: Mapping[str, Callable[[Result[Any]], str]],
+    seconds: bool = True,
 ) -> None:
     """Print a row for each result, if any: these columns, its gap, how it ended, and how long it took."""
     if not results:
@@ -235,7 +246,9 @@ def print_matrix(mechanism: Mechanism) -> None:
     from pmlopt.data.symmetry import OrbitMechanism
 
     if isinstance(mechanism, OrbitMechanism) and not mechanism.is_listable(MAX_TABLE_COLUMNS):
-        print_line(f"The mechanism has {len(mechanism.masses)} orbits of pairs: -o writes it to a file.")
+        print_line(
+            f"The mechanism has {len(mechanism.masses)} orbits of pairs: -o writes it to a file."
+        )
         return
     _print_cells(
         "mechanism",

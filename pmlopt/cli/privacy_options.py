@@ -14,7 +14,14 @@ import click
 
 from pmlopt.cli.options import TARGET, ArgumentNote, OptionNote, add_command, main
 from pmlopt.cli.printing import open_console, print_line
-from pmlopt.cli.reading import known_name, read_counts, read_distance, read_gains, read_known, read_prior
+from pmlopt.cli.reading import (
+    known_name,
+    read_counts,
+    read_distance,
+    read_gains,
+    read_known,
+    read_prior,
+)
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
 from pmlopt.core.frames import Missing
@@ -71,7 +78,9 @@ def _open_client(address: str) -> Iterator[Executor]:
     try:
         client = Client(address, timeout=10)
     except (OSError, ValueError, TypeError) as cause:
-        raise InputError(f"--scheduler {address}: no dask scheduler answers there: {cause}") from None
+        raise InputError(
+            f"--scheduler {address}: no dask scheduler answers there: {cause}"
+        ) from None
     with client:
         yield client.get_executor()
 
@@ -82,7 +91,10 @@ def _open_processes(number: int) -> Iterator[Executor]:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 
-    ignore = (signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the workers too, which would complain
+    ignore = (
+        signal.SIGINT,
+        signal.SIG_IGN,
+    )  # a terminal sends it to the workers too, which would complain
     with ProcessPoolExecutor(number, get_context("spawn"), signal.signal, ignore) as pool:
         try:
             yield pool
@@ -99,7 +111,8 @@ Encoding: TypeAlias = Annotated[
     str | None, OptionNote("Of a CSV data file, such as cp1252; else UTF-8, or as its mark says.")
 ]
 PriorFile: TypeAlias = Annotated[
-    Path, OptionNote("CSV with a header and two columns: letter, and count or probability.", "--prior")
+    Path,
+    OptionNote("CSV with a header and two columns: letter, and count or probability.", "--prior"),
 ]
 Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
     "The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it, or the tuples "
@@ -112,10 +125,12 @@ KeepOrder: TypeAlias = Annotated[bool, OptionNote(
     "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.", "--keep-order"
 )]  # fmt: skip
 Who: TypeAlias = Annotated[
-    str | None, OptionNote("With --ledger: the column of DATA with the numbers of the people, from 0.")
+    str | None,
+    OptionNote("With --ledger: the column of DATA with the numbers of the people, from 0."),
 ]
 Seed: TypeAlias = Annotated[
-    int | None, OptionNote("For tests: whoever knows it knows the draws.", type=click.IntRange(min=0))
+    int | None,
+    OptionNote("For tests: whoever knows it knows the draws.", type=click.IntRange(min=0)),
 ]
 
 
@@ -189,15 +204,18 @@ class ColumnOptions(DataOptions):
 def count_command(
     data: Annotated[Path, ArgumentNote("DATA")],
     columns: Annotated[
-        tuple[str, ...], OptionNote("The column of DATA to count; of several, their tuples.", "--column")
+        tuple[str, ...],
+        OptionNote("The column of DATA to count; of several, their tuples.", "--column"),
     ],
     form: DataOptions,
     by: Annotated[
-        str | None, OptionNote("Another column, such as that of a secret: count the pairs, as a crosstab.")
+        str | None,
+        OptionNote("Another column, such as that of a secret: count the pairs, as a crosstab."),
     ] = None,
     missing: MissingCells = "refuse",
     output: Annotated[
-        Path, OptionNote("The CSV file to write; standard output if left out.", "-o/--output", TARGET)
+        Path,
+        OptionNote("The CSV file to write; standard output if left out.", "-o/--output", TARGET),
     ] = Path("-"),
 ) -> None:
     """Count the values in columns of DATA.
@@ -212,10 +230,15 @@ def count_command(
         raise InputError("--by counts the pairs with one column: give --column once")
     if by is None:
         found = form.count_tuples(data, columns, missing)
-        rows: list[list[Any]] = [[*columns, "count"], *([*label, count] for label, count in found.items())]
+        rows: list[list[Any]] = [
+            [*columns, "count"],
+            *([*label, count] for label, count in found.items()),
+        ]
     else:
         pairs = cross_counts(data, by, columns[0], missing, form.csv_format)
-        letters = list(dict.fromkeys(letter for _, letter in sorted(pairs, key=lambda pair: str(pair[1]))))
+        letters = list(
+            dict.fromkeys(letter for _, letter in sorted(pairs, key=lambda pair: str(pair[1])))
+        )
         values = list(dict.fromkeys(value for value, _ in pairs))
         rows = [
             [by, *letters],
@@ -244,7 +267,10 @@ def show_row_progress(table: Table) -> Iterator[Callable[[int], None]]:
             shown = bar.tasks[0]
             total = shown.fields["rows"] + rows
             bar.update(
-                task, completed=table.done() or 0.0, rows=total, rate=total / max(shown.elapsed or 0.0, 1e-9)
+                task,
+                completed=table.done() or 0.0,
+                rows=total,
+                rate=total / max(shown.elapsed or 0.0, 1e-9),
             )
 
         yield add_rows
@@ -254,7 +280,8 @@ def warn_of_seed(seed: int | None) -> None:
     """Print that a seed is for tests."""
     if seed is not None:
         print_line(
-            "warning: with --seed whoever knows or guesses the seed knows the draws: for tests only", err=True
+            "warning: with --seed whoever knows or guesses the seed knows the draws: for tests only",
+            err=True,
         )
 
 
@@ -276,7 +303,9 @@ class KeepOptions:
         tuple[str, ...],
         OptionNote("Another column that stays, in clear; the rest goes. Give it once for each."),
     ] = ()
-    drop: Annotated[tuple[str, ...], OptionNote("Another column that goes. Give it once for each.")] = ()
+    drop: Annotated[
+        tuple[str, ...], OptionNote("Another column that goes. Give it once for each.")
+    ] = ()
     drop_all: Annotated[bool, OptionNote("All other columns go.")] = False
 
     def list_kept(
@@ -307,7 +336,9 @@ class KeepOptions:
                 )
         if self.drop_all:
             return []
-        stay = [name for name in others if (name in self.keep if self.keep else name not in self.drop)]
+        stay = [
+            name for name in others if (name in self.keep if self.keep else name not in self.drop)
+        ]
         if stay:
             text = f"stay in clear: {', '.join(map(repr, stay))}"
             if not self.keep and not self.drop and not assessed:
@@ -350,7 +381,9 @@ class PriorSetOptions:
     def check(self) -> None:
         """Raise for options that do not belong together."""
         if self.radius is not None and self.delta is not None:
-            raise InputError("--radius and --delta both say how large the set of priors is: give one")
+            raise InputError(
+                "--radius and --delta both say how large the set of priors is: give one"
+            )
         if self.region is not None and self.delta is None:
             raise InputError("--region is about a sample: give --delta too")
 
@@ -418,7 +451,8 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         "LIP only: the bound on the other side; else epsilon."
     )] = None  # fmt: skip
     by: Annotated[
-        str | None, OptionNote("With --about DATA and --column: the column of DATA that holds the secret.")
+        str | None,
+        OptionNote("With --about DATA and --column: the column of DATA that holds the secret."),
     ] = None
 
     @cached_property
@@ -431,7 +465,9 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
             return None
         if self.by is None or not self.columns:
             return Secret.load(self.about_file)
-        pairs = cross_counts(self.about_file, self.by, self.columns[0], self.missing, self.csv_format)
+        pairs = cross_counts(
+            self.about_file, self.by, self.columns[0], self.missing, self.csv_format
+        )
         return Secret.from_counts(pairs, name=self.by)
 
     def read_prior(self) -> Prior:
@@ -481,17 +517,25 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
                 "give the prior by --prior FILE or by --counts FILE, or a joint law by --about FILE"
             )
         if given and self.about_file is not None:
-            raise InputError("--about has the law of the data in it: leave out --prior and --counts")
+            raise InputError(
+                "--about has the law of the data in it: leave out --prior and --counts"
+            )
         if self.prior_file is not None and self.counts_file is not None and self.delta is None:
-            raise InputError("--prior and --counts are both given: with --delta the counts are its sample")
+            raise InputError(
+                "--prior and --counts are both given: with --delta the counts are its sample"
+            )
         if self.about_file is not None and len(self.columns) > 1:
             raise InputError("--about has one column of the data: give --column once")
         if (self.by is None) != (not self.columns or self.about_file is None):
-            raise InputError("of data, --about takes --column and --by, the column of the secret: give both")
+            raise InputError(
+                "of data, --about takes --column and --by, the column of the secret: give both"
+            )
         self.check_belonging()
         super().check()
         if self.region == "clopper-pearson" and self.about_file is not None:
-            raise InputError("--region clopper-pearson is of priors alone: with --about it is l1-ball")
+            raise InputError(
+                "--region clopper-pearson is of priors alone: with --about it is l1-ball"
+            )
 
     @cached_property
     def requirement_class(self) -> type[Requirement]:
@@ -514,7 +558,9 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
             for kind, cls in find_tagged_classes(Requirement).items()
         }
         if self.is_robust and "over" not in fields:
-            raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
+            raise InputError(
+                f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}"
+            )
         for name, (option, gives) in _find_field_setters().items():
             given = getattr(self, name)
             named = set(gives.fields)
@@ -522,14 +568,18 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
             fits = self.privacy_name in belongs
             together = not named & set(LEVELS) and (given is None or len(belongs) == 1)
             if given is None and together and any(fields.get(field) for field in named):
-                raise InputError(f"--privacy {self.privacy_name} and {option} belong together: give both")
+                raise InputError(
+                    f"--privacy {self.privacy_name} and {option} belong together: give both"
+                )
             if given is not None and not fits:
                 raise InputError(
                     f"--privacy {belongs[0]} and {option} belong together: give both" if together else
                     f"{option} belongs to --privacy {' or '.join(belongs)}, not to {self.privacy_name}"
                 )  # fmt: skip
         optional = {field for _, gives in _find_field_setters().values() for field in gives.fields}
-        beyond = {name for name, required in fields.items() if required} - optional - {*LEVELS, "over"}
+        beyond = (
+            {name for name, required in fields.items() if required} - optional - {*LEVELS, "over"}
+        )
         if beyond:
             raise InputError(
                 f"--privacy {self.privacy_name} has {', '.join(sorted(beyond))}, for which there is no "
@@ -551,7 +601,9 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
             found["over"] = self.build_joint_laws(secret)
         elif self.is_robust:
             sampled = self.prior_file is not None and self.counts_file is not None
-            found["over"] = self.build_prior_set(prior, self._align_sample(prior) if sampled else prior)
+            found["over"] = self.build_prior_set(
+                prior, self._align_sample(prior) if sampled else prior
+            )
         for name, (_, gives) in _find_field_setters().items():
             value = secret if name == "about_file" else getattr(self, name)
             read = None if value is None else gives.read(value, prior)
@@ -569,7 +621,9 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         values: dict[str, Any] = dict.fromkeys(LEVELS, epsilon)
         values |= {name: value for name, value in beside.items() if value is not None}
         make: Any = self.requirement_class
-        return make(**{one.name: values[one.name] for one in get_fields(make) if one.name in values})  # type: ignore[no-any-return]
+        return make(
+            **{one.name: values[one.name] for one in get_fields(make) if one.name in values}
+        )  # type: ignore[no-any-return]
 
     def _align_sample(self, prior: Prior) -> dict[Label, int]:
         """Return how often each letter was seen, maybe never; in the prior's order where they are the
@@ -586,7 +640,11 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
                     f"{self.counts_file}: give a whole number for each letter, and each letter once"
                 )
             seen = dict(zip(labels, counts, strict=True))
-        return {letter: seen[letter] for letter in prior.labels} if set(seen) == set(prior.labels) else seen
+        return (
+            {letter: seen[letter] for letter in prior.labels}
+            if set(seen) == set(prior.labels)
+            else seen
+        )
 
 
 @cache

@@ -88,7 +88,9 @@ class QueryOptions:
 def record_leakage_command(
     mechanism_file: Annotated[Path, ArgumentNote("MECHANISM")],
     asked: QueryOptions,
-    entropies: Annotated[str, OptionNote("b in nats, or several with commas between.", "--entropy")],
+    entropies: Annotated[
+        str, OptionNote("b in nats, or several with commas between.", "--entropy")
+    ],
     epsilon: Annotated[
         float | None, OptionNote("A claimed bound on the leakage per record, in nats.")
     ] = None,
@@ -125,7 +127,10 @@ def record_leakage_command(
         draw_curves(plot, points, ["proved bound", "worst prior found"], LEAKAGE, across)
     if as_json:
         print_json(
-            [{"epsilon": epsilon, "holds": _is_within_claim(r, epsilon), **r.to_dict()} for r in found]
+            [
+                {"epsilon": epsilon, "holds": _is_within_claim(r, epsilon), **r.to_dict()}
+                for r in found
+            ]
         )
     else:
         _print_leakage(found, epsilon)
@@ -140,7 +145,8 @@ def leakage_distortion_command(
     asked: QueryOptions,
     entropy: Annotated[float, OptionNote("b in nats.")],
     distortions: Annotated[
-        str | None, OptionNote("D, or several with commas between: minimise the leakage.", "--distortion")
+        str | None,
+        OptionNote("D, or several with commas between: minimise the leakage.", "--distortion"),
     ] = None,
     leakages: Annotated[
         str | None, OptionNote("L in nats, or several: minimise the distortion.", "--leakage")
@@ -170,7 +176,9 @@ def leakage_distortion_command(
     """
     if (distortions is None) == (leakages is None):
         raise InputError("give --distortion or --leakage, one of them")
-    limits = read_numbers(distortions or leakages or "", "--distortion" if distortions else "--leakage")
+    limits = read_numbers(
+        distortions or leakages or "", "--distortion" if distortions else "--leakage"
+    )
     check_file_formats(output, plot)
     if output is not None and len(limits) > 1:
         raise InputError("-o writes one mechanism: give one limit")
@@ -217,7 +225,9 @@ def _print_leakage(found: Sequence[Result[RecordCertificate]], epsilon: float | 
         "record": lambda one: str(one.certificate.record),
     })  # fmt: skip
     for result in found if epsilon is not None else ():
-        verdict = {True: "holds", False: "FAILS", None: "is not decided"}[_is_within_claim(result, epsilon)]
+        verdict = {True: "holds", False: "FAILS", None: "is not decided"}[
+            _is_within_claim(result, epsilon)
+        ]
         print_line(
             f"The claim {verdict}: no record leaks more than {epsilon!r} nats at an entropy of "
             f"{format_number(result.certificate.entropy)} nats or more."
@@ -229,7 +239,12 @@ UNASKED = PrivacyOptions()
 
 
 def design_at(
-    asked: PrivacyOptions, prior: Prior, utility: Any, outputs: Any, given: Mapping[str, Any], epsilon: float
+    asked: PrivacyOptions,
+    prior: Prior,
+    utility: Any,
+    outputs: Any,
+    given: Mapping[str, Any],
+    epsilon: float,
 ) -> Program[Any]:
     """Declare the design that options describe, at one epsilon in nats: called by workers.
 
@@ -237,7 +252,9 @@ def design_at(
     """
     from pmlopt.programs.designs import design
 
-    program: Program[Any] = design(prior, asked.build_requirement(epsilon, prior, given), utility, outputs)
+    program: Program[Any] = design(
+        prior, asked.build_requirement(epsilon, prior, given), utility, outputs
+    )
     return program
 
 
@@ -317,7 +334,9 @@ def sweep_command(
         sys.exit(NOT_SOLVED)
     except KeyboardInterrupt:
         if run.output is not None:
-            print_line("pmlopt: what is finished is on disk: the same command goes on with it", err=True)
+            print_line(
+                "pmlopt: what is finished is on disk: the same command goes on with it", err=True
+            )
         raise
     if run.plot is not None:
         points = zip(table.column("epsilon").tolist(), table.column("value").tolist(), strict=True)
@@ -365,10 +384,14 @@ def _check_sweep_options(
         raise InputError("give the utility by --utility, or a problem file with everything in it")
     prior = asked.read_prior()
     given = asked.read_fields(prior)
-    for epsilon in grid:  # complains of one that cannot be, and of options that do not belong together
+    for (
+        epsilon
+    ) in grid:  # complains of one that cannot be, and of options that do not belong together
         asked.build_requirement(epsilon, prior, given)
     utility, outputs = read_utility(utility_name, minimise, prior)
-    kept = utility_name if outputs is None else utility  # named ones hold functions that do not pickle
+    kept = (
+        utility_name if outputs is None else utility
+    )  # named ones hold functions that do not pickle
     return partial(design_at, asked, prior, kept, outputs, given), Path(utility_name).stem
 
 

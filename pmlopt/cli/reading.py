@@ -32,7 +32,10 @@ Outputs: TypeAlias = Annotated[
 ]
 LinearName: TypeAlias = Annotated[
     str,
-    OptionNote("hamming, absolute, squared, or a matrix of gains in a file, such as gains.csv.", "--utility"),
+    OptionNote(
+        "hamming, absolute, squared, or a matrix of gains in a file, such as gains.csv.",
+        "--utility",
+    ),
 ]
 UtilityName: TypeAlias = Annotated[str, OptionNote(
     "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
@@ -129,7 +132,9 @@ def read_distance(name: str, prior: Prior) -> Any:
         return DISTANCES[name]
     if not _is_matrix_file(name):
         known = ", ".join(DISTANCES)
-        raise InputError(f"the distance {name!r} is not known: use {known}, or a matrix such as d.csv")
+        raise InputError(
+            f"the distance {name!r} is not known: use {known}, or a matrix such as d.csv"
+        )
     found = table(Path(name), "the distances", InputError).reorder_axis(0, prior.labels, InputError)
     return found.reorder_axis(1, prior.labels, InputError).values
 
@@ -160,7 +165,9 @@ def read_known(text: str, _: Prior | None = None) -> Any:
         return text
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise InputError(f"--known {text!r}: give any, or positions of attributes from 0, such as 0,2")
+        raise InputError(
+            f"--known {text!r}: give any, or positions of attributes from 0, such as 0,2"
+        )
     return tuple(map(int, parts))
 
 
@@ -169,7 +176,9 @@ def _read_rows(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
     from pmlopt.data.tables.labelled import table
     from pmlopt.errors import UtilityError
 
-    found = table(Path(name), "the matrix", UtilityError).reorder_axis(0, prior.labels, UtilityError)
+    found = table(Path(name), "the matrix", UtilityError).reorder_axis(
+        0, prior.labels, UtilityError
+    )
     return found.values, found.axes[1] or DefaultLabels(len(found.values[0]))
 
 
@@ -181,7 +190,9 @@ def read_linear_utility(
 
     utility, outputs = read_utility(name, minimise, prior)
     if not isinstance(utility, LinearUtility):
-        raise InputError(f"--utility {name} has no value for a letter and an output: give a loss or a matrix")
+        raise InputError(
+            f"--utility {name} has no value for a letter and an output: give a loss or a matrix"
+        )
     return utility, outputs
 
 
@@ -267,7 +278,9 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     known = {str(label): label for label in labels}
     rows = files.read_rows(Path(value))[1:]
     if any(len(row) != 2 for row in rows):
-        raise FileFormatError(f"{value}: a row has not two cells: it has a header and two columns of labels")
+        raise FileFormatError(
+            f"{value}: a row has not two cells: it has a header and two columns of labels"
+        )
     if kinds[name] in (OutcomeLeakage, CategoryRetention):
         return cast("Constraint", kinds[name](
             [(known.get(label, label), files.parse_number(number, value)) for label, number in rows]
@@ -309,7 +322,9 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
         raise FileFormatError(f"{path}: --no-header belongs to CSV and TSV files")
     if ending in _OWN:
         if rounded:
-            raise FileFormatError(f"{path}: --normalise is for matrices of other programs, not {ending}")
+            raise FileFormatError(
+                f"{path}: --normalise is for matrices of other programs, not {ending}"
+            )
         return Mechanism.load(path)
     stored = _read_text(path, bare) if ending in _TEXT else read_matrix(path)
     matrix = np.asarray(stored.matrix, dtype=float)
@@ -317,7 +332,8 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     off = float(np.abs(sums - 1).max())
     if rounded and 0 < off <= MAX_ROW_SUM_CORRECTION:
         print_line(
-            f"The rows of {path.name} sum to one up to {off:.1g}: each is divided by its sum.", err=True
+            f"The rows of {path.name} sum to one up to {off:.1g}: each is divided by its sum.",
+            err=True,
         )
         matrix = matrix / sums[:, None]
     elif 1e-9 < off <= MAX_ROW_SUM_CORRECTION:
@@ -336,7 +352,9 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
     first = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0]
     delimiter = next((mark for mark in (";", "\t") if mark in first), ",")
     mark = "." if delimiter == "," else ","
-    rows = [row for row in files.read_rows(path, content, delimiter, least=1 if bare else 2) if any(row)]
+    rows = [
+        row for row in files.read_rows(path, content, delimiter, least=1 if bare else 2) if any(row)
+    ]
     if bare:
         cells = [
             [files.parse_number(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]

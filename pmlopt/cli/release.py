@@ -62,14 +62,18 @@ class SingleReleaseOptions:
     delta: Annotated[float | None, OptionNote(
         "With --epsilon: the data are a sample; the bound holds for its population but with this probability."
     )] = None  # fmt: skip
-    utility: Annotated[str | None, OptionNote("With --column: what stays useful: hamming, absolute, ...")] = (
-        None
-    )
+    utility: Annotated[
+        str | None, OptionNote("With --column: what stays useful: hamming, absolute, ...")
+    ] = None
     mechanism_file: Annotated[
         Path | None, OptionNote("With --column: a mechanism, in place of a design.", "--mechanism")
     ] = None
-    keep: Annotated[tuple[str, ...], OptionNote("A column that stays, in clear. Give it once for each.")] = ()
-    drop: Annotated[tuple[str, ...], OptionNote("A column that is not released. Give it once for each.")] = ()
+    keep: Annotated[
+        tuple[str, ...], OptionNote("A column that stays, in clear. Give it once for each.")
+    ] = ()
+    drop: Annotated[
+        tuple[str, ...], OptionNote("A column that is not released. Give it once for each.")
+    ] = ()
     drop_all: Annotated[bool, OptionNote("No other column is released.")] = False
     total: Annotated[
         float | None,
@@ -105,7 +109,9 @@ class SingleReleaseOptions:
             if self.drop:
                 raise InputError("--drop and --drop-all both say which columns go: give one")
             with form.open_table(data) as rows:
-                dropped = tuple(name for name in rows.names if name not in (*self.columns, *self.keep))
+                dropped = tuple(
+                    name for name in rows.names if name not in (*self.columns, *self.keep)
+                )
         return ReleasePlan(named, self.keep, dropped, self.total, ledger=ledger, who=self.who)
 
 
@@ -128,7 +134,9 @@ def release_command(
             "Publish the exact number of people with each value; else counts are rounded to tens or more."
         ),
     ] = False,
-    dry_run: Annotated[bool, OptionNote("Say what the release would tell, and write nothing.")] = False,
+    dry_run: Annotated[
+        bool, OptionNote("Say what the release would tell, and write nothing.")
+    ] = False,
     seed: Seed = None,
     missing: MissingCells = "refuse",
     keep_order: KeepOrder = False,
@@ -152,10 +160,14 @@ def release_command(
     if plan_file is None:
         plan = one.build_plan(data, form)
     elif one != SingleReleaseOptions():
-        raise InputError("--plan says all of it: leave out --column, --keep, --drop, --total and the like")
+        raise InputError(
+            "--plan says all of it: leave out --column, --keep, --drop, --total and the like"
+        )
     else:
         plan = read_plan(plan_file)
-    plan = plan.with_options(issuer=issuer, exact_counts=exact_counts or None, keep_order=keep_order or None)
+    plan = plan.with_options(
+        issuer=issuer, exact_counts=exact_counts or None, keep_order=keep_order or None
+    )
     ledger = None if plan.ledger is None else plan.folder / plan.ledger
     if output is not None and _finish_interrupted(ledger, output):
         return
@@ -171,11 +183,14 @@ def release_command(
             drop_missing=missing == "drop", keep_order=plan.keep_order, form=form.csv_format,
         )  # fmt: skip
         if replace(draft.digests, rows="") != digests:
-            raise InputError("the data were changed since the mechanisms were designed for them: start again")
+            raise InputError(
+                "the data were changed since the mechanisms were designed for them: start again"
+            )
     told = draft.planned
     if told.step == 1:
         print_line(
-            "warning: the exact number of people with each value is published (exact counts)", err=True
+            "warning: the exact number of people with each value is published (exact counts)",
+            err=True,
         )
     if not as_json:
         _print_release(told, draft)
@@ -244,14 +259,17 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float |
     book, allowed, level = found
     total = "no total" if book.total is None else f"a total of {format_nats(book.total)}"
     print_line(
-        f"By the ledger, with {total}, the leakage on a person may come to {format_nats(level)}.", err=as_json
+        f"By the ledger, with {total}, the leakage on a person may come to {format_nats(level)}.",
+        err=as_json,
     )
     if not allowed:
         print_line("The total of the ledger might be exceeded. Nothing is written.", err=True)
         with show_status("looking for the largest epsilon that fits", as_json):
             fits = find()
         if fits is not None:
-            print_line(f"The largest epsilon that fits is {fits:g}: give --epsilon {fits:g}.", err=True)
+            print_line(
+                f"The largest epsilon that fits is {fits:g}: give --epsilon {fits:g}.", err=True
+            )
         print_line(
             "Or design within what the ledger leaves to each person: --within-ledger in place of --epsilon. "
             "Levels of local differential privacy add up: releases with privacy ldp (in a plan, or pmlopt "
@@ -302,7 +320,8 @@ def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json
     else:
         print_line(f"{folder}: {verdict.statement}")
         print_table(
-            ["claim", "verdict", "found"], [(one.name, one.verdict, one.detail) for one in verdict.parts]
+            ["claim", "verdict", "found"],
+            [(one.name, one.verdict, one.detail) for one in verdict.parts],
         )
         undecided = [one.name for one in verdict.parts if one.holds is None]
         partly = f"What can be checked from the folder holds; {join_words(undecided, 9)} cannot be checked from it."
@@ -322,9 +341,13 @@ def example_command(target: Annotated[Path, ArgumentNote("FILE")]) -> None:
     from pmlopt.publishing.example import write_example
 
     if target.exists() or target.suffix.lower() != ".csv":
-        raise InputError(f"{target}: is there already, or ends otherwise: name a new file that ends in .csv")
+        raise InputError(
+            f"{target}: is there already, or ends otherwise: name a new file that ends in .csv"
+        )
     write_example(target)
-    print_line(f"{target}: 45,000 made-up people, drawn from counts of the Adult data (education by sex).")
+    print_line(
+        f"{target}: 45,000 made-up people, drawn from counts of the Adult data (education by sex)."
+    )
 
 
 PRIOR = {"prior_file", "counts_file", "columns", "missing", "delimiter", "encoding"}
@@ -342,12 +365,16 @@ _Beside: TypeAlias = Annotated[str | None, OptionNote(
 )]  # fmt: skip
 _Total: TypeAlias = Annotated[
     float | None,
-    OptionNote("With --about: release both columns of it, and split this level over them, in nats."),
+    OptionNote(
+        "With --about: release both columns of it, and split this level over them, in nats."
+    ),
 ]
 _Person: TypeAlias = Annotated[str | None, OptionNote("Whose, where FILE has streams.")]
 _HalfWidth: TypeAlias = Annotated[
     float | None,
-    OptionNote("Of the intervals of estimated frequencies for which people are counted; else 0.01."),
+    OptionNote(
+        "Of the intervals of estimated frequencies for which people are counted; else 0.01."
+    ),
 ]
 
 
@@ -366,7 +393,9 @@ def explore_command(
     time_limit: Annotated[float | None, OptionNote("Seconds for each solver and point.")] = None,
     exact_counts: Annotated[
         bool,
-        OptionNote("Show the exact counts of people of the prior; else they are rounded to tens or more."),
+        OptionNote(
+            "Show the exact counts of people of the prior; else they are rounded to tens or more."
+        ),
     ] = False,
 ) -> None:
     """Write a page to explore a trade-off.
@@ -416,7 +445,9 @@ def _explore_file(
     if (person is not None) != (kind == ".json"):
         raise InputError("a FILE of streams (.json) and --person belong together: give both")
     if kind in (".json", ".npz") and (epsilons is not None or options):
-        raise InputError(f"{saved} has its levels, and nothing is solved: leave out the other options")
+        raise InputError(
+            f"{saved} has its levels, and nothing is solved: leave out the other options"
+        )
     if kind == ".npz":
         return explore(Ledger.load(saved), title=Path(saved).stem)
     if kind == ".json":
@@ -424,7 +455,9 @@ def _explore_file(
     if epsilons is None:
         raise InputError("give the levels by --epsilon")
     builder, name = find_builder(saved)
-    return explore(builder, {"epsilon": read_grid(epsilons)}, across="epsilon [nats]", title=name, **options)
+    return explore(
+        builder, {"epsilon": read_grid(epsilons)}, across="epsilon [nats]", title=name, **options
+    )
 
 
 def _explore_columns(
@@ -439,7 +472,9 @@ def _explore_columns(
     asked.check()
     secret = asked.secret
     if secret is None or epsilons is not None or utility[1] or "time_limit" in options:
-        raise InputError("--total splits the columns of --about, with a utility by name: leave out the rest")
+        raise InputError(
+            "--total splits the columns of --about, with a utility by name: leave out the rest"
+        )
     return explore(secret, utility[0], total=total, title=asked.title, **options)
 
 
@@ -468,11 +503,15 @@ def _explore_prior(
     given = asked.read_fields(prior, secret)
     utility, outputs = read_utility(*asked_utility, prior)
     plain = asked.privacy_name in ("pml", "ldp") and all(value is None for value in given.values())
-    names = BESIDE if beside is None else tuple(name for name in beside.split(",") if name != "none")
+    names = (
+        BESIDE if beside is None else tuple(name for name in beside.split(",") if name != "none")
+    )
     found = explore(
         prior,
         utility if outputs is not None else asked_utility[0],
-        asked.requirement_class if plain else lambda epsilon: asked.build_requirement(epsilon, prior, given),
+        asked.requirement_class
+        if plain
+        else lambda epsilon: asked.build_requirement(epsilon, prior, given),
         None if epsilons is None else read_grid(epsilons),
         beside=names if asked.secret is None or beside is not None else BESIDE[1:],
         outputs=outputs,
@@ -504,14 +543,24 @@ def _make_command_line(
     if not np.array_equal(prior.pmf, asked.read_prior().pmf):
         law, before = ["--prior", "prior.csv"], written_prior(prior)
     if secret is not None and asked.secret is not None and secret is not asked.secret:
-        law, rest_of, before = ["--about", "pairs.csv"], format_options(asked, others), written_pairs(secret)
+        law, rest_of, before = (
+            ["--about", "pairs.csv"],
+            format_options(asked, others),
+            written_pairs(secret),
+        )
 
     def write_line(privacy: Any, level: float) -> str:
         beside = privacy is LDP and asked.requirement_class is not LDP
         if beside and secret is not None:
             return ""
         words = [*law, *(["--privacy", "ldp"] if beside else rest_of)]
-        rest = ["--epsilon", repr(level), "--utility", utility[0], *(["--minimise"] if utility[1] else [])]
+        rest = [
+            "--epsilon",
+            repr(level),
+            "--utility",
+            utility[0],
+            *(["--minimise"] if utility[1] else []),
+        ]
         return shlex.join(["pmlopt", "design", *words, *rest, "-o", "mechanism.json"])
 
     found = replace(make_copy_format(prior, utility[0]), command=write_line, before=before)

@@ -114,7 +114,9 @@ def delegate_to(place: str) -> tuple[Callable[[str], Any], Callable[[], list[str
         ('InputError', True, True)
     """
     module = import_module(place)
-    public = list(getattr(module, "__all__", [one for one in vars(module) if not one.startswith("_")]))
+    public = list(
+        getattr(module, "__all__", [one for one in vars(module) if not one.startswith("_")])
+    )
     short = f"pmlopt.{place.rpartition('.')[2]}"
 
     def attribute(name: str) -> Any:

@@ -74,7 +74,9 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
     `pmlopt.data.tables.labelled`.
     """
     if has_labels(values):
-        raise error(f"{what}: the numbers carry labels, and are taken by position: give an array, in order")
+        raise error(
+            f"{what}: the numbers carry labels, and are taken by position: give an array, in order"
+        )
     check_unmasked(values, what, error)
     try:
         raw = np.asarray(values)
@@ -82,13 +84,19 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
             raise TypeError(f"{reprlib.repr(values)} are not")
         array = np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as cause:
-        raise error(f"{what} must be numbers in a regular {ndim}-dimensional array: {cause}") from None
+        raise error(
+            f"{what} must be numbers in a regular {ndim}-dimensional array: {cause}"
+        ) from None
     if array.ndim != ndim or array.size == 0:
-        raise error(f"{what} must have {ndim} dimension(s) and at least one entry, not shape {array.shape}")
+        raise error(
+            f"{what} must have {ndim} dimension(s) and at least one entry, not shape {array.shape}"
+        )
     finite = np.isfinite(array)
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise error(f"{what} has the entry {array[where]} at {describe_position(where)}: give finite numbers")
+        raise error(
+            f"{what} has the entry {array[where]} at {describe_position(where)}: give finite numbers"
+        )
     array.setflags(write=False)
     return array
 
@@ -132,7 +140,9 @@ def check_probability(delta: float) -> float:
     return check_in_interval(delta, "(0, 1)", "delta", PrivacyError)
 
 
-def check_in_interval(value: Any, ends: str, what: str, error: type[InputError], hint: str = "") -> float:
+def check_in_interval(
+    value: Any, ends: str, what: str, error: type[InputError], hint: str = ""
+) -> float:
     """Check that a value is a number in an interval, and return it as a float.
 
     Examples:
@@ -145,7 +155,11 @@ def check_in_interval(value: Any, ends: str, what: str, error: type[InputError],
     """
     number = check_real(value, what, error)
     low, high = (float(Fraction(end)) for end in ends[1:-1].split(","))
-    inside = low < number < high or (number == low and ends[0] == "[") or (number == high and ends[-1] == "]")
+    inside = (
+        low < number < high
+        or (number == low and ends[0] == "[")
+        or (number == high and ends[-1] == "]")
+    )
     if not inside:
         raise error(f"{what} is {number:g}: give one in {ends}{hint}")
     return number
@@ -176,7 +190,9 @@ def check_labels_of_size(
     """
     given = DefaultLabels(size or 0) if labels is None else _to_label_tuple(labels, what, error)
     if size is not None and len(given) != size:
-        raise error(f"{what}: {len(given)} labels for {size} letters; give one label for each letter")
+        raise error(
+            f"{what}: {len(given)} labels for {size} letters; give one label for each letter"
+        )
     if isinstance(given, DefaultLabels):
         return given
     seen: set[Label] = set()
@@ -188,7 +204,9 @@ def check_labels_of_size(
     return given
 
 
-def _to_label_tuple(labels: Iterable[Label], what: str, error: type[InputError]) -> tuple[Label, ...]:
+def _to_label_tuple(
+    labels: Iterable[Label], what: str, error: type[InputError]
+) -> tuple[Label, ...]:
     """Return labels as a tuple, with numpy scalars as plain ones."""
     if isinstance(labels, DefaultLabels):
         return labels
@@ -374,7 +392,9 @@ def make_label_key(label: Label) -> Label:
 
 def have_same_labels(one: Sequence[Label], other: Sequence[Label]) -> bool:
     """Return whether two sides have the same labels in the same order."""
-    return len(one) == len(other) and list(map(make_label_key, one)) == list(map(make_label_key, other))
+    return len(one) == len(other) and list(map(make_label_key, one)) == list(
+        map(make_label_key, other)
+    )
 
 
 def have_same_label_set(one: Iterable[Label], other: Iterable[Label]) -> bool:
@@ -383,7 +403,12 @@ def have_same_label_set(one: Iterable[Label], other: Iterable[Label]) -> bool:
 
 
 def indices_of(
-    labels: Iterable[Label], known: Sequence[Label], what: str, error: type[InputError], *, text: bool = False
+    labels: Iterable[Label],
+    known: Sequence[Label],
+    what: str,
+    error: type[InputError],
+    *,
+    text: bool = False,
 ) -> list[int]:
     """Return the index of each label among some known ones.
 
@@ -403,14 +428,21 @@ def indices_of(
         >>> indices_of([2, 1], ("1", "2"), "the counts", InputError, text=True)
         [1, 0]
     """
-    labels, places = list(labels), {make_label_key(label): place for place, label in enumerate(known)}
+    labels, places = (
+        list(labels),
+        {make_label_key(label): place for place, label in enumerate(known)},
+    )
     if not text and not {bool, np.bool_, tuple} & {type(label) for label in (*labels, *known)}:
         with suppress(KeyError, TypeError):  # said below of the one
             return [places[label] for label in labels]
     read = {_read_csv_label(label): place for place, label in enumerate(known)} if text else {}
     if text and len(read) < len(known):
-        raise error(f"two of {abbreviate(tuple(known))} read alike, and the labels of {what} are text")
-    read.update({str(label): place for place, label in enumerate(known) if text})  # a tuple in one cell
+        raise error(
+            f"two of {abbreviate(tuple(known))} read alike, and the labels of {what} are text"
+        )
+    read.update(
+        {str(label): place for place, label in enumerate(known) if text}
+    )  # a tuple in one cell
     found: dict[Any, int] = {}
 
     def index_of(label: Label) -> int:
@@ -463,7 +495,8 @@ def build_count_array(
             raise error(f"{what}: {labels!r} is no tuple of {len(sides)} labels")
     # one look-up table for each side: it has an entry for each of its labels
     places = [
-        indices_of([labels[k] for labels, _ in rows], side, what, error) for k, side in enumerate(sides)
+        indices_of([labels[k] for labels, _ in rows], side, what, error)
+        for k, side in enumerate(sides)
     ]
     np.add.at(
         found,
@@ -496,7 +529,10 @@ def parse_labels(texts: Sequence[str]) -> tuple[Label, ...]:
             numbers = [kind(text) for text in texts]
         except ValueError:
             continue
-        if all(str(number) == text and number == number for number, text in zip(numbers, texts, strict=True)):
+        if all(
+            str(number) == text and number == number
+            for number, text in zip(numbers, texts, strict=True)
+        ):
             return tuple(numbers)
     tuples = [_parse_tuple(text) for text in texts]
     return tuple(texts) if None in tuples else tuple(tuples)
@@ -510,7 +546,9 @@ def _parse_tuple(text: str) -> tuple[Label, ...] | None:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return value if isinstance(value, tuple) and _is_storable(value) and repr(value) == text else None
+    return (
+        value if isinstance(value, tuple) and _is_storable(value) and repr(value) == text else None
+    )
 
 
 def check_csv_labels(*sides: tuple[Label, ...]) -> None:

@@ -64,7 +64,9 @@ def maximize_over_laws(
         system = curved + np.diag(slack / law)
         try:
             # one factorisation for two right sides: the step without the constraint, and its correction
-            both = np.linalg.solve(system, np.stack([gradient + aim / law, np.ones(letters)], axis=1))
+            both = np.linalg.solve(
+                system, np.stack([gradient + aim / law, np.ones(letters)], axis=1)
+            )
         except np.linalg.LinAlgError:
             break
         # a singular system: the bounds found so far hold, and no step from it would be meaningful
@@ -99,7 +101,9 @@ def steps_to_boundary(point: FloatArray, step: FloatArray) -> float:
     return float((point[down] / -step[down]).min()) if down.any() else math.inf
 
 
-def make_power_sum(weights: FloatArray, powers: FloatArray, order: float) -> Callable[[FloatArray], Local]:
+def make_power_sum(
+    weights: FloatArray, powers: FloatArray, order: float
+) -> Callable[[FloatArray], Local]:
     """Return the concave function `sum_k weights[k] (sum_x p[x] powers[x,k])^(1/order)` of a law p.
 
     Args:

@@ -89,7 +89,9 @@ class ReadLocation:
         its own.
         """
         path = extend_path(self.path, key)
-        found = ReadLocation(self.context, path, self.sizes if sizes is None else sizes, self.depth + 1)
+        found = ReadLocation(
+            self.context, path, self.sizes if sizes is None else sizes, self.depth + 1
+        )
         if found.depth > MAX_NESTING_DEPTH:
             found.fail(f"is nested deeper than {MAX_NESTING_DEPTH} levels")
         return found
@@ -182,7 +184,9 @@ def _read_open(data: Any, place: ReadLocation, kind: Any, _: Any = ()) -> Any:
         if kinds <= {int, bool, str} or (kinds == {float} and np.isfinite(data).all()):
             return made(data)
         return made(_read_open(part, place.enter(k), kind) for k, part in enumerate(data))
-    if describe_form(data) not in SCALARS[kind][0] or (isinstance(data, float) and not math.isfinite(data)):
+    if describe_form(data) not in SCALARS[kind][0] or (
+        isinstance(data, float) and not math.isfinite(data)
+    ):
         place.refuse(data, "text, a finite number or a list of these")
     if isinstance(data, dict):
         return {key: _read_open(part, place.enter(key), kind) for key, part in data.items()}
@@ -280,7 +284,12 @@ class LabelsConverter(TupleConverter):
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
         several = [*super().schemas(defs), {"type": "integer", "minimum": 1}]
-        return [{"description": "the labels, or the number of letters that nobody named", "anyOf": several}]
+        return [
+            {
+                "description": "the labels, or the number of letters that nobody named",
+                "anyOf": several,
+            }
+        ]
 
 
 class MappingConverter(Converter):
@@ -302,7 +311,12 @@ class MappingConverter(Converter):
 class ArrayConverter(Converter):
     """A converter of an array, written as nested lists; without a shape, of the depth of its first entry."""
 
-    ENTRIES: Mapping[Any, type] = {np.float64: float, np.int64: int, np.object_: int, np.bool_: bool}
+    ENTRIES: Mapping[Any, type] = {
+        np.float64: float,
+        np.int64: int,
+        np.object_: int,
+        np.bool_: bool,
+    }
 
     def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
         super().__init__(kind, notes)
@@ -311,7 +325,9 @@ class ArrayConverter(Converter):
         self.forms = frozenset({LIST} | ({NUMBER, WHOLE, FLAG} if self.shape is None else set()))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        shape, leaves = self._flatten(data.tolist() if isinstance(data, np.ndarray) else data, place)
+        shape, leaves = self._flatten(
+            data.tolist() if isinstance(data, np.ndarray) else data, place
+        )
         if self.shape is not None:
             place.check_size(shape, self.shape)
 
@@ -324,7 +340,8 @@ class ArrayConverter(Converter):
         allowed = {int, float} if self.entry is float else {self.entry}
         if not set(map(type, leaves)) <= allowed:
             check_leaves(
-                [type(leaf) not in allowed for leaf in leaves], _describe_forms(SCALARS[self.entry][0])
+                [type(leaf) not in allowed for leaf in leaves],
+                _describe_forms(SCALARS[self.entry][0]),
             )
         try:
             array = np.array(leaves, dtype=self.scalar)
@@ -348,7 +365,9 @@ class ArrayConverter(Converter):
             if self.shape is None and type(level[0]) is not list:
                 break
             if set(map(type, level)) != {list}:
-                _check_leaves(place, shape, level, [type(part) is not list for part in level], "a list")
+                _check_leaves(
+                    place, shape, level, [type(part) is not list for part in level], "a list"
+                )
             lengths = [len(part) for part in level]
             if len(set(lengths)) > 1:
                 first = next(k for k, length in enumerate(lengths) if length != lengths[0])
@@ -370,7 +389,9 @@ class ArrayConverter(Converter):
         if INFINITE in self.notes:
             found = {"anyOf": [found, {"enum": [*INFINITIES]}]}
         for size in reversed(self.shape.sizes):
-            fixed = {"minItems": size, "maxItems": size} if isinstance(size, int) else {"title": size}
+            fixed = (
+                {"minItems": size, "maxItems": size} if isinstance(size, int) else {"title": size}
+            )
             found = {"type": "array", **fixed, "items": found}
         return [found]
 
@@ -417,7 +438,9 @@ class RecordConverter(Converter):
         except InputError as cause:
             raise context.error(f"{where}: {cause}") from None
         except (TypeError, ValueError, ArithmeticError, LookupError) as cause:
-            raise context.error(f"{where}: is no {kind.__name__}: {type(cause).__name__}: {cause}") from None
+            raise context.error(
+                f"{where}: is no {kind.__name__}: {type(cause).__name__}: {cause}"
+            ) from None
 
     def _select_class(
         self, data: Mapping[str, Any], place: ReadLocation
@@ -447,7 +470,9 @@ class RecordConverter(Converter):
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
         return [self._reference_definition(kind, defs) for kind in self.kind]
 
-    def _reference_definition(self, kind: type, defs: dict[str, Schema], alone: bool = False) -> Schema:
+    def _reference_definition(
+        self, kind: type, defs: dict[str, Schema], alone: bool = False
+    ) -> Schema:
         """Return a reference to the definition of a class or of all its subclasses, which is added if
         missing.
         """
@@ -461,7 +486,11 @@ class RecordConverter(Converter):
         name = kind.__name__ if alone or kind not in known else f"Any{kind.__name__}"
         if name not in defs:
             defs[name] = {}  # for records within themselves
-            several = [] if alone else [self._reference_definition(one, defs, alone=True) for one in known]
+            several = (
+                []
+                if alone
+                else [self._reference_definition(one, defs, alone=True) for one in known]
+            )
             defs[name] = {"oneOf": several} if several else self._define_class(kind, defs)
         return {"$ref": f"#/$defs/{name}"}
 
@@ -471,7 +500,12 @@ class RecordConverter(Converter):
         found |= {one.name: get_converter(one).schema(defs) for one in get_fields(kind)}
         later = {one.name for one in get_fields(kind) if one.may_be_absent}
         names = [name for name in found if name not in later]
-        return {"type": "object", "properties": found, "required": names, "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": found,
+            "required": names,
+            "additionalProperties": False,
+        }
 
 
 class UnionConverter:
@@ -489,7 +523,9 @@ class UnionConverter:
             _make_converter(kind, rest)
         ]
         self.words: list[str] = [*self.own, *(word for one in self.choices for word in one.words)]
-        self.only: bool = any(note.only for note in own_words) or any(one.only for one in self.choices)
+        self.only: bool = any(note.only for note in own_words) or any(
+            one.only for one in self.choices
+        )
 
     def read(self, data: Any, place: ReadLocation) -> Any:
         """Return the value that plain data stand for."""
@@ -509,9 +545,13 @@ class UnionConverter:
         form = describe_form(data)
         fitting = [one for one in self.every if form in one.forms]
         if not fitting:
-            place.refuse(data, _describe_forms(set[str]().union(*(one.forms for one in self.every))))
+            place.refuse(
+                data, _describe_forms(set[str]().union(*(one.forms for one in self.every)))
+            )
         if isinstance(fitting[0], RecordConverter):
-            return RecordConverter(tuple(base for one in fitting for base in one.kind), ()).read(data, place)
+            return RecordConverter(tuple(base for one in fitting for base in one.kind), ()).read(
+                data, place
+            )
         return fitting[0].read(data, place)
 
     def find_word(self, context: Context) -> str:
@@ -568,7 +608,9 @@ def _make_converter(kind: Any, notes: Sequence[Any]) -> Converter:
     }  # fmt: skip
     if origin not in makers:
         raise TypeError(f"{kind} is no type of a field of a record")
-    return (LabelsConverter if origin is tuple and args == (Hashable, ...) else makers[origin])(kind, notes)
+    return (LabelsConverter if origin is tuple and args == (Hashable, ...) else makers[origin])(
+        kind, notes
+    )
 
 
 def is_record_class(kind: Any) -> bool:

@@ -89,5 +89,7 @@ def subtract_arrays(values: NDArray[Any], origins: NDArray[Any]) -> FloatArray:
     if values.dtype == origins.dtype == float:
         return np.asarray(values - origins)
     if values.dtype == float or origins.dtype == float:  # exactly, in the type of the other side
-        values, origins = (np.vectorize(Fraction, otypes=[object])(part) for part in (values, origins))
+        values, origins = (
+            np.vectorize(Fraction, otypes=[object])(part) for part in (values, origins)
+        )
     return np.asarray(values - origins).astype(float)

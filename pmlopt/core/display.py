@@ -36,7 +36,9 @@ def format_probability(value: float, digits: int = 4) -> str:
         ('0.25', '0.3333', '1', '<0.0001', '>0.9999')
     """
     text = f"{value:.{digits}f}"
-    if float(text) in (0.0, 1.0) and value != float(text):  # a probability that is neither must not look so
+    if float(text) in (0.0, 1.0) and value != float(
+        text
+    ):  # a probability that is neither must not look so
         edge = 10.0**-digits
         return f"<{edge:.{digits}f}" if value < 0.5 else f">{1 - edge:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -134,7 +136,10 @@ def import_pandas() -> Any:
 
 
 def _format_latex_row(cells: Sequence[str]) -> str:
-    escaped = ("".join(_LATEX.get(sign, sign) for sign in escape_control_characters(cell)) for cell in cells)
+    escaped = (
+        "".join(_LATEX.get(sign, sign) for sign in escape_control_characters(cell))
+        for cell in cells
+    )
     return " & ".join(escaped) + r" \\"
 
 
@@ -196,7 +201,9 @@ def draw_bars(values: FloatArray, labels: Sequence[Label], upright: str) -> Figu
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    figure = get_figure_class()(figsize=(min(12, 2.5 + 0.3 * len(values)), 3.0), layout="constrained")
+    figure = get_figure_class()(
+        figsize=(min(12, 2.5 + 0.3 * len(values)), 3.0), layout="constrained"
+    )
     axes = figure.subplots()
     axes.bar(range(len(values)), values, color="tab:blue")
     axes.set_ylabel(upright)

@@ -42,12 +42,21 @@ def is_worker_lost(error: BaseException) -> bool:
     """
     return any(
         isinstance(one, BrokenExecutor | CancelledError)
-        or (type(one).__module__.partition(".")[0] == "distributed" and type(one).__name__ in _OF_DASK)
+        or (
+            type(one).__module__.partition(".")[0] == "distributed"
+            and type(one).__name__ in _OF_DASK
+        )
         for one in _iterate_causes(error)
     )
 
 
-_OF_DASK = ("KilledWorker", "CommClosedError", "FutureCancelledError", "NoValidWorkerError", "TimeoutError")
+_OF_DASK = (
+    "KilledWorker",
+    "CommClosedError",
+    "FutureCancelledError",
+    "NoValidWorkerError",
+    "TimeoutError",
+)
 
 
 def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -46,7 +46,11 @@ class Range:
     def __str__(self) -> str:
         if math.isinf(self.high):
             return f"at least {self.low:g}"
-        return f"at most {self.high:g}" if math.isinf(self.low) else f"from {self.low:g} to {self.high:g}"
+        return (
+            f"at most {self.high:g}"
+            if math.isinf(self.low)
+            else f"from {self.low:g} to {self.high:g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,9 @@ class NumberFlag(Enum):
     """Flags of numbers, and of fields."""
 
     INFINITE = "may be infinite, which is written as the text inf or -inf"
-    COUNT = "a number of letters that are not listed, held to what a file of its length may speak of"
+    COUNT = (
+        "a number of letters that are not listed, held to what a file of its length may speak of"
+    )
     ADDED_LATER = "files that were written before the field was added lack it, and have its default"
 
 
@@ -135,7 +141,11 @@ def have_equal_content(one: Any, other: Any) -> bool:
         (True, False)
     """
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return type(one) is type(other) and one.dtype.kind == other.dtype.kind and np.array_equal(one, other)
+        return (
+            type(one) is type(other)
+            and one.dtype.kind == other.dtype.kind
+            and np.array_equal(one, other)
+        )
     if type(one) is not type(other):
         numbers = all(
             isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other)
@@ -144,7 +154,9 @@ def have_equal_content(one: Any, other: Any) -> bool:
     if isinstance(one, tuple | list):
         return len(one) == len(other) and all(map(have_equal_content, one, other))
     if isinstance(one, Mapping):
-        return set(one) == set(other) and all(have_equal_content(one[key], other[key]) for key in one)
+        return set(one) == set(other) and all(
+            have_equal_content(one[key], other[key]) for key in one
+        )
     return bool(one == other)
 
 
@@ -291,7 +303,12 @@ def find_tagged_classes(*bases: type) -> dict[str, type]:
         kind = waiting.pop(0)
         waiting += kind.__subclasses__()
         tag = get_tag(kind)
-        if tag is None or tag[0] not in vars(kind) or "is_form" in vars(kind) or inspect.isabstract(kind):
+        if (
+            tag is None
+            or tag[0] not in vars(kind)
+            or "is_form" in vars(kind)
+            or inspect.isabstract(kind)
+        ):
             continue
         other = found.get(tag[1], kind)
         if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
@@ -310,9 +327,11 @@ def get_written_class(kind: type) -> type:
     Raises:
         FileFormatError: it has no tag of its own, where its relatives have.
     """
-    root = [base for base in kind.__mro__ if base not in (object, ABC, Generic, Record, SuggestsAttributes)][
-        -1
-    ]
+    root = [
+        base
+        for base in kind.__mro__
+        if base not in (object, ABC, Generic, Record, SuggestsAttributes)
+    ][-1]
     kinds, tag = find_tagged_classes(root), get_tag(kind)
     if not kinds:
         return kind

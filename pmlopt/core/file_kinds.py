@@ -9,7 +9,10 @@ import zipfile
 _SAVE = "save it as CSV in UTF-8, and give that"
 
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", f"is an Excel file (.xls) or another Office file: {_SAVE}"),
+    (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        f"is an Excel file (.xls) or another Office file: {_SAVE}",
+    ),
     (b"%PDF-", f"is a PDF file: {_SAVE}"),
     (b"SQLite format 3\0", "is a database of SQLite: export the table as CSV, and give that"),
     (b"\x89HDF\r\n\x1a\n", f"is an HDF5 file: {_SAVE}"),
@@ -79,7 +82,9 @@ def _describe_archive(head: bytes) -> str:
     if b".npy" in head[:200]:
         return "is a file of numpy arrays (.npz), such as a saved mechanism, and no table"
     inside = ", ".join(_list_archive_names(head)[:3])
-    return f"is a ZIP archive{f' of {inside}' if inside else ''}: unpack it, and give what is inside"
+    return (
+        f"is a ZIP archive{f' of {inside}' if inside else ''}: unpack it, and give what is inside"
+    )
 
 
 def _list_archive_names(content: bytes) -> list[str]:

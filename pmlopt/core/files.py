@@ -65,7 +65,11 @@ def redirect_standard_output(text: IO[str]) -> Iterator[None]:
 
 def check_target(path: str | os.PathLike[str]) -> None:
     """Raise where a file cannot be written: a folder is there, its own is not, the name is too long."""
-    if not is_standard_stream(path) and (kind := _check_folder(path)) is not None and stat.S_ISDIR(kind):
+    if (
+        not is_standard_stream(path)
+        and (kind := _check_folder(path)) is not None
+        and stat.S_ISDIR(kind)
+    ):
         raise FileFormatError(f"{path}: cannot be written: it is a folder")
 
 
@@ -76,7 +80,9 @@ def _check_folder(path: str | os.PathLike[str]) -> int | None:
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
     if folder is None or not stat.S_ISDIR(folder):
-        raise FileFormatError(f"{path}: cannot be written: its folder, {Path(path).parent}, is not there")
+        raise FileFormatError(
+            f"{path}: cannot be written: its folder, {Path(path).parent}, is not there"
+        )
     check_not_sealed(path)
     return kind
 
@@ -129,7 +135,9 @@ def atomic_file(
             target = Path(path).resolve()  # a link stays, and its file is written
             seen = None if replace else _identity_of(target)
             begun = _open_temporary(target, 0o666 if kind is None and not private else 0o600)
-            made = _publish_stream(*begun, target, kind, replace=replace or seen is not None, seen=seen)
+            made = _publish_stream(
+                *begun, target, kind, replace=replace or seen is not None, seen=seen
+            )
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
     stream = next(made)
@@ -138,7 +146,9 @@ def atomic_file(
         try:
             next(made, None)  # published
         except FileExistsError:
-            raise FileFormatError(f"{path}: another process wrote it meanwhile: give another name") from None
+            raise FileFormatError(
+                f"{path}: another process wrote it meanwhile: give another name"
+            ) from None
     finally:
         made.close()
 
@@ -168,7 +178,9 @@ def _open_temporary(target: Path, mode: int) -> tuple[int, Path | None]:
         with suppress(OSError):  # not every kind of folder has them
             return os.open(target.parent, os.O_TMPFILE | os.O_RDWR, mode), None
     name = _make_temporary_name(target)
-    return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), mode), name
+    return os.open(
+        name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), mode
+    ), name
 
 
 def _make_temporary_name(target: Path) -> Path:
@@ -197,8 +209,12 @@ def _publish_stream(
                     held.enter_context(exclusive_lock(target))
                 if _identity_of(target) != seen:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-            if name is None:  # with a folder, though it is not used, Python follows the link to the file
-                os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=handle, follow_symlinks=True)
+            if (
+                name is None
+            ):  # with a folder, though it is not used, Python follows the link to the file
+                os.link(
+                    f"/proc/self/fd/{handle}", temporary, src_dir_fd=handle, follow_symlinks=True
+                )
         if kind is not None:
             temporary.chmod(stat.S_IMODE(kind))
         if temporary == target:
@@ -229,7 +245,9 @@ def rename_durably(source: Path, target: Path) -> None:
 
 @contextmanager
 def exclusive_lock(
-    path: str | os.PathLike[str], wait: float | None = None, error: type[InputError] = FileFormatError
+    path: str | os.PathLike[str],
+    wait: float | None = None,
+    error: type[InputError] = FileFormatError,
 ) -> Iterator[None]:
     """Hold the lock of a file or folder while the block runs, among those who ask for it.
 
@@ -255,7 +273,9 @@ def exclusive_lock(
     try:
         lock.acquire(timeout=LOCK_TIMEOUT_SECONDS if wait is None else wait)
     except Timeout:
-        raise error(f"{path}: another process is writing it: wait for it, or give another name") from None
+        raise error(
+            f"{path}: another process is writing it: wait for it, or give another name"
+        ) from None
     except OSError as cause:
         raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
     try:
@@ -264,7 +284,9 @@ def exclusive_lock(
         yield
     finally:
         with suppress(OSError):  # some systems keep a file that is open
-            Path(lock.lock_file).unlink()  # while it is held: whoever waits sees that it lost its name
+            Path(
+                lock.lock_file
+            ).unlink()  # while it is held: whoever waits sees that it lost its name
         lock.release()
 
 
@@ -308,7 +330,9 @@ def read_saved_record(kind: Callable[..., T], content: bytes, path: str | os.Pat
             raise FileFormatError(
                 f"{path}: has {one.name} {told!r:.60}: what is read here has {one.name} {known!r}"
             )
-    found: T = read_record(kind, data, str(path), Context(room=max(MAX_UNLISTED_LETTERS, len(content))))  # type: ignore[arg-type]
+    found: T = read_record(
+        kind, data, str(path), Context(room=max(MAX_UNLISTED_LETTERS, len(content)))
+    )  # type: ignore[arg-type]
     return found
 
 
@@ -318,11 +342,15 @@ def file_format(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) ->
     What is written to `-`, standard output, is JSON where that is known.
     """
     try:
-        ending = ".json" if is_standard_stream(path) and ".json" in known else Path(path).suffix.lower()
+        ending = (
+            ".json" if is_standard_stream(path) and ".json" in known else Path(path).suffix.lower()
+        )
     except TypeError as cause:
         raise FileFormatError(f"{path!r:.60} is no path of a file: {cause}") from None
     if ending not in known:
-        raise FileFormatError(f"{path}: the ending {ending!r} is not known here: use {', '.join(known)}")
+        raise FileFormatError(
+            f"{path}: the ending {ending!r} is not known here: use {', '.join(known)}"
+        )
     return ending
 
 
@@ -382,9 +410,13 @@ def parse_rows(
                 )
             yield row or [""]  # as some programs write a missing cell
     except UnicodeError:
-        raise FileFormatError(not_text or f"{where}: is not text in UTF-8, so not a CSV file") from None
+        raise FileFormatError(
+            not_text or f"{where}: is not text in UTF-8, so not a CSV file"
+        ) from None
     except csv.Error as cause:
-        raise FileFormatError(f"{where}: is not a whole CSV file: row {number + 1}: {cause}") from None
+        raise FileFormatError(
+            f"{where}: is not a whole CSV file: row {number + 1}: {cause}"
+        ) from None
 
 
 def read_rows(
@@ -397,7 +429,9 @@ def read_rows(
     stream = io.BytesIO(content)
     rows = list(parse_rows(io.TextIOWrapper(stream, "utf-8-sig", newline=""), path, delimiter))
     if len(rows) < least:
-        raise FileFormatError(f"{path}: has {len(rows)} row(s): a header and at least one row are needed")
+        raise FileFormatError(
+            f"{path}: has {len(rows)} row(s): a header and at least one row are needed"
+        )
     return rows
 
 
@@ -407,7 +441,9 @@ def json_bytes(content: Any, indent: int | None = 1) -> bytes:
     Without an indent it is one line, which Python writes some ten times as fast.
     """
     try:
-        return (json.dumps(content, default=_to_plain, allow_nan=False, indent=indent) + "\n").encode()
+        return (
+            json.dumps(content, default=_to_plain, allow_nan=False, indent=indent) + "\n"
+        ).encode()
     except (TypeError, ValueError, RecursionError) as cause:
         raise FileFormatError(f"this cannot be written as JSON: {cause}") from None
 

@@ -62,7 +62,9 @@ def to_narwhals(data: Any, *, lazy: bool = False) -> Any:
         if isinstance(found, narwhals.DataFrame) and len(set(found.columns)) < len(found.columns):
             raise narwhals.exceptions.DuplicateError(str(found.columns))
     except narwhals.exceptions.DuplicateError as cause:
-        raise InputError(f"the table has more than one column of one name: rename them ({cause})") from None
+        raise InputError(
+            f"the table has more than one column of one name: rename them ({cause})"
+        ) from None
     return found if isinstance(found, narwhals.DataFrame | narwhals.Series) else None
 
 
@@ -114,7 +116,11 @@ def get_column_names(found: Any) -> list[Any] | None:
 
 def _is_default_index(index: Any) -> bool:
     """Return whether an index of pandas is the one that it gives to rows without names."""
-    return type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == (0, 1, None)
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == (
+        0,
+        1,
+        None,
+    )
 
 
 def has_labels(data: Any) -> bool:
@@ -128,7 +134,9 @@ def has_labels(data: Any) -> bool:
     found = to_narwhals(data)
     if found is None:
         return isinstance(data, Mapping)
-    return get_row_names(found) is not None or (is_frame(found) and get_column_names(found) is not None)
+    return get_row_names(found) is not None or (
+        is_frame(found) and get_column_names(found) is not None
+    )
 
 
 def to_plain_list(values: Iterable[Any]) -> list[Any]:

@@ -56,7 +56,8 @@ class Grid:
             [0.0, 0.5, 1.0, 2.0, 3.0]
         """
         return Grid(
-            tuple(_divide_edges(edges, np.full(len(edges) - 1, pieces)) for edges in self.edges), self.periods
+            tuple(_divide_edges(edges, np.full(len(edges) - 1, pieces)) for edges in self.edges),
+            self.periods,
         )
 
     def find_parents(self, pieces: int) -> IntArray:
@@ -88,7 +89,9 @@ class Grid:
         check_unmasked(points, "the points", PriorError)
         places = copy_float_array(np.asarray(points), 2, "the points", PriorError)
         if places.shape[1] != len(self.edges):
-            raise PriorError(f"the points have {places.shape[1]} axes, and the grid {len(self.edges)}")
+            raise PriorError(
+                f"the points have {places.shape[1]} axes, and the grid {len(self.edges)}"
+            )
         outside = np.zeros(len(places), dtype=bool)
         found = []
         for values, edges in zip(places.T, self.edges, strict=True):
@@ -112,7 +115,9 @@ class Grid:
             # (size, size): at most one of the two differences is positive, none where intervals overlap
             apart = np.maximum(np.maximum(low - most, least - high), 0.0)
             if period is not None:
-                apart = np.minimum(apart, np.maximum(period - np.maximum(high - least, most - low), 0.0))
+                apart = np.minimum(
+                    apart, np.maximum(period - np.maximum(high - least, most - low), 0.0)
+                )
             squares += apart**2
         return np.sqrt(squares)
 
@@ -122,7 +127,9 @@ class Grid:
         """
         squares: FloatArray = np.zeros(1)
         for axis, period in enumerate(self.periods):
-            low, high = (side[boxes, axis, None] - points[None, :, axis] for side in (self.lower, self.upper))
+            low, high = (
+                side[boxes, axis, None] - points[None, :, axis] for side in (self.lower, self.upper)
+            )
             ends = np.maximum(_wrap_difference(low, period), _wrap_difference(high, period))
             if period is not None:
                 half = period / 2

@@ -26,7 +26,9 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
             "is named count or probability"
         )
     if is_number(rows[0][-1]):
-        raise FileFormatError(f"{path}: the first row, {rows[0]}, looks like data: put a header above it")
+        raise FileFormatError(
+            f"{path}: the first row, {rows[0]}, looks like data: put a header above it"
+        )
     columns = [parse_labels(column) for column in list(zip(*rows[1:], strict=True))[:-1]]
     labels = columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
     for column in columns:

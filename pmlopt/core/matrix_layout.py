@@ -59,7 +59,9 @@ def check_layout(rows: Sequence[Sequence[str]], path: object) -> None:
             f"{path}: the header is missing, for the first row has the probabilities {list(first[1:5])} of "
             f"{first[0]!r}: put a row above it with a name for the column of inputs and each output"
         )
-    if all(_are_probabilities(row) for row in rest) and not any(_are_probabilities(row[1:]) for row in rest):
+    if all(_are_probabilities(row) for row in rest) and not any(
+        _are_probabilities(row[1:]) for row in rest
+    ):
         raise FileFormatError(
             f"{path}: the column of inputs is missing, for the rows sum to one with their first cells, such "
             f"as {rest[0][0]!r}: put the input of each row before it"

@@ -48,7 +48,9 @@ def is_programming_error(error: BaseException) -> TypeGuard[Exception]:
     standard library called from there. Errors that pmlopt raises on purpose are no mistakes, and neither
     is a singular matrix.
     """
-    if not isinstance(error, PROGRAMMING_ERRORS) or isinstance(error, PmloptError | np.linalg.LinAlgError):
+    if not isinstance(error, PROGRAMMING_ERRORS) or isinstance(
+        error, PmloptError | np.linalg.LinAlgError
+    ):
         return False
     for frame in reversed(_list_frames(error)):
         if _is_own(frame):
@@ -99,4 +101,6 @@ def _is_own(frame: FrameType) -> bool:
 def _shorten_path(file: str) -> str:
     """Return a path without the folders that only one machine has."""
     path = Path(file)
-    return path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE) else path.name
+    return (
+        path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE) else path.name
+    )

@@ -135,7 +135,13 @@ def _find_repeated_keys(data: Any, path: str) -> Iterator[tuple[str, str]]:
     """Return where tables have a key twice."""
     if isinstance(data, _RepeatedKey):
         yield path, data.key
-    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    items: Any = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    )
     for key, value in items:
         yield from _find_repeated_keys(value, extend_path(path, key))
 
@@ -165,7 +171,10 @@ def build_definitions(*kinds: type) -> dict[str, Schema]:
         >>> build_definitions(Range)["Range"]["required"]
         ['low', 'high']
     """
-    several = [{"type": ["string", "number", "boolean"]}, TupleConverter(list[Label], ()).schemas({})[0]]
+    several = [
+        {"type": ["string", "number", "boolean"]},
+        TupleConverter(list[Label], ()).schemas({})[0],
+    ]
     defs: dict[str, Schema] = {"label": {"description": "a list is a tuple", "anyOf": several}}
     for kind in kinds:
         UnionConverter(kind).schema(defs)

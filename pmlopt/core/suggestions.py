@@ -28,7 +28,9 @@ class SuggestsAttributes:
             if name.startswith("_"):
                 raise AttributeError(f"{kind.__name__} has no {name!r}")
             write = kind.GUESSES.get(name)
-            near = get_close_matches(name, [one for one in dir(self) if not one.startswith("_")], n=1)
+            near = get_close_matches(
+                name, [one for one in dir(self) if not one.startswith("_")], n=1
+            )
             hint = f": write {write}" if write else f": did you mean .{near[0]}?" if near else ""
             raise AttributeError(f"{kind.__name__} has no {name!r}{hint}")
 
@@ -54,7 +56,9 @@ def suggest_module(name: str, modules: Mapping[str, Any]) -> str:
         >>> suggest_module("epsilon_fro", {"pmlopt.measures": measures})
         ': did you mean pmlopt.measures.epsilon_for?'
     """
-    owner = {one: module for module, found in modules.items() for one in getattr(found, "__all__", ())}
+    owner = {
+        one: module for module, found in modules.items() for one in getattr(found, "__all__", ())
+    }
     if name in owner:
         return f": it is {owner[name]}.{name}"
     near = get_close_matches(name, owner, n=1)

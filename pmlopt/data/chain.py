@@ -63,13 +63,18 @@ class Chain(Record):
         first = copy_float_array(initial, 1, "the law of the first state", PriorError)
         check_unmasked(kernels, "the kernels", PriorError)
         moves = np.asarray(kernels, dtype=float)
-        moves = copy_float_array(moves[None] if moves.ndim == 2 else moves, 3, "the kernels", PriorError)
+        moves = copy_float_array(
+            moves[None] if moves.ndim == 2 else moves, 3, "the kernels", PriorError
+        )
         if moves.shape[1:] != (len(first), len(first)) or not len(moves):
             raise PriorError(
                 f"the kernels have the shape {moves.shape}, and there are {len(first)} states: a row "
                 "and a column for each"
             )
-        for what, laws in (("the law of the first state", first[None]), ("a row of a kernel", moves)):
+        for what, laws in (
+            ("the law of the first state", first[None]),
+            ("a row of a kernel", moves),
+        ):
             sums = laws.sum(axis=-1)
             if laws.min() < 0 or np.abs(sums - 1).max() > SUM_ATOL:
                 wrong = float(sums.ravel()[np.abs(sums - 1).argmax()])
@@ -153,9 +158,13 @@ class Chain(Record):
         if self.steps is not None:
             raise PriorError("the kernels differ from step to step: there is no stationary law")
         equations = np.vstack([self.kernels[0].T - np.eye(self.size), np.ones(self.size)])
-        found, _, rank, _ = np.linalg.lstsq(equations, np.append(np.zeros(self.size), 1.0), rcond=1e-12)
+        found, _, rank, _ = np.linalg.lstsq(
+            equations, np.append(np.zeros(self.size), 1.0), rcond=1e-12
+        )
         if rank < self.size:
-            raise PriorError("the chain has several stationary laws: some states cannot reach the others")
+            raise PriorError(
+                "the chain has several stationary laws: some states cannot reach the others"
+            )
         return np.asarray(np.maximum(found, 0.0) / np.maximum(found, 0.0).sum())
 
 
@@ -195,7 +204,9 @@ def count_moves(
     strange = next((state for states in seen for state in states if state not in place), None)
     if strange is not None or not any(seen):
         raise PriorError(
-            "there are no states" if strange is None else f"{strange!r} is none of {abbreviate(names)}"
+            "there are no states"
+            if strange is None
+            else f"{strange!r} is none of {abbreviate(names)}"
         )
     firsts, moves = np.zeros(len(names)), np.zeros((len(names), len(names)))
     np.add.at(firsts, [place[states[0]] for states in seen if states], 1)

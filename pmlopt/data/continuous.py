@@ -67,15 +67,23 @@ class Continuous:
     intervals: tuple[tuple[float, float], ...]
     circles: tuple[bool, ...]
 
-    def __init__(self, law: Any, support: Any = None, period: bool | Sequence[bool] = False) -> None:
+    def __init__(
+        self, law: Any, support: Any = None, period: bool | Sequence[bool] = False
+    ) -> None:
         laws = tuple(law) if isinstance(law, list | tuple) else (law,)
         for one in laws:
             if not isinstance(one, ContinuousLaw):
-                raise PriorError(f"the law {one!r:.60} has no cdf and support: give one of scipy.stats")
+                raise PriorError(
+                    f"the law {one!r:.60} has no cdf and support: give one of scipy.stats"
+                )
             if hasattr(one, "pmf") or hasattr(getattr(one, "dist", None), "pmf"):
                 raise PriorError("the law is discrete: give its numbers as the letters of a Prior")
             _check_cdf_range(one)
-        given = [one.support() for one in laws] if support is None else _check_intervals(support, len(laws))
+        given = (
+            [one.support() for one in laws]
+            if support is None
+            else _check_intervals(support, len(laws))
+        )
         self._initialize(given, period)
         vars(self).update(_laws=laws, _samples=None)
 
@@ -113,7 +121,9 @@ class Continuous:
         outside = ~((points >= low) & (points <= high)).all(axis=1)
         if outside.any():
             first = int(np.argmax(outside))
-            raise PriorError(f"{points[first].tolist()} at position {first} is outside of the support")
+            raise PriorError(
+                f"{points[first].tolist()} at position {first} is outside of the support"
+            )
         vars(self).update(_laws=None, _samples=points)
         return self
 
@@ -162,7 +172,9 @@ class Continuous:
             return np.bincount(grid.locate(samples), minlength=grid.size).astype(float)
         return self._combine_axes(grid, _compute_masses)
 
-    def _combine_axes(self, grid: Grid, of: Callable[[ContinuousLaw, FloatArray], FloatArray]) -> FloatArray:
+    def _combine_axes(
+        self, grid: Grid, of: Callable[[ContinuousLaw, FloatArray], FloatArray]
+    ) -> FloatArray:
         """Return the (size,) products of a quantity of the intervals of each axis."""
         total: FloatArray = np.ones(1)
         for law, edges in zip(self._laws, grid.edges, strict=True):  # type: ignore[attr-defined]
@@ -182,7 +194,9 @@ class Continuous:
             [1.75, 3.25]
         """
         samples = self._samples is not None  # type: ignore[attr-defined]
-        masses = self.masses(grid) if samples else self._combine_axes(grid, _compute_accurate_masses)
+        masses = (
+            self.masses(grid) if samples else self._combine_axes(grid, _compute_accurate_masses)
+        )
         kept = masses > 0
         labels = make_box_labels(grid, kept)
         if samples:
@@ -226,7 +240,9 @@ def _compute_accurate_masses(law: ContinuousLaw, edges: FloatArray) -> FloatArra
     return masses
 
 
-def _compute_masses_and_errors(law: ContinuousLaw, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _compute_masses_and_errors(
+    law: ContinuousLaw, edges: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Compute the probabilities between edges, and how much the rounding of a cdf may move each.
 
     Raises:
@@ -234,7 +250,9 @@ def _compute_masses_and_errors(law: ContinuousLaw, edges: FloatArray) -> tuple[F
     """
     below = np.asarray(law.cdf(edges), dtype=float)
     if below[0] > np.asarray(law.cdf(np.nextafter(edges[0], -np.inf)), dtype=float) + 1e-12:
-        raise PriorError(f"the law {law!r:.60} has an atom at {edges[0]}: take letters in place of numbers")
+        raise PriorError(
+            f"the law {law!r:.60} has an atom at {edges[0]}: take letters in place of numbers"
+        )
     masses, rounding = np.diff(below), _bound_tail_rounding(below)[1:]
     if hasattr(law, "sf"):
         beyond, upper = np.asarray(law.sf(edges), dtype=float), below[:-1] > 0.5
@@ -269,7 +287,9 @@ def _check_intervals(support: Any, axes: int) -> list[tuple[float, float]]:
         raise PriorError(f"the support is {support!r:.60}: give (low, high)")
     pairs = [support] if axes == 1 and np.ndim(support) == 1 else list(support)
     if len(pairs) != axes or any(np.shape(pair) != (2,) for pair in pairs):
-        raise PriorError(f"the support is {support!r:.60}: give (low, high), one for each of {axes} axes")
+        raise PriorError(
+            f"the support is {support!r:.60}: give (low, high), one for each of {axes} axes"
+        )
     return [
         (check_real(low, "the support", PriorError), check_real(high, "the support", PriorError))
         for low, high in pairs

@@ -96,11 +96,19 @@ class Mechanism(SuggestsAttributes):
             own is not None and given is not None
             for own, given in zip(found.axes, (inputs, outputs), strict=True)
         ):
-            raise MechanismError("the matrix carries its labels already: leave out `inputs` and `outputs`")
-        inputs, outputs = (own or given for own, given in zip(found.axes, (inputs, outputs), strict=True))
+            raise MechanismError(
+                "the matrix carries its labels already: leave out `inputs` and `outputs`"
+            )
+        inputs, outputs = (
+            own or given for own, given in zip(found.axes, (inputs, outputs), strict=True)
+        )
         array = copy_float_array(found.values, 2, "the mechanism", MechanismError)
-        rows = check_labels_of_size(inputs, array.shape[0], "the mechanism's inputs", MechanismError)
-        columns = check_labels_of_size(outputs, array.shape[1], "the mechanism's outputs", MechanismError)
+        rows = check_labels_of_size(
+            inputs, array.shape[0], "the mechanism's inputs", MechanismError
+        )
+        columns = check_labels_of_size(
+            outputs, array.shape[1], "the mechanism's outputs", MechanismError
+        )
         if array.min() < 0:
             x, y = (int(i) for i in np.argwhere(array < 0)[0])
             raise MechanismError(
@@ -175,7 +183,9 @@ class Mechanism(SuggestsAttributes):
         """
         p, m = pair_with_prior(prior, self)
         with np.errstate(invalid="ignore"):
-            scaled = m.matrix / np.where(m.support, m.matrix.max(axis=0), np.nan)  # q may be below the floats
+            scaled = m.matrix / np.where(
+                m.support, m.matrix.max(axis=0), np.nan
+            )  # q may be below the floats
             joint = p.pmf[:, None] * scaled
             return np.asarray(joint / joint.sum(axis=0))
 
@@ -186,7 +196,8 @@ class Mechanism(SuggestsAttributes):
             MissingExtraError: pandas is not installed.
         """
         index, columns = (
-            import_pandas().Index(list(side), tupleize_cols=False) for side in (self.inputs, self.outputs)
+            import_pandas().Index(list(side), tupleize_cols=False)
+            for side in (self.inputs, self.outputs)
         )
         return import_pandas().DataFrame(self.matrix, index=index, columns=columns)
 
@@ -200,7 +211,10 @@ class Mechanism(SuggestsAttributes):
         rows = zip(self.inputs, self.matrix, strict=True)
         return format_table_latex(
             ["", *map(str, self.outputs)],
-            [[str(label), *(format_probability(entry, digits) for entry in row)] for label, row in rows],
+            [
+                [str(label), *(format_probability(entry, digits) for entry in row)]
+                for label, row in rows
+            ],
         )
 
     def plot(self) -> Figure:
@@ -214,7 +228,11 @@ class Mechanism(SuggestsAttributes):
     @property
     def record(self) -> dict[str, Any]:
         """Return the mechanism as plain data: the labels of both sides and the matrix."""
-        return {"inputs": list(self.inputs), "outputs": list(self.outputs), "matrix": self.matrix.tolist()}
+        return {
+            "inputs": list(self.inputs),
+            "outputs": list(self.outputs),
+            "matrix": self.matrix.tolist(),
+        }
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -242,7 +260,9 @@ class Mechanism(SuggestsAttributes):
             raise MechanismError(
                 f"the channel has {len(after.inputs)} inputs for {len(self.outputs)} outputs"
             )
-        check_labels_match(after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs")
+        check_labels_match(
+            after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs"
+        )
         return Mechanism(self.matrix @ after.matrix, self.inputs, after.outputs)
 
     def reduced(self, rtol: float = 1e-12) -> Mechanism:
@@ -258,7 +278,9 @@ class Mechanism(SuggestsAttributes):
         """
         groups = self.similar_outputs(rtol)
         merged = np.column_stack([self.matrix[:, group].sum(axis=1) for group in groups])
-        return Mechanism(merged, self.inputs, select_labels(self.outputs, [group[0] for group in groups]))
+        return Mechanism(
+            merged, self.inputs, select_labels(self.outputs, [group[0] for group in groups])
+        )
 
     def similar_outputs(self, rtol: float = 1e-12) -> list[list[int]]:
         """Group the outputs that occur, by index, so that the columns of a group are proportional; see
@@ -275,7 +297,9 @@ class Mechanism(SuggestsAttributes):
         # those of similar columns differ by little: only neighbours in their order need be compared
         steps = np.diff(sums[order]) > (2 * rtol + 1e-15 * len(shapes)) * sums[order][1:]
         blocks = np.split(order, np.flatnonzero(steps) + 1)
-        groups = [group for block in blocks for group in _group_columns(shapes, np.sort(block), rtol)]
+        groups = [
+            group for block in blocks for group in _group_columns(shapes, np.sort(block), rtol)
+        ]
         return sorted([int(occurring[y]) for y in group] for group in groups)
 
     def sample(self, values: Iterable[Label], seed: Seed = None) -> Any:
@@ -304,7 +328,9 @@ class Mechanism(SuggestsAttributes):
         """
         used, rows = np.unique(find_rows(self.inputs, values), return_inverse=True)
         drawn = (
-            RowSampler(self.matrix[used]).draw_outputs(rows, make_random_bits(seed)) if len(rows) else rows
+            RowSampler(self.matrix[used]).draw_outputs(rows, make_random_bits(seed))
+            if len(rows)
+            else rows
         )
         labels = to_label_array(self.outputs)[drawn]
         found = to_narwhals(values)
@@ -373,7 +399,9 @@ def find_rows(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
         return np.array(indices_of(given, inputs, "the values", MechanismError), dtype=np.int64)
     except MechanismError:
         known = set(map(make_label_key, inputs))
-        strange = next(v for v in given if not isinstance(v, Hashable) or make_label_key(v) not in known)
+        strange = next(
+            v for v in given if not isinstance(v, Hashable) or make_label_key(v) not in known
+        )
         raise MechanismError(
             f"the value {strange!r} is not an input of the mechanism, whose inputs are {abbreviate(inputs)}"
         ) from None
@@ -426,7 +454,11 @@ def check_labels_match(
     error: type[InputError] = MechanismError,
 ) -> None:
     """Raise where two sides have other labels, or the same in another order; `DefaultLabels` match any."""
-    if isinstance(left, DefaultLabels) or isinstance(right, DefaultLabels) or have_same_labels(left, right):
+    if (
+        isinstance(left, DefaultLabels)
+        or isinstance(right, DefaultLabels)
+        or have_same_labels(left, right)
+    ):
         return
     one, other = abbreviate(left), abbreviate(right)
     if have_same_label_set(left, right):
@@ -439,7 +471,9 @@ def check_labels_match(
             f"{left_name} {one} and {right_name} {other} look alike and differ: text or a truth value on one "
             "side is a number on the other; give both the same"
         )
-    raise error(f"{left_name} {one} and {right_name} {other} differ{describe_difference(left, right)}")
+    raise error(
+        f"{left_name} {one} and {right_name} {other} differ{describe_difference(left, right)}"
+    )
 
 
 def _explain_sums(matrix: FloatArray) -> str:
@@ -462,7 +496,10 @@ def _explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
     """Return which letters are on one side only, of two sides with labels; empty text where none is."""
     if isinstance(labels, DefaultLabels) or isinstance(inputs, DefaultLabels):
         return ""
-    sides = ((labels, inputs, "not among the inputs"), (inputs, labels, "not among the letters of the prior"))
+    sides = (
+        (labels, inputs, "not among the inputs"),
+        (inputs, labels, "not among the letters of the prior"),
+    )
     for side, other, words in sides:
         known = set(map(make_label_key, other))
         alone = [label for label in side if make_label_key(label) not in known]

@@ -102,7 +102,9 @@ class Prior(SuggestsAttributes, Record):
         _check_letters(names, array)
         total = math.fsum(array)
         if abs(total - 1) > SUM_ATOL:
-            raise PriorError(f"the probabilities sum to {total:.12g}, not to 1: {_sum_hint(names, array)}")
+            raise PriorError(
+                f"the probabilities sum to {total:.12g}, not to 1: {_sum_hint(names, array)}"
+            )
         if samples is not None:
             samples = _check_count(samples, "the number of samples")
             if samples == 0:
@@ -117,7 +119,9 @@ class Prior(SuggestsAttributes, Record):
             >>> Prior.uniform(4).probabilities
             array([0.25, 0.25, 0.25, 0.25])
         """
-        return cls.from_weights((1,) * check_integer(size, "the size of the alphabet", PriorError), labels)
+        return cls.from_weights(
+            (1,) * check_integer(size, "the size of the alphabet", PriorError), labels
+        )
 
     @classmethod
     def from_counts(cls, counts: Numbers, labels: Iterable[Label] | None = None) -> Prior:
@@ -225,7 +229,9 @@ class Prior(SuggestsAttributes, Record):
         return found
 
     @classmethod
-    def _from_integers(cls, counts: tuple[int, ...], labels: tuple[Label, ...], samples: int | None) -> Prior:
+    def _from_integers(
+        cls, counts: tuple[int, ...], labels: tuple[Label, ...], samples: int | None
+    ) -> Prior:
         for label, count in zip(labels, counts, strict=True):
             if count == 0:
                 raise PriorError(
@@ -249,7 +255,9 @@ class Prior(SuggestsAttributes, Record):
         """Build a prior from parts that are checked already."""
         probabilities.setflags(write=False)
         prior = cls.__new__(cls)
-        vars(prior).update(probabilities=probabilities, labels=labels, samples=samples, counts=counts)
+        vars(prior).update(
+            probabilities=probabilities, labels=labels, samples=samples, counts=counts
+        )
         return prior
 
     def __len__(self) -> int:
@@ -318,7 +326,9 @@ class Prior(SuggestsAttributes, Record):
 
     def _format_rows(self, digits: int) -> list[list[str]]:
         pairs = zip(self.labels, self.probabilities, strict=True)
-        return [[str(label), format_probability(probability, digits)] for label, probability in pairs]
+        return [
+            [str(label), format_probability(probability, digits)] for label, probability in pairs
+        ]
 
     def plot(self) -> Figure:
         """Plot the probabilities as bars.
@@ -369,7 +379,9 @@ def as_prior(prior: PriorLike) -> Prior:
     return prior if isinstance(prior, Prior) else Prior(prior)
 
 
-def _split_labels(data: Any, labels: Iterable[Label] | None, what: str) -> tuple[Iterable[Label] | None, Any]:
+def _split_labels(
+    data: Any, labels: Iterable[Label] | None, what: str
+) -> tuple[Iterable[Label] | None, Any]:
     """Return the labels and the numbers of data that may have labels of their own."""
     found = read_vector(data, what, PriorError)
     own = found.axes[0]
@@ -412,10 +424,15 @@ def _sum_hint(labels: tuple[Label, ...], numbers: FloatArray) -> str:
     """Return what to do with numbers that do not sum to one, by what they look like."""
     if not (numbers == np.rint(numbers)).all() or numbers.min() < 0:
         return "divide them by their sum, or take Prior.from_counts, where they are counts"
-    counts, samples = "Prior.from_counts, where they are counts", "Prior.from_samples, where each is an "
+    counts, samples = (
+        "Prior.from_counts, where they are counts",
+        "Prior.from_samples, where each is an ",
+    )
     samples += "observation of a person"
     numbered = isinstance(labels, DefaultLabels) or labels == tuple(range(len(labels)))
-    if numbered and len(np.unique(numbers)) < len(numbers):  # a column of codes has no labels, and repeats
+    if numbered and len(np.unique(numbers)) < len(
+        numbers
+    ):  # a column of codes has no labels, and repeats
         return f"take {counts}, or {samples}"
     return f"take {counts}, or divide them by their sum"
 
@@ -465,7 +482,9 @@ def _check_letters(labels: tuple[Label, ...], probabilities: FloatArray) -> None
 
 
 def _check_count(value: Any, what: str) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, int | float | np.integer | np.floating):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(
+        value, int | float | np.integer | np.floating
+    ):
         raise PriorError(f"{what} must be a whole number, not {value!r}")
     if not isinstance(value, int) and not math.isfinite(value):
         raise PriorError(f"{what} must be a whole number, not {value}")

@@ -81,15 +81,22 @@ class Secret(Record):
     ) -> Self:
         rows, letters = weights[0].shape
         self.weights, self.counted = weights, counted
-        self.labels = check_labels_of_size(labels, letters, "the letters of the joint law", PriorError)
+        self.labels = check_labels_of_size(
+            labels, letters, "the letters of the joint law", PriorError
+        )
         self.values = check_labels_of_size(values, rows, "the values of the secret", PriorError)
         self.name = name
         for law in weights:
-            for axis, names, what in ((1, self.values, "the value"), (0, self.labels, "the letter")):
+            for axis, names, what in (
+                (1, self.values, "the value"),
+                (0, self.labels, "the letter"),
+            ):
                 sums = law.sum(axis=axis)
                 if (sums == 0).any():
                     empty = names[int((sums == 0).argmax())]
-                    raise PriorError(f"{what} {empty!r} never occurs in the joint law: leave it out")
+                    raise PriorError(
+                        f"{what} {empty!r} never occurs in the joint law: leave it out"
+                    )
         return self
 
     @classmethod
@@ -121,13 +128,22 @@ class Secret(Record):
         """
         found = table(counts, "the joint counts", PriorError, absent=0)
         rows, columns = found.axes
-        if (values is not None and rows is not None) or (labels is not None and columns is not None):
-            raise PriorError("the table names its rows or columns already: leave out `labels` and `values`")
-        values, labels = (values if rows is None else rows), (labels if columns is None else columns)
+        if (values is not None and rows is not None) or (
+            labels is not None and columns is not None
+        ):
+            raise PriorError(
+                "the table names its rows or columns already: leave out `labels` and `values`"
+            )
+        values, labels = (
+            (values if rows is None else rows),
+            (labels if columns is None else columns),
+        )
         cells = to_plain_list(found.values)
         law = _check_joint_laws(cells)[0]
         if (law != np.floor(law)).any():
-            raise PriorError("the joint counts must be whole numbers: give probabilities to Secret(...)")
+            raise PriorError(
+                "the joint counts must be whole numbers: give probabilities to Secret(...)"
+            )
         whole = np.array([[int(count) for count in row] for row in cells], dtype=object)
         return cls.__new__(cls)._initialize([whole], labels, values, name, True)
 
@@ -184,23 +200,32 @@ class Secret(Record):
         if len(head) == 2:
             return cls.from_samples(first, second, name)
         if len(head) == 3 and head[0].strip():
-            if not counts and len(set(first)) == len(first) and all(files.is_number(row[1]) for row in body):
+            if (
+                not counts
+                and len(set(first)) == len(first)
+                and all(files.is_number(row[1]) for row in body)
+            ):
                 raise FileFormatError(
                     f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "
                     "empty for the one, and head the last column `count` or `probability` for the other"
                 )
-            cells = list(zip(zip(first, second, strict=True), [row[2] or "0" for row in body], strict=True))
+            cells = list(
+                zip(zip(first, second, strict=True), [row[2] or "0" for row in body], strict=True)
+            )
         else:
             letters = parse_labels(head[1:])
             cells = [((value, letter), cell) for value, row in zip(first, body, strict=True)
                      for letter, cell in zip(letters, row[1:], strict=True)]  # fmt: skip
         texts = dict(cells)
         if len(texts) < len(cells):
-            twice = next(pair for pair, times in Counter(pair for pair, _ in cells).items() if times > 1)
+            twice = next(
+                pair for pair, times in Counter(pair for pair, _ in cells).items() if times > 1
+            )
             raise FileFormatError(f"{path}: the pair {twice!r} has two rows: add them up")
         # Digits of a count in a file; floats end at 308.
         whole = all(
-            text.strip().isascii() and text.strip().isdigit() and len(text) < 300 for text in texts.values()
+            text.strip().isascii() and text.strip().isdigit() and len(text) < 300
+            for text in texts.values()
         )
         try:
             if whole:
@@ -226,7 +251,9 @@ class Secret(Record):
             PriorError: there is no law, or a value or a letter never occurs.
         """
         if not weights or not weights[0].size or (counted and len(weights) != 1):
-            raise PriorError(f"there are {len(weights)} joint laws: give one or more, of a sample one")
+            raise PriorError(
+                f"there are {len(weights)} joint laws: give one or more, of a sample one"
+            )
         return cls.__new__(cls)._initialize(list(weights), labels, values, name, counted)
 
     def reordered(self, labels: Iterable[Label]) -> Secret:
@@ -247,7 +274,9 @@ class Secret(Record):
         order = indices_of(names, self.labels, "the letters", PriorError)
         weights = [law[:, order] for law in self.weights]
         return (
-            type(self).__new__(type(self))._initialize(weights, names, self.values, self.name, self.counted)
+            type(self)
+            .__new__(type(self))
+            ._initialize(weights, names, self.values, self.name, self.counted)
         )
 
     @cached_property
@@ -286,7 +315,9 @@ def _check_joint_laws(joint: ArrayLike) -> FloatArray:
         raise PriorError(f"the joint law must be numbers in a table: {cause}") from None
     laws = laws[None] if laws.ndim == 2 else laws
     if laws.ndim != 3 or laws.size == 0:
-        raise PriorError(f"the joint law has the shape {np.shape(joint)}: give (S, N), or (L, S, N)")
+        raise PriorError(
+            f"the joint law has the shape {np.shape(joint)}: give (S, N), or (L, S, N)"
+        )
     if not np.isfinite(laws).all() or (laws < 0).any():
         raise PriorError("the joint law has an entry that is negative or not finite")
     return laws

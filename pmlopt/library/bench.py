@@ -72,7 +72,10 @@ def list_families(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
         prior = Prior.uniform(size)
         yield "uniform, PML 0.7", _check_linear(prior, PML(0.7), ExpectedLoss(hamming))
         ball = L1Ball(prior, 1 / size)
-        yield "uniform, PML 0.7 over a ball", _check_linear(prior, PML(0.7, over=ball), ExpectedLoss(hamming))
+        yield (
+            "uniform, PML 0.7 over a ball",
+            _check_linear(prior, PML(0.7, over=ball), ExpectedLoss(hamming)),
+        )
         yield "uniform, LDP 1", _check_linear(prior, LDP(1.0), ExpectedLoss(hamming))
     # Letters up to which a prior of Zipf counts is used: beyond, its gains are all rounding.
     for size in (size for size in sizes if size <= 50):
@@ -122,7 +125,14 @@ def _compare_instance(instance: Instance, repeats: int) -> ComparisonRow:
     assert expected.closed_form is not None
     closed_value, closed_seconds = _time_call(instance.closed_value, repeats)
     linear = is_linear_program(instance.program())
-    start = (instance.id, linear, expected.relation, expected.closed_form, closed_value, closed_seconds)
+    start = (
+        instance.id,
+        linear,
+        expected.relation,
+        expected.closed_form,
+        closed_value,
+        closed_seconds,
+    )
     try:
         result, seconds = _time_call(lambda: solve(instance.program(), warm_start=False), repeats)
     except PmloptError as cause:

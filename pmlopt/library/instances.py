@@ -122,7 +122,10 @@ class ProblemFile:
     def __post_init__(self) -> None:
         if self.builder not in BUILDERS:
             raise InstanceError(f"builder is {self.builder!r}: write one of {', '.join(BUILDERS)}")
-        form, forms = self.expected and self.expected.closed_form, CLOSED_FORMS_OF.get(self.builder, ())
+        form, forms = (
+            self.expected and self.expected.closed_form,
+            CLOSED_FORMS_OF.get(self.builder, ()),
+        )
         if form is not None and form not in forms:
             known = ", ".join(forms) or "none, for none is known here"
             raise InstanceError(f"expected.closed_form is {form!r}: write one of {known}")
@@ -160,7 +163,9 @@ class Instance:
             InstanceError: it is about a query, and has none.
         """
         if "prior" not in self.arguments:
-            raise InstanceError(f"{self.id} has no prior: it is about every prior of enough entropy")
+            raise InstanceError(
+                f"{self.id} has no prior: it is about every prior of enough entropy"
+            )
         prior: Prior = self.arguments["prior"]
         return prior
 
@@ -203,7 +208,9 @@ def parse_logarithm(table: Mapping[str, Any], path: str) -> float:
 
 def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a builder is called with: each of its parameters is read knowing those before."""
-    known = {name: one for name, one in inspect.signature(builder).parameters.items() if name in FIELDS}
+    known = {
+        name: one for name, one in inspect.signature(builder).parameters.items() if name in FIELDS
+    }
     names = [name for name in FIELDS if name in known or name == "secret"]
     for key in params:
         if key not in names:
@@ -211,7 +218,9 @@ def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> d
             raise InstanceError(f"params.{key} is not a known key: {near}")
     given: dict[str, Any] = {"labels": None}
     for name in names:
-        context = Context(given, complete=False, error=InstanceError, number=parse_logarithm, forms=FORMS)
+        context = Context(
+            given, complete=False, error=InstanceError, number=parse_logarithm, forms=FORMS
+        )
         if name in params:
             given[name] = read_record(FIELDS[name], params[name], f"params.{name}", context)
             if name == "utility":
@@ -234,7 +243,9 @@ def library() -> Path:
 
 def load_all() -> list[Instance]:
     """Load every instance of the library, in the order of their ids."""
-    return sorted((load(path) for path in library().glob("*/*.toml")), key=lambda instance: instance.id)
+    return sorted(
+        (load(path) for path in library().glob("*/*.toml")), key=lambda instance: instance.id
+    )
 
 
 def find(name: str | os.PathLike[str]) -> Instance:
@@ -264,12 +275,17 @@ def load(path: str | os.PathLike[str]) -> Instance:
     content = read_bytes(file)
     try:
         data = tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as cause:  # not TOML, not text, a number too long, nested too deep
+    except (
+        ValueError,
+        RecursionError,
+    ) as cause:  # not TOML, not text, a number too long, nested too deep
         raise InstanceError(f"{file}: is not a whole TOML file: {cause}") from None
     try:
         found = read_record(ProblemFile, data, "", Context(complete=False, error=InstanceError))
         if found.id != file.stem and not is_standard_stream(file):
-            raise InstanceError(f"id is {found.id!r} and the file's name {file.stem!r}: make them the same")
+            raise InstanceError(
+                f"id is {found.id!r} and the file's name {file.stem!r}: make them the same"
+            )
         builder = BUILDERS[found.builder]
         arguments = _read_arguments(builder, found.params)
     except InputError as cause:
@@ -301,7 +317,11 @@ def build_closed_form(program: Program[Any], name: str) -> Mechanism:
         return build_uniform_on(program.allowed)
     if not isinstance(program, LinearDesign | ColumnDesign) or name not in CLOSED_FORMS:
         raise InstanceError(f"there is no mechanism by the name {name!r} for {program!r}")
-    gains = program.signed_table if isinstance(program, LinearDesign) else np.zeros((program.prior.size, 1))
+    gains = (
+        program.signed_table
+        if isinstance(program, LinearDesign)
+        else np.zeros((program.prior.size, 1))
+    )
     form = CLOSED_FORMS[name](program.prior, program.privacy, gains)
     fits = program.outputs is not None and len(form.outputs) == len(program.outputs)
     return Mechanism(form.matrix, program.prior.labels, program.outputs if fits else None)
@@ -317,7 +337,9 @@ def compute_closed_value(program: Program[Any], name: str) -> float:
         query = program.channel.query
         error = get_parity_error(query, program.channel.mechanism)
         if error is None:
-            raise InstanceError(f"the closed form {name} is for a parity through a symmetric channel")
+            raise InstanceError(
+                f"the closed form {name} is for a parity through a symmetric channel"
+            )
         return closed_forms.parity_leakage(query.records, error, program.entropy)
     if isinstance(program, EnvelopeProgram):
         return _compute_envelope_value(program, name)
@@ -335,7 +357,9 @@ def compute_closed_value(program: Program[Any], name: str) -> float:
 def _compute_estimation_value(program: EstimationDesign, name: str) -> float:
     known = find_known_error(program, math.nan)
     if known is None or known.name != name:
-        raise InstanceError(f"the closed form {name} is for frequencies at the uniform prior under its bound")
+        raise InstanceError(
+            f"the closed form {name} is for frequencies at the uniform prior under its bound"
+        )
     return known.value
 
 

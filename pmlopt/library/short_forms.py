@@ -53,7 +53,9 @@ def _check_exactly_one(**given: Any) -> None:
     """Raise unless something is given for exactly one name."""
     found = [name for name, value in given.items() if value is not None]
     if len(found) != 1:
-        raise InstanceError(f"give exactly one of {', '.join(given)}, not {' and '.join(found) or 'none'}")
+        raise InstanceError(
+            f"give exactly one of {', '.join(given)}, not {' and '.join(found) or 'none'}"
+        )
 
 
 def _build_prior(
@@ -68,7 +70,9 @@ def _build_prior(
     if counts is None:
         return Prior(probabilities, labels)  # type: ignore[arg-type]
     if labels is None and not isinstance(counts, Mapping):
-        labels = DefaultLabels(len(counts))  # a file that says `counts` means no observations of people
+        labels = DefaultLabels(
+            len(counts)
+        )  # a file that says `counts` means no observations of people
     return Prior.from_counts(counts, labels)
 
 
@@ -131,7 +135,10 @@ FORMS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
             about=TheSecret | None,
         ),
         "pufferfish": _make_shorthand(
-            Pufferfish, epsilon=float, secret=TheSecret, pairs=tuple[tuple[Label, Label], ...] | None
+            Pufferfish,
+            epsilon=float,
+            secret=TheSecret,
+            pairs=tuple[tuple[Label, Label], ...] | None,
         ),
         "metric": _build_metric,
     },
@@ -152,7 +159,9 @@ FORMS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         "exponential": _make_shorthand(exponential, query=TheQuery, epsilon=float),
     },
     Query: {
-        "modular-sum": _make_shorthand(ModularSum, records=int, modulus=int, letters=int | tuple[int, ...]),
+        "modular-sum": _make_shorthand(
+            ModularSum, records=int, modulus=int, letters=int | tuple[int, ...]
+        ),
     },
 }
 """What a problem file may write beside records, by class and `kind`, or without one."""

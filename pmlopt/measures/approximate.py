@@ -175,7 +175,9 @@ def event_leakage(prior: PriorLike, mechanism: MechanismLike, event: ArrayLike) 
     p, m = pair_with_prior(prior, mechanism)
     weights = copy_float_array(event, 1, "the event", MechanismError)
     if len(weights) != len(m.outputs) or (weights < 0).any() or (weights > 1).any():
-        raise MechanismError(f"the event must be {len(m.outputs)} numbers in [0, 1], one for each output")
+        raise MechanismError(
+            f"the event must be {len(m.outputs)} numbers in [0, 1], one for each output"
+        )
     shares = m.matrix @ weights
     if not (p.pmf @ shares) > 0:
         raise MechanismError("the event never happens: it holds no output that occurs")
@@ -225,7 +227,9 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     law = p.pmf @ columns
     order = np.argsort(-columns / law, axis=1, kind="stable")  # of each letter, by `P[x,y] / q[y]`
     shares, masses = np.take_along_axis(columns, order, axis=1), law[order]
-    before = np.zeros_like(masses)  # a sum of its own: cumsum less the mass loses digits of rare outcomes
+    before = np.zeros_like(
+        masses
+    )  # a sum of its own: cumsum less the mass loses digits of rare outcomes
     before[:, 1:] = np.cumsum(masses[:, :-1], axis=1)
     # (N, M) a fractional knapsack for each letter: whole outcomes, then one in part, then none
     taken = np.clip(share - before, 0.0, masses) / masses
@@ -235,7 +239,9 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     return event
 
 
-def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) -> tuple[float, float]:
+def envelope_bounds(
+    prior: PriorLike, mechanism: MechanismLike, delta: float
+) -> tuple[float, float]:
     """Compute a lower and an upper bound on the `envelope` without a linear program, in nats.
 
     Below: no post-processing (`leakage_quantile`) and binary post-processing (`binary_envelope`). Above: the
@@ -252,7 +258,8 @@ def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) ->
         (1.5, 1.5)
     """
     lower = max(
-        leakage_quantile(prior, mechanism, delta, upper=True), binary_envelope(prior, mechanism, delta)
+        leakage_quantile(prior, mechanism, delta, upper=True),
+        binary_envelope(prior, mechanism, delta),
     )
     p, m = pair_with_prior(prior, mechanism)
     upper = min(leakage_level(p, m), composed_envelope_bound([maximal_leakage(m)], delta))
@@ -287,7 +294,9 @@ def envelope_slack(size: int, epsilon: float, delta: float, level: float = 0.0) 
         check_nonnegative(level, "the level", PrivacyError),
     )
     if low >= most:
-        raise PrivacyError(f"the level {low:g} is not below epsilon, {most:g}: there is no room for a slack")
+        raise PrivacyError(
+            f"the level {low:g} is not below epsilon, {most:g}: there is no room for a slack"
+        )
     with np.errstate(over="ignore"):  # inf is 1 or more
         # `e^epsilon - e^level` cancels where the two levels are near
         return float(check_probability(delta) * np.exp(low) * np.expm1(most - low) / size)
@@ -309,7 +318,9 @@ def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:
     """
     values = copy_float_array(np.atleast_1d(leakages), 1, "the leakages", PrivacyError)
     if (values < 0).any():
-        raise PrivacyError(f"the maximal leakage {values.min():g} is negative: give leakages in nats")
+        raise PrivacyError(
+            f"the maximal leakage {values.min():g} is negative: give leakages in nats"
+        )
     return float(values.sum()) - math.log(check_probability(delta))
 
 
@@ -336,7 +347,8 @@ def conditional_maximal_leakage(first: MechanismLike, second: ArrayLike) -> floa
             f"the second mechanisms have shape {rest.shape}; give {m.matrix.T.shape} and their outputs"
         )
     return max(
-        maximal_leakage(as_mechanism(rest[y]).matrix[m.matrix[:, y] > 0]) for y in np.flatnonzero(m.support)
+        maximal_leakage(as_mechanism(rest[y]).matrix[m.matrix[:, y] > 0])
+        for y in np.flatnonzero(m.support)
     )
 
 
@@ -380,7 +392,9 @@ def privacy_loss(mechanism: MechanismLike, first: Label, second: Label) -> Float
     return _compute_losses(_get_row(m, first), _get_row(m, second))
 
 
-def privacy_loss_law(mechanism: MechanismLike, first: Label, second: Label) -> tuple[FloatArray, FloatArray]:
+def privacy_loss_law(
+    mechanism: MechanismLike, first: Label, second: Label
+) -> tuple[FloatArray, FloatArray]:
     """Compute the law of the privacy loss for two letters, where the first is the true one.
 
     Args:
@@ -508,7 +522,8 @@ def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
     most = level + bound_level_rounding(level)
     matrix = as_mechanism(mechanism).matrix
     return max(
-        float(((losses > most) * matrix).sum(axis=1).max()) for _, losses in _pair_with_losses(matrix, matrix)
+        float(((losses > most) * matrix).sum(axis=1).max())
+        for _, losses in _pair_with_losses(matrix, matrix)
     )
 
 
@@ -545,12 +560,16 @@ def _min_level(matrix: FloatArray, others: FloatArray, share: float) -> float:
             over[x, last] = math.fsum(terms)
         best = max(best, float((over[below > 0] / below[below > 0]).max(initial=-1.0)))
     off = float(np.finfo(float).eps)
-    best += 8 * off * abs(best) + (0.0 if others is matrix else (len(matrix) + 4) * off * (1 + best))
+    best += 8 * off * abs(best) + (
+        0.0 if others is matrix else (len(matrix) + 4) * off * (1 + best)
+    )
     # best is `e^level - 1`: log1p keeps the digits of levels near 0
     return math.log1p(best) * (1 + 4 * off) if best > 0 else 0.0
 
 
-def _pair_with_losses(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _pair_with_losses(
+    matrix: FloatArray, others: FloatArray
+) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield each of some laws of the output, (M,), with the (N, M) losses to it; -inf for impossible
     outcomes.
     """
@@ -582,6 +601,8 @@ def _merge_levels(levels: FloatArray, masses: FloatArray) -> tuple[FloatArray, F
     starts = [0]
     for place in range(1, len(ascending)):
         last = float(ascending[starts[-1]])
-        if ascending[place] > last + (bound_level_rounding(abs(last)) if math.isfinite(last) else 0.0):
+        if ascending[place] > last + (
+            bound_level_rounding(abs(last)) if math.isfinite(last) else 0.0
+        ):
             starts.append(place)
     return ascending[starts], np.add.reduceat(masses[order], starts)

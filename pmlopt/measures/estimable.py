@@ -47,10 +47,14 @@ class Estimable:
         told = f"all {size} frequencies" if self.rank == size else f"rank {self.rank} of {size}"
         if self.rank < size:
             told += (
-                f", the frequency of {join_words(self.letters)}" if self.letters else ", of no single letter"
+                f", the frequency of {join_words(self.letters)}"
+                if self.letters
+                else ", of no single letter"
             )
         return told + (
-            f"; {join_words(self.never)} never occur{'s' * (len(self.never) == 1)}" if self.never else ""
+            f"; {join_words(self.never)} never occur{'s' * (len(self.never) == 1)}"
+            if self.never
+            else ""
         )
 
     @property
@@ -68,7 +72,9 @@ class Estimable:
         become = f"{size} values become {outputs} output{'s' * (outputs != 1)}"
         become += f" of rank {self.rank}" if self.rank < min(size, outputs) else ""
         which = "frequencies" if lost == size else f"the frequencies of {lost} of them"
-        return (f"{become}; {which} cannot be estimated: choose mutual-information or estimation-error",)
+        return (
+            f"{become}; {which} cannot be estimated: choose mutual-information or estimation-error",
+        )
 
     @cached_property
     def range(self) -> FloatArray:
@@ -94,7 +100,9 @@ class Estimable:
         # what rounding leaves of W - V P', where V are the weights of the outputs, and of digits in `basis`
         norms = np.linalg.norm(apart, axis=1)
         terms = norms + sizes[0] * np.linalg.norm(turned / sizes, axis=1)
-        return np.asarray(rest <= bound_sum_rounding(len(left), 1.0) * terms + len(left) * BASIS_ATOL * norms)
+        return np.asarray(
+            rest <= bound_sum_rounding(len(left), 1.0) * terms + len(left) * BASIS_ATOL * norms
+        )
 
     def check(self, combinations: FloatArray) -> None:
         """Raise a MechanismError that says what can be estimated, where one of the rows of W cannot."""
@@ -105,7 +113,9 @@ class Estimable:
             return
         never = f" (the outputs {abbreviate(self.never)} never occur)" if self.never else ""
         alone = (
-            f"of single letters only {abbreviate(self.letters)}" if self.letters else "of no single letter"
+            f"of single letters only {abbreviate(self.letters)}"
+            if self.letters
+            else "of no single letter"
         )
         raise MechanismError(
             f"the mechanism has rank {self.rank} for {len(self.mechanism.inputs)} letters{never}: row "
@@ -137,7 +147,9 @@ def estimable(mechanism: MechanismLike) -> Estimable:
         rank=rank,
         basis=_reduce_to_echelon(left[:, :rank].T.copy()),
         letters=tuple(label for label, kept in zip(m.inputs, inside, strict=True) if kept),
-        never=tuple(label for label, occurs in zip(m.outputs, m.support, strict=True) if not occurs),
+        never=tuple(
+            label for label, occurs in zip(m.outputs, m.support, strict=True) if not occurs
+        ),
     )
 
 

@@ -75,11 +75,15 @@ def failure_probability(
     p, m = pair_with_prior(prior, mechanism)
     if over is not None:
         if not isinstance(over, MinMeanSet):
-            raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
+            raise PrivacyError(
+                f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)"
+            )
         over.check_letters(p.labels, "the prior")
         return _maximize_failure(over, m, threshold)
     law = p.pmf @ m.matrix
-    return float(law[pointwise_leakage(p, m) > threshold + bound_level_rounding(threshold, p.size)].sum())
+    return float(
+        law[pointwise_leakage(p, m) > threshold + bound_level_rounding(threshold, p.size)].sum()
+    )
 
 
 def _maximize_failure(priors: MinMeanSet, mechanism: Mechanism, epsilon: float) -> float:
@@ -161,7 +165,9 @@ class _FailureSearch:
         for one in (law, reached):
             self.record_prior(one)
         q = law @ self.columns
-        part = np.where(self._failure_slopes > 0, np.minimum(q, self._failure_slopes * (self.most - q)), q)
+        part = np.where(
+            self._failure_slopes > 0, np.minimum(q, self._failure_slopes * (self.most - q)), q
+        )
         over = part - np.where(q <= self.limits, q, 0.0)
         open_ = np.flatnonzero(fates == 0)
         return bound, int(open_[over[open_].argmax()]) if len(open_) else None
@@ -170,7 +176,9 @@ class _FailureSearch:
     def _failure_slopes(self) -> FloatArray:
         """(M,) c / (u - c); 0 where the outcome fails under every prior."""
         room = self.most - self.limits
-        return np.where(room > 1e-12 * self.limits, self.limits / np.where(room > 0, room, 1.0), 0.0)
+        return np.where(
+            room > 1e-12 * self.limits, self.limits / np.where(room > 0, room, 1.0), 0.0
+        )
 
     def _is_empty(self, fates: FloatArray) -> bool:
         """Return whether no prior of the set meets the conditions of a node, by multipliers that prove it."""
@@ -235,5 +243,7 @@ class _FailureSearch:
         column = -self.columns @ weights
         reached = -float(self.priors.min_mean(column[:, None])[0])
         size = float(np.abs(terms).sum() + np.abs(self.columns * weights).max(axis=0).sum())
-        bound = float(terms.sum()) + reached + bound_sum_rounding(len(column) + len(fates), size) / 16
+        bound = (
+            float(terms.sum()) + reached + bound_sum_rounding(len(column) + len(fates), size) / 16
+        )
         return bound, self.priors.minimizer(column)

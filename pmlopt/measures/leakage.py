@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from pmlopt.core.arrays import FloatArray, Label, check_nonnegative
 from pmlopt.core.concave import Local, maximize_over_laws
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, check_labels_match, pair_with_prior
+from pmlopt.data.mechanism import (
+    Mechanism,
+    MechanismLike,
+    as_mechanism,
+    check_labels_match,
+    pair_with_prior,
+)
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import MechanismError, PrivacyError
@@ -272,7 +278,9 @@ def privacy_region(prior: PriorLike, epsilon: float) -> int:
         2
     """
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
-    return int(np.searchsorted(region_boundaries(prior), level + bound_level_rounding(level), side="right"))
+    return int(
+        np.searchsorted(region_boundaries(prior), level + bound_level_rounding(level), side="right")
+    )
 
 
 @dataclass(frozen=True)
@@ -336,8 +344,12 @@ def secret_witness(secret: Secret, mechanism: MechanismLike) -> SecretWitness:
     """
     m = check_mechanism_letters(secret, mechanism)
     densities = secret_densities(secret, m)
-    law, value, outcome = (int(place) for place in np.unravel_index(densities.argmax(), densities.shape))
-    return SecretWitness(float(densities[law, value, outcome]), secret.values[value], m.outputs[outcome], law)
+    law, value, outcome = (
+        int(place) for place in np.unravel_index(densities.argmax(), densities.shape)
+    )
+    return SecretWitness(
+        float(densities[law, value, outcome]), secret.values[value], m.outputs[outcome], law
+    )
 
 
 def check_mechanism_letters(secret: Secret, mechanism: MechanismLike) -> Mechanism:
@@ -347,7 +359,9 @@ def check_mechanism_letters(secret: Secret, mechanism: MechanismLike) -> Mechani
         raise MechanismError(
             f"the joint law has {len(secret.labels)} letters and the mechanism {len(m.inputs)} inputs"
         )
-    check_labels_match(m.inputs, secret.labels, "the mechanism's inputs", "the letters of the joint law")
+    check_labels_match(
+        m.inputs, secret.labels, "the mechanism's inputs", "the letters of the joint law"
+    )
     return m
 
 
@@ -396,7 +410,9 @@ def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_]) -> Flo
     """
     columns = m.matrix[:, m.support]
     peaks = columns.max(axis=0)
-    short = np.where(np.broadcast_to(counted, m.matrix.shape)[:, m.support], (peaks - columns) / peaks, 0.0)
+    short = np.where(
+        np.broadcast_to(counted, m.matrix.shape)[:, m.support], (peaks - columns) / peaks, 0.0
+    )
     found = np.full(len(m.outputs), -np.inf)
     found[m.support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ short)
     return found
@@ -435,7 +451,9 @@ def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArra
     p, m = pair_with_prior(prior, mechanism)
     positive = m.matrix > 0
     excluded = np.full(len(m.outputs), -np.inf)
-    excluded[m.support] = log_quotient(p.pmf @ positive[:, m.support], p.pmf @ ~positive[:, m.support])
+    excluded[m.support] = log_quotient(
+        p.pmf @ positive[:, m.support], p.pmf @ ~positive[:, m.support]
+    )
     return excluded, np.where(m.support, _compute_leakages(p, m, positive), 0.0)
 
 

@@ -151,7 +151,9 @@ def find_renyi_centre(
     """
     occurs = matrix.max(axis=0) > 0
     rows, share = matrix[:, occurs], (alpha - 1) / alpha
-    law, value, _ = maximize_over_laws(_make_rescaled_norms(rows, alpha), len(matrix), tolerance, iterations)
+    law, value, _ = maximize_over_laws(
+        _make_rescaled_norms(rows, alpha), len(matrix), tolerance, iterations
+    )
     means = law @ rows
     centre = np.zeros(matrix.shape[1])
     centre[occurs] = means * np.exp(share * order_levels(law, rows, alpha))

@@ -128,7 +128,9 @@ def summarize_outcomes(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
         excluded = tuple(p.labels[k] for k in np.flatnonzero(~possible))
         shown = 1.0 if certain else min(float(after[x, y]), math.nextafter(1.0, 0.0))
         found.append(
-            OutcomeSummary(m.outputs[y], float(law[y]), p.labels[x], float(p.pmf[x]), shown, excluded)
+            OutcomeSummary(
+                m.outputs[y], float(law[y]), p.labels[x], float(p.pmf[x]), shown, excluded
+            )
         )
     return sorted(found, key=lambda tells: -tells.leakage)
 
@@ -175,10 +177,14 @@ def list_outcome_warnings(tells: Sequence[OutcomeSummary]) -> tuple[str, ...]:
         return ()
     if len(tells) == 1:
         only = join_words([tells[0].output])
-        return (f"Only the output {only} ever occurs: it tells nothing. Another utility keeps more.",)
+        return (
+            f"Only the output {only} ever occurs: it tells nothing. Another utility keeps more.",
+        )
     # Leakage in nats up to which an outcome is said to tell nothing: rounding.
     if all(one.leakage < 1e-12 for one in tells):
-        return ("No outcome tells anything: the released values have nothing to do with the true ones.",)
+        return (
+            "No outcome tells anything: the released values have nothing to do with the true ones.",
+        )
     certain = [one.output for one in tells if one.identifies_letter]
     nearly = [
         one.output

@@ -41,7 +41,9 @@ def _list_pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
         return list(given.items())
     wrong = isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable)
     pairs = [] if wrong else list(given)
-    if wrong or any(not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2 for pair in pairs):
+    if wrong or any(
+        not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2 for pair in pairs
+    ):
         raise ProgramError(f"{reprlib.repr(given)} is no list of pairs: give {form}")
     return [(one, other) for one, other in pairs]
 
@@ -71,7 +73,9 @@ class Constraint(Record, ABC):
         return f"{type(self).__name__}({', '.join(told)})"
 
     @abstractmethod
-    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+    def build_rows(
+        self, prior: Prior, outputs: Sequence[Label]
+    ) -> tuple[sparse.csr_array, FloatArray]:
         """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets.
 
         Raises:
@@ -95,8 +99,12 @@ class Invariant(Constraint):
 
     name: ClassVar[str] = "invariant"
 
-    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
-        places = indices_of(outputs, prior.labels, "the outputs of an invariant design", ProgramError)
+    def build_rows(
+        self, prior: Prior, outputs: Sequence[Label]
+    ) -> tuple[sparse.csr_array, FloatArray]:
+        places = indices_of(
+            outputs, prior.labels, "the outputs of an invariant design", ProgramError
+        )
         if sorted(places) != list(range(prior.size)):
             raise ProgramError(
                 "an invariant design releases the letters: its outputs are other labels than the prior's"
@@ -115,7 +123,9 @@ class _ScoreConstraint(Constraint):
             self.scores = None
             return
         pairs = _list_pairs(scores, "{label: score, ...} or [(label, score), ...]", mappings=True)
-        names = check_labels_of_size([label for label, _ in pairs], len(pairs), "the scores", ProgramError)
+        names = check_labels_of_size(
+            [label for label, _ in pairs], len(pairs), "the scores", ProgramError
+        )
         self.scores = tuple(
             (name, _check_score(name, score)) for name, (_, score) in zip(names, pairs, strict=True)
         )
@@ -128,9 +138,13 @@ class _ScoreConstraint(Constraint):
             return to_exact_array([self.scores[place][1] for place in places])
         for label in labels:
             if not is_label_number(label):
-                raise ProgramError(f"{what} are labels such as {label!r}, no numbers: give scores by label")
+                raise ProgramError(
+                    f"{what} are labels such as {label!r}, no numbers: give scores by label"
+                )
             if isinstance(label, float) and not math.isfinite(label):
-                raise ProgramError(f"{what} have the label {label!r}, which has no difference from others")
+                raise ProgramError(
+                    f"{what} have the label {label!r}, which has no difference from others"
+                )
         return to_exact_array(labels)
 
     def _compute_errors(self, prior: Prior, outputs: Sequence[Label]) -> FloatArray:
@@ -183,7 +197,9 @@ class Unbiased(_ScoreConstraint):
 
     name: ClassVar[str] = "unbiased"
 
-    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+    def build_rows(
+        self, prior: Prior, outputs: Sequence[Label]
+    ) -> tuple[sparse.csr_array, FloatArray]:
         return _spread_by_letter(self._compute_errors(prior, outputs)), np.zeros(prior.size)
 
 
@@ -205,8 +221,12 @@ class Variance(_ScoreConstraint):
         self.most = _check_limit(most, "the largest variance")
         super().__init__(scores)
 
-    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
-        return _spread_by_letter(self._compute_errors(prior, outputs) ** 2), np.full(prior.size, self.most)
+    def build_rows(
+        self, prior: Prior, outputs: Sequence[Label]
+    ) -> tuple[sparse.csr_array, FloatArray]:
+        return _spread_by_letter(self._compute_errors(prior, outputs) ** 2), np.full(
+            prior.size, self.most
+        )
 
 
 class _ForbiddenPairs(Constraint):
@@ -216,7 +236,9 @@ class _ForbiddenPairs(Constraint):
     def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
         """Return (N, M) where they are."""
 
-    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+    def build_rows(
+        self, prior: Prior, outputs: Sequence[Label]
+    ) -> tuple[sparse.csr_array, FloatArray]:
         shut = self.forbidden_mask(prior, outputs)
         cells = np.flatnonzero(shut)
         one_each = (np.ones(len(cells)), (np.arange(len(cells)), cells))
@@ -241,9 +263,12 @@ class Zeros(_ForbiddenPairs):
 
     def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
         found = np.zeros((prior.size, len(outputs)), dtype=bool)
-        letters = indices_of([x for x, _ in self.pairs], prior.labels, "the pairs' letters", ProgramError)
+        letters = indices_of(
+            [x for x, _ in self.pairs], prior.labels, "the pairs' letters", ProgramError
+        )
         found[
-            letters, indices_of([y for _, y in self.pairs], outputs, "the pairs' outputs", ProgramError)
+            letters,
+            indices_of([y for _, y in self.pairs], outputs, "the pairs' outputs", ProgramError),
         ] = True
         return found
 
@@ -328,7 +353,9 @@ def _kept_places(prior: Prior, outputs: Sequence[Label], letters: Sequence[Label
         ProgramError: a letter is none of the prior, or no output.
     """
     rows = indices_of(letters, prior.labels, "the categories that are kept", ProgramError)
-    columns = indices_of(letters, outputs, "the categories that are kept, as outputs,", ProgramError)
+    columns = indices_of(
+        letters, outputs, "the categories that are kept, as outputs,", ProgramError
+    )
     return [row * len(outputs) + column for row, column in zip(rows, columns, strict=True)]
 
 
@@ -357,7 +384,9 @@ class Retention(Constraint):
             least, "[0, 1]", "the share of records that keep their value", ProgramError
         )
 
-    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+    def build_rows(
+        self, prior: Prior, outputs: Sequence[Label]
+    ) -> tuple[sparse.csr_array, FloatArray]:
         places = _kept_places(prior, outputs, prior.labels)
         entries = (-prior.pmf, (np.zeros(prior.size, dtype=int), places))
         row = sparse.csr_array(entries, shape=(1, prior.size * len(outputs)))
@@ -387,22 +416,33 @@ class CategoryRetention(Constraint):
 
     def __init__(self, least: float | Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
         if isinstance(least, Mapping) or (isinstance(least, Iterable) and np.ndim(least) > 0):  # type: ignore[arg-type]
-            pairs = _list_pairs(least, "{category: share, ...} or [(category, share), ...]", mappings=True)
+            pairs = _list_pairs(
+                least, "{category: share, ...} or [(category, share), ...]", mappings=True
+            )
             names = check_labels_of_size(
                 [label for label, _ in pairs], len(pairs), "the categories", ProgramError
             )
             self.least = tuple(
-                (name, check_in_interval(share, "[0, 1]", f"the probability to keep {name!r}", ProgramError))
+                (
+                    name,
+                    check_in_interval(
+                        share, "[0, 1]", f"the probability to keep {name!r}", ProgramError
+                    ),
+                )
                 for name, (_, share) in zip(names, pairs, strict=True)
             )
             if not pairs:
-                raise ProgramError("no category is named: give one share for all, or a share for each")
+                raise ProgramError(
+                    "no category is named: give one share for all, or a share for each"
+                )
         else:
             self.least = check_in_interval(
                 least, "[0, 1]", "the probability to keep a category", ProgramError
             )
 
-    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+    def build_rows(
+        self, prior: Prior, outputs: Sequence[Label]
+    ) -> tuple[sparse.csr_array, FloatArray]:
         alike = isinstance(self.least, float)
         floors = dict.fromkeys(prior.labels, self.least) if alike else dict(self.least)  # type: ignore[arg-type]
         places = _kept_places(prior, outputs, list(floors))
@@ -443,13 +483,17 @@ class OutcomeLeakage(Constraint):
 
     def __init__(self, most: Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
         pairs = _list_pairs(most, "{output: nats, ...} or [(output, nats), ...]", mappings=True)
-        names = check_labels_of_size([label for label, _ in pairs], len(pairs), "the budgets", ProgramError)
+        names = check_labels_of_size(
+            [label for label, _ in pairs], len(pairs), "the budgets", ProgramError
+        )
         self.most = tuple(
             (name, check_nonnegative(nats, f"the budget of the outcome {name!r}", ProgramError))
             for name, (_, nats) in zip(names, pairs, strict=True)
         )
 
-    def build_rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+    def build_rows(
+        self, prior: Prior, outputs: Sequence[Label]
+    ) -> tuple[sparse.csr_array, FloatArray]:
         known = [label for label, _ in self.most]
         places = indices_of(known, outputs, "the budgets of outcomes", ProgramError)
         letters, m = np.eye(prior.size), len(outputs)
@@ -459,7 +503,11 @@ class OutcomeLeakage(Constraint):
             sparse.kron(math.exp(-nats) * letters - prior.pmf[None, :], units[[place]])
             for place, (_, nats) in enumerate(self.most)
         ]
-        rows = sparse.csr_array(sparse.vstack(parts)) if parts else sparse.csr_array((0, prior.size * m))
+        rows = (
+            sparse.csr_array(sparse.vstack(parts))
+            if parts
+            else sparse.csr_array((0, prior.size * m))
+        )
         return rows, np.zeros(rows.shape[0])
 
 

@@ -28,7 +28,16 @@ from pmlopt.core.records import INFINITE, Context, ContextReference, to_plain
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
-from pmlopt.model.privacy import LDP, LIP, PMC, PML, ApproximatePML, MaximalLeakage, MetricPrivacy, Pufferfish
+from pmlopt.model.privacy import (
+    LDP,
+    LIP,
+    PMC,
+    PML,
+    ApproximatePML,
+    MaximalLeakage,
+    MetricPrivacy,
+    Pufferfish,
+)
 from pmlopt.model.privacy.requirement import Requirement, RequirementConjunction
 from pmlopt.model.privacy.secret_leakage import SecretPML
 from pmlopt.model.uncertainty import Box, L1Ball, confidence_box, pointwise_capacity
@@ -109,7 +118,9 @@ def make_context(mechanism: Mechanism, prior: Prior | None) -> Context:
     """
     if isinstance(mechanism, OrbitMechanism):
         return Context(given={"mechanism": mechanism, **mechanism.space.prior.context.given})
-    given = {"mechanism": mechanism, "labels": mechanism.inputs} | ({} if prior is None else {"prior": prior})
+    given = {"mechanism": mechanism, "labels": mechanism.inputs} | (
+        {} if prior is None else {"prior": prior}
+    )
     return Context(given=given, sizes=dict(zip(("N", "M"), mechanism.shape, strict=True)))
 
 
@@ -232,7 +243,9 @@ class Certificate(ABC):
     @property
     def failures(self) -> tuple[Claim, ...]:
         """Return the claims of `checks` that are false, each decided again."""
-        if math.isnan(self.value) or math.isnan(self.bound):  # no arithmetic compares what is no number
+        if math.isnan(self.value) or math.isnan(
+            self.bound
+        ):  # no arithmetic compares what is no number
             text = f"the value is {self.value} and the bound {self.bound}: one is no number"
             return (Claim("value", False, FLOATS, text),)
         return tuple(claim for claim in self.checks() if claim.holds is False)
@@ -338,8 +351,14 @@ class Verdict:
         }
 
     def __str__(self) -> str:
-        word = {True: "the claim holds", False: "the claim FAILS", None: "not all of it was checked"}
-        return "\n".join([f"{self.kind}: {self.statement}", *map(str, self.parts), word[self.holds]])
+        word = {
+            True: "the claim holds",
+            False: "the claim FAILS",
+            None: "not all of it was checked",
+        }
+        return "\n".join(
+            [f"{self.kind}: {self.statement}", *map(str, self.parts), word[self.holds]]
+        )
 
 
 @runtime_checkable
@@ -397,7 +416,9 @@ def check_value(claimed: float, found: float, rounding: float, arithmetic: str =
     return Claim("value", holds, arithmetic, f"{claimed:.12g}{other}", claimed, found)
 
 
-def check_bound(claimed: float, proved: float | None, maximised: bool, arithmetic: str = FLOATS) -> Claim:
+def check_bound(
+    claimed: float, proved: float | None, maximised: bool, arithmetic: str = FLOATS
+) -> Claim:
     """Check the claim of a bound against the one that is proved again; `proved` is None without a proof."""
     if claimed == (math.inf if maximised else -math.inf):
         return Claim("bound", True, arithmetic, "none is claimed", claimed)
@@ -406,7 +427,9 @@ def check_bound(claimed: float, proved: float | None, maximised: bool, arithmeti
     side = "above" if maximised else "below"
     holds = proved <= claimed if maximised else claimed <= proved
     other = "" if holds else f" is claimed, and {proved:.12g} is proved"
-    return Claim("bound", holds, arithmetic, f"nothing is {side} {claimed:.12g}{other}", claimed, proved)
+    return Claim(
+        "bound", holds, arithmetic, f"nothing is {side} {claimed:.12g}{other}", claimed, proved
+    )
 
 
 def check_gap(certificate: Certificate, rounding: float, maximised: bool) -> Claim:
@@ -425,7 +448,9 @@ def _excess_over_bound(value: float, bound: float, maximised: bool) -> float:
 def check_confidences(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:
     """Check the claims that a requirement's sets of priors contain the true law with their confidence."""
     return tuple(
-        check_confidence(over, prior) for over in _iterate_prior_sets(privacy) if over.delta is not None
+        check_confidence(over, prior)
+        for over in _iterate_prior_sets(privacy)
+        if over.delta is not None
     )
 
 
@@ -457,11 +482,17 @@ def check_confidence(over: Any, prior: Any) -> Claim:
     if isinstance(over, L1Ball) and over.center.counts is not None:
         if _log_miss_probability(over) <= math.log(delta) + near:
             return _make_confidence_claim(delta, True)
-        largest = float(over.center.pmf.max())  # `weissman_kappa` of every law in the ball is at least:
+        largest = float(
+            over.center.pmf.max()
+        )  # `weissman_kappa` of every law in the ball is at least:
         least = min(max(largest, 1 / 3), 1 - largest) - over.radius / 2
         possible = least <= 0 or _log_miss_probability(over, least) <= math.log(delta) + near
         return _make_confidence_claim(delta, None if possible else False)
-    if isinstance(over, Box) and getattr(prior, "counts", None) is not None and prior.samples is not None:
+    if (
+        isinstance(over, Box)
+        and getattr(prior, "counts", None) is not None
+        and prior.samples is not None
+    ):
         made = confidence_box(prior, delta)
         inside = (over.lower <= made.lower + near).all() and (over.upper >= made.upper - near).all()
         return _make_confidence_claim(delta, True if inside else None)
@@ -495,7 +526,9 @@ def describe_violation(prior: Prior, privacy: Requirement, mechanism: Mechanism)
     """
     if isinstance(privacy, RequirementConjunction):
         broken = [part for part in privacy.parts if not part.holds(prior, mechanism)]
-        return "; ".join(describe_violation(prior, part, mechanism) for part in broken or privacy.parts)
+        return "; ".join(
+            describe_violation(prior, part, mechanism) for part in broken or privacy.parts
+        )
     used = np.flatnonzero(mechanism.support)
     matrix, outputs = mechanism.matrix[:, used], [mechanism.outputs[y] for y in used]
     law = prior.pmf @ matrix
@@ -513,7 +546,11 @@ def describe_violation(prior: Prior, privacy: Requirement, mechanism: Mechanism)
             f"{privacy.epsilon:g}"
         )
     with np.errstate(divide="ignore", invalid="ignore"):
-        secrets, leaks, limit = prior.labels, np.log(matrix / law), getattr(privacy, "epsilon", math.nan)
+        secrets, leaks, limit = (
+            prior.labels,
+            np.log(matrix / law),
+            getattr(privacy, "epsilon", math.nan),
+        )
         if isinstance(privacy, PML) and privacy.over is not None:
             capacities = pointwise_capacity(privacy.over, mechanism)[used]
             leaks = np.where(matrix == matrix.max(axis=0), capacities, -1)

@@ -46,7 +46,9 @@ class ComplianceCertificate(ListedCertificate):
         return (*self.level_claims, *claims)
 
 
-def prove(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) -> Result[ComplianceCertificate]:
+def prove(
+    prior: PriorLike, privacy: Requirement, mechanism: MechanismLike
+) -> Result[ComplianceCertificate]:
     """Prove that a given mechanism meets a requirement, for a result that can be saved and reported.
 
     Its rows are put on the grid of floats whose sums are exactly one, which moves entries by 2^-53 or so; the

@@ -47,7 +47,9 @@ def resolve_outputs(
         return DefaultLabels(check_integer(outputs, "the number of outputs", ProgramError))
     if not isinstance(outputs, Iterable):
         raise ProgramError(f"the outputs are {outputs!r}: give their number or their labels")
-    letters: Sequence[Label] = outputs if isinstance(outputs, str | DefaultLabels) else tuple(outputs)
+    letters: Sequence[Label] = (
+        outputs if isinstance(outputs, str | DefaultLabels) else tuple(outputs)
+    )
     if not letters:
         raise ProgramError("there are no outputs: give at least one label")
     return check_labels_of_size(letters, len(letters), "the outputs", ProgramError)
@@ -139,7 +141,10 @@ class RequirementCertificate(Certificate):
             else level
             for name, level in measured.items()
         }
-        if any(up[name] > limit for name, limit in self.privacy.limits.items()) and self._meets_requirement:
+        if (
+            any(up[name] > limit for name, limit in self.privacy.limits.items())
+            and self._meets_requirement
+        ):
             return {name: min(level, self.privacy.limits[name]) for name, level in up.items()}
         return up
 
@@ -174,7 +179,9 @@ class ListedCertificate(RequirementCertificate):
 
     @property
     def float_levels(self) -> tuple[Mapping[str, float], float]:
-        constant = not np.ptp(self.mechanism.matrix, axis=0).any()  # it tells nothing: its levels are exact
+        constant = not np.ptp(
+            self.mechanism.matrix, axis=0
+        ).any()  # it tells nothing: its levels are exact
         found = self.privacy.levels(self.prior, self.mechanism)
         return found, 0.0 if constant else (self.prior.size + 8) * FLOAT_EPSILON
 

@@ -25,7 +25,12 @@ from pmlopt.model.utility import (
 from pmlopt.programs.continuous.program import ContinuousDesign, continuous_design
 from pmlopt.programs.design_program import Outputs, resolve_outputs
 from pmlopt.programs.estimation.program import EstimationDesign, estimation_design
-from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign, linear_design, symmetric_design
+from pmlopt.programs.linear.program import (
+    LinearDesign,
+    SymmetricDesign,
+    linear_design,
+    symmetric_design,
+)
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
 
 
@@ -120,11 +125,15 @@ def design(
         (2.0, (4, 2))
     """
     if not isinstance(privacy, Requirement):
-        raise PrivacyError(f"the privacy requirement is {describe_value(privacy)}: give one such as PML(0.5)")
+        raise PrivacyError(
+            f"the privacy requirement is {describe_value(privacy)}: give one such as PML(0.5)"
+        )
     utility = as_utility(utility)
     constraints = _listed_constraints(constraints)
     listed = not isinstance(prior, Continuous | SymmetricPrior)
-    free = isinstance(utility, SubConvex) and all(isinstance(one, OutcomeLeakage) for one in constraints)
+    free = isinstance(utility, SubConvex) and all(
+        isinstance(one, OutcomeLeakage) for one in constraints
+    )
     if constraints and not (listed and (free or isinstance(utility, LinearUtility))):
         raise ProgramError(
             "constraints are kept by designs with an expected gain or loss on listed letters; with a "
@@ -158,7 +167,9 @@ def design(
 
 def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
     """Return the constraints that are given; raise for what is no list, and for constraints of cvxpy."""
-    single = isinstance(constraints, Constraint | str | Mapping) or not isinstance(constraints, Iterable)
+    single = isinstance(constraints, Constraint | str | Mapping) or not isinstance(
+        constraints, Iterable
+    )
     listed = (constraints,) if single else tuple(constraints)
     for one in listed:
         if type(one).__module__.partition(".")[0] == "cvxpy":

@@ -142,8 +142,14 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
     def _repr_html_(self) -> str:
         """Return the sense and the size of the problem as a notebook shows them."""
         sense = "maximise" if self.maximised else "minimise"
-        facts = {"sense": sense, "scale of the gap": f"{self.scale:.6g}", "tolerance": f"{self.tolerance:g}"}
-        facts |= {f"variable {name}": str(variable.shape) for name, variable in self.variables.items()}
+        facts = {
+            "sense": sense,
+            "scale of the gap": f"{self.scale:.6g}",
+            "tolerance": f"{self.tolerance:g}",
+        }
+        facts |= {
+            f"variable {name}": str(variable.shape) for name, variable in self.variables.items()
+        }
         constraints = {**self.constraints, **self.added}
         facts |= {f"constraint {name}": f"{one.size} rows" for name, one in constraints.items()}
         return format_facts_html(repr(self).strip("<>"), facts)
@@ -193,7 +199,9 @@ class MethodResult(Generic[C_co]):
     requirement_unchanged: bool = True
 
 
-def wrap_given_certificate(certificate: C, closed_form: ClosedForm | None = None) -> MethodResult[C]:
+def wrap_given_certificate(
+    certificate: C, closed_form: ClosedForm | None = None
+) -> MethodResult[C]:
     """Wrap the certificate of a given matrix as a method's result, which may start the next program."""
     return MethodResult(
         certificate=certificate,
@@ -255,7 +263,9 @@ class Method(Generic[P, S, C]):
         return f"<Method {self.name}: {self.reason}>"
 
 
-def check_shape(matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = "the warm start") -> None:
+def check_shape(
+    matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = "the warm start"
+) -> None:
     """Raise a ProgramError where a matrix has another shape than those of a program."""
     if matrix.shape != wanted.shape:
         raise ProgramError(f"{what} has shape {matrix.shape}; the program needs {wanted.shape}")
@@ -269,13 +279,19 @@ def reject_warm_start(why: str) -> Callable[[Any, WarmStartLike, Deadline], None
     """
 
     def check_start(_: Program[Any], warm_start: WarmStartLike, __: Deadline) -> None:
-        if warm_start is not None and warm_start is not False and get_warm_start(warm_start) is None:
+        if (
+            warm_start is not None
+            and warm_start is not False
+            and get_warm_start(warm_start) is None
+        ):
             raise ProgramError(why)
 
     return check_start
 
 
-def refuse_to_certify(why: str) -> Callable[[Any, FloatArray, FloatArray | None], MethodResult[Any]]:
+def refuse_to_certify(
+    why: str,
+) -> Callable[[Any, FloatArray, FloatArray | None], MethodResult[Any]]:
     """Make the `certify_matrix` of a registry that has no certificate of a matrix: it raises an error."""
 
     def raise_reason(*_: object) -> MethodResult[Any]:
@@ -323,7 +339,11 @@ class MethodRegistry(Generic[P, S, C]):
         """List the methods that run only where they are chosen by name."""
         rows = [one for one in self.methods if not one.automatic]
         if self.make_cvxpy_method is not None:
-            rows += [self.make_cvxpy_method(name) for name in list_installed() if name not in self.own_names]
+            rows += [
+                self.make_cvxpy_method(name)
+                for name in list_installed()
+                if name not in self.own_names
+            ]
         return [one for one in rows if one.applies(program, start)]
 
     def find_by_name(self, program: P, name: str, start: S) -> Method[P, S, C]:
@@ -332,7 +352,9 @@ class MethodRegistry(Generic[P, S, C]):
         Raises:
             SolverUnavailableError: there is none, or it cannot take this program; the message lists others.
         """
-        rows = sorted((one for one in self.methods if one.name == name), key=lambda one: one.automatic)
+        rows = sorted(
+            (one for one in self.methods if one.name == name), key=lambda one: one.automatic
+        )
         if not rows and self.make_cvxpy_method is not None and name in list_installed():
             rows = [self.make_cvxpy_method(name)]
         for one in rows:
@@ -373,4 +395,6 @@ class MethodRegistry(Generic[P, S, C]):
             if type(one.run) is type(solver) and one.run.__class__.__module__.startswith("pmlopt."):
                 return [replace(one, run=solver)]
         names = ", ".join(["auto", *self.own_names])
-        raise SolverUnavailableError(f"{solver!r:.60} is no method for {program!r}; there are: {names}")
+        raise SolverUnavailableError(
+            f"{solver!r:.60} is no method for {program!r}; there are: {names}"
+        )

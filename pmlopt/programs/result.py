@@ -211,7 +211,9 @@ class Result(SuggestsAttributes, Generic[C_co]):
         """Return the claim and the matrix as a notebook shows them."""
         found_by = {"solver": f"{self.solver}, {self.timings.total:.2f} s", "reason": self.reason}
         told = self.certificate.facts | found_by
-        return format_facts_html(f"Result: {self.status.value}", told) + self.mechanism._repr_html_()
+        return (
+            format_facts_html(f"Result: {self.status.value}", told) + self.mechanism._repr_html_()
+        )
 
     def plot(self) -> Figure:
         """Draw the mechanism as a heat map; for a design, with the leakage of each output under its prior.

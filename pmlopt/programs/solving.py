@@ -56,7 +56,9 @@ GRACE_SECONDS = 30.0
 def check_fork_available() -> None:
     """Raise an InputError where the system cannot copy a process."""
     if "fork" not in multiprocessing.get_all_start_methods():
-        raise InputError(f"isolated=True copies the process by fork, which {sys.platform} does not have")
+        raise InputError(
+            f"isolated=True copies the process by fork, which {sys.platform} does not have"
+        )
 
 
 def run_in_process(
@@ -80,7 +82,9 @@ def run_in_process(
     limit = 3600.0 if left is None else left + GRACE_SECONDS
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_send_result, args=(sender, method, program, options, start), daemon=True)
+    child = context.Process(
+        target=_send_result, args=(sender, method, program, options, start), daemon=True
+    )
     child.start()
     sender.close()  # so that the end of the child is the end of the pipe
     try:
@@ -120,7 +124,9 @@ def _send_result(
     try:
         sender.send(answer)
     except Exception as error:  # what does not pickle
-        sender.send(MethodError(f"what it found cannot be handed over ({type(error).__name__}: {error})"))
+        sender.send(
+            MethodError(f"what it found cannot be handed over ({type(error).__name__}: {error})")
+        )
 
 
 REGISTRY: tuple[MethodRegistry[Any, Any, Any], ...] = (
@@ -141,7 +147,13 @@ REGISTRY: tuple[MethodRegistry[Any, Any, Any], ...] = (
 )
 """All that can be asked, each with the table of its methods: the whole choice of solvers is in these."""
 
-PROPAGATED_ERRORS = (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError, SolverUnavailableError)
+PROPAGATED_ERRORS = (
+    KeyboardInterrupt,
+    SystemExit,
+    MemoryError,
+    InfeasibleError,
+    SolverUnavailableError,
+)
 """What ends `solve` wherever it comes from: nothing else that a method raises does."""
 
 FIRST_FEASIBLE = "first-feasible"
@@ -168,7 +180,10 @@ def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
     start = question.make_start(program, None, NO_DEADLINE)
     found = question.list_automatic(program, start)
     named = {one.name for one in found}
-    return [*found, *(one for one in question.list_by_name_only(program, start) if one.name not in named)]
+    return [
+        *found,
+        *(one for one in question.list_by_name_only(program, start) if one.name not in named),
+    ]
 
 
 def solve(
@@ -232,7 +247,9 @@ def solve(
     """
     begin = time.perf_counter()
     question = _get_registry(program)
-    options = make_options(time_limit, _relative_tolerance(program, tolerance, gap), solver_options, verbose)
+    options = make_options(
+        time_limit, _relative_tolerance(program, tolerance, gap), solver_options, verbose
+    )
     if isolated:
         check_fork_available()
     if isinstance(warm_start, Mechanism):
@@ -250,7 +267,9 @@ def solve(
             break
         try:
             found = run_in_process(method, *asked) if isolated else method.run(*asked)
-            status = _choose_status(found, allowed, question.accepts_gap(program) and found.finished)
+            status = _choose_status(
+                found, allowed, question.accepts_gap(program) and found.finished
+            )
             checked = status is Status.OPTIMAL and (method is solver or has_foreign_parts(program))
             failures = found.certificate.failures if checked else ()
         except PROPAGATED_ERRORS:
@@ -305,14 +324,20 @@ def certify(
         _check_labels(program, matrix)
     given = matrix.matrix if isinstance(matrix, Mechanism) else matrix
     point = copy_float_array(given, 2, "the matrix", MechanismError)
-    rho = None if multipliers is None else copy_float_array(multipliers, 1, "the multipliers", ProgramError)
+    rho = (
+        None
+        if multipliers is None
+        else copy_float_array(multipliers, 1, "the multipliers", ProgramError)
+    )
     found = question.certify_matrix(program, point, rho)
     status = _choose_status(found, program.compute_allowed_gap(program.tolerance), True)
     if status is Status.OPTIMAL and has_foreign_parts(program) and found.certificate.failures:
         status = Status.UNPROVED
     seconds = time.perf_counter() - begin
     found = replace(found, certify_seconds=seconds)
-    return _make_result(found, Method("given", found.message, lambda *_: found), status, [], seconds)
+    return _make_result(
+        found, Method("given", found.message, lambda *_: found), status, [], seconds
+    )
 
 
 def check_solver_name(name: object) -> None:
@@ -322,7 +347,9 @@ def check_solver_name(name: object) -> None:
         return  # without loading cvxpy to ask it
     names = ["auto", *sorted(own | set(list_installed()))]
     if not isinstance(name, str) or name.lower() not in names:
-        raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {', '.join(names)}")
+        raise SolverUnavailableError(
+            f"the solver {name!r} is not installed; there are: {', '.join(names)}"
+        )
 
 
 def check_limits(
@@ -342,7 +369,9 @@ def _check_accepts_options(
     """Raise a SolverOptionError where options were given and no single solver can take them."""
     names = ", ".join(options.solver_options)
     if names and isinstance(solver, str) and solver.lower() == "auto":
-        raise SolverOptionError(f"the options {names} are of one solver: name it, as in solver='clarabel'")
+        raise SolverOptionError(
+            f"the options {names} are of one solver: name it, as in solver='clarabel'"
+        )
     for method in methods if names else ():
         if not method.accepts_options:
             raise SolverOptionError(
@@ -355,16 +384,23 @@ def _get_registry(program: Program[Any]) -> MethodRegistry[Any, Any, Any]:
     for question in REGISTRY:
         if type(program) is question.program:
             return question
-    raise ProgramError(f"solve takes a Program from a builder such as design(...), not {program!r:.60}")
+    raise ProgramError(
+        f"solve takes a Program from a builder such as design(...), not {program!r:.60}"
+    )
 
 
 def _check_labels(program: Program[Any], given: Mechanism) -> None:
     """Raise where a mechanism has other labels than the program, or the same in another order."""
     for side, wanted, what in zip(
-        (given.inputs, given.outputs), program.row_and_column_labels, ("inputs", "outputs"), strict=True
+        (given.inputs, given.outputs),
+        program.row_and_column_labels,
+        ("inputs", "outputs"),
+        strict=True,
     ):
         if wanted is not None and len(side) == len(wanted):
-            check_labels_match(side, wanted, f"the {what} of the mechanism", f"those of {program!r}")
+            check_labels_match(
+                side, wanted, f"the {what} of the mechanism", f"those of {program!r}"
+            )
 
 
 def _relative_tolerance(program: Program[Any], tolerance: float | None, gap: float | None) -> float:
@@ -466,7 +502,9 @@ def _build_stopped_result(
         formula: Method[Any, Any, C_co] = Method(
             FIRST_FEASIBLE, "the time was over before a solver had a better one", lambda *_: found
         )
-        known.append(_make_result(found, formula, Status.STOPPED, attempts, time.perf_counter() - begin))
+        known.append(
+            _make_result(found, formula, Status.STOPPED, attempts, time.perf_counter() - begin)
+        )
     if not known:
         return None
     sign = 1 if program.maximised else -1
@@ -478,7 +516,11 @@ def _build_stopped_result(
 def _keeps_all_limits(found: MethodResult[Any]) -> bool:
     """Return whether a certificate keeps every required limit, and does not contradict itself."""
     certificate = found.certificate
-    return found.requirement_unchanged and certificate.violation == 0 and not certificate.is_beyond_bound
+    return (
+        found.requirement_unchanged
+        and certificate.violation == 0
+        and not certificate.is_beyond_bound
+    )
 
 
 def _get_proved_gap(result: Result[Any]) -> float:

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, IntArray, Label, build_count_array, join_words, make_label_key
+from pmlopt.core.arrays import (
+    FloatArray,
+    IntArray,
+    Label,
+    build_count_array,
+    join_words,
+    make_label_key,
+)
 from pmlopt.core.lazy_imports import special
 from pmlopt.core.roots import find_min_holding
 from pmlopt.data.mechanism import Mechanism
@@ -119,22 +126,30 @@ def assess_release_fit(
     """
     shape = tuple(len(one.inputs) for one in mechanisms)
     if law.shape != shape:
-        raise InputError(f"the law has the shape {law.shape}, and the mechanisms have {shape} inputs")
+        raise InputError(
+            f"the law has the shape {law.shape}, and the mechanisms have {shape} inputs"
+        )
     rows = sum(observed.values())
     if rows <= 0:
         raise InputError("there is no released row: nothing can be tested")
     check_product_size(math.prod(max(one.matrix.shape) for one in mechanisms))
     sides = [one.outputs for one in mechanisms]
-    counts = build_count_array(observed.items(), sides, "the released rows", MechanismError).astype(float)
+    counts = build_count_array(observed.items(), sides, "the released rows", MechanismError).astype(
+        float
+    )
     matrices = [one.matrix for one in mechanisms]
     expected = push_through(law, matrices)
     impossible = tuple(
         tuple(one.outputs[k] for one, k in zip(mechanisms, place, strict=True))
         for place in np.argwhere((counts > 0) & (expected <= 0)).tolist()
     )
-    raw_p_value, detectable = _test_against_raw_rows(mechanisms, law, expected, counts, same_people, distance)
+    raw_p_value, detectable = _test_against_raw_rows(
+        mechanisms, law, expected, counts, same_people, distance
+    )
     lower, upper = _bounds_of_outcomes(matrices, expected, distance)
-    return FitTest(rows, impossible, _bound_frequencies(counts, lower, upper, rows), raw_p_value, detectable)
+    return FitTest(
+        rows, impossible, _bound_frequencies(counts, lower, upper, rows), raw_p_value, detectable
+    )
 
 
 def _bounds_of_outcomes(
@@ -153,7 +168,9 @@ def _bounds_of_outcomes(
     return np.maximum(expected - change, least), np.minimum(expected + change, most)
 
 
-def _bound_frequencies(counts: FloatArray, lower: FloatArray, upper: FloatArray, rows: int) -> float:
+def _bound_frequencies(
+    counts: FloatArray, lower: FloatArray, upper: FloatArray, rows: int
+) -> float:
     """Bound the p-value of the count that is least likely, of all outcomes and to both sides.
 
     A count of independent rows with the mean `rows q` is at least as far from it with a probability of at
@@ -202,7 +219,8 @@ def _test_against_raw_rows(
     if shift <= 0:
         return p_value, None
     refused = find_min_holding(
-        lambda t: _bound_by_bennett(t, variance, largest) <= FALSE_ALARM_PROBABILITY, math.sqrt(variance)
+        lambda t: _bound_by_bennett(t, variance, largest) <= FALSE_ALARM_PROBABILITY,
+        math.sqrt(variance),
     )
     # The quantile of the standard normal law at `MIN_TEST_POWER`.
     share = (refused + 2 * offset + 1.2815515655446004 * math.sqrt(variance)) / (rows * shift)
@@ -214,8 +232,14 @@ def _spelled_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> 
     spells = []
     for one in mechanisms:
         texts = [str(label) for label in one.inputs]  # as a file of text has them
-        at = dict(zip(texts, range(len(texts)), strict=True)) if len(set(texts)) == len(texts) else {}
-        keys: dict[Label, int] = {make_label_key(label): place for place, label in enumerate(one.inputs)}
+        at = (
+            dict(zip(texts, range(len(texts)), strict=True))
+            if len(set(texts)) == len(texts)
+            else {}
+        )
+        keys: dict[Label, int] = {
+            make_label_key(label): place for place, label in enumerate(one.inputs)
+        }
         same = np.zeros((len(one.inputs), len(one.outputs)))
         for y, label in enumerate(one.outputs):
             place = keys.get(make_label_key(label), at.get(str(label)))
@@ -257,7 +281,8 @@ def explain_undecided(verdict: Verdict) -> tuple[str, ...]:
     """Return a sentence for each claim that the folder of a release does not decide, with what to do."""
     undecided = [one for one in verdict.parts if one.holds is None]
     found = {
-        one.name: _WHAT_TO_DO.get(one.name, _WHAT_TO_DO.get(one.detail, one.detail)) for one in undecided
+        one.name: _WHAT_TO_DO.get(one.name, _WHAT_TO_DO.get(one.detail, one.detail))
+        for one in undecided
     }
     return tuple(f"Not checked, {name}: {text}." for name, text in found.items())
 
@@ -294,12 +319,16 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
     """
     place = Path(folder)
     if place.is_file():
-        raise FileFormatError(f"{folder}: is a file: `pmlopt verify` checks saved results, and this a folder")
+        raise FileFormatError(
+            f"{folder}: is a file: `pmlopt verify` checks saved results, and this a folder"
+        )
     place = place.resolve()
     _find_regular_file(place, DESCRIPTION)
     described = ReleaseFile.read(place)
     if described.date and not is_date(described.date):
-        raise FileFormatError(f"{folder}: the date {described.date!r:.40} is none: it must be YYYY-MM-DD")
+        raise FileFormatError(
+            f"{folder}: the date {described.date!r:.40} is none: it must be YYYY-MM-DD"
+        )
     return Verdict("release", _make_statement(described), tuple(_list_claims(place, described)))
 
 
@@ -307,7 +336,9 @@ def _make_statement(described: ReleaseFile) -> str:
     """Return what the release claims: the level with what stays in clear first, where something does."""
     scope = "under the shares that the releaser states"
     if not described.kept:
-        return f"claims that all releases together leak at most {described.together:.6g} nats, {scope}"
+        return (
+            f"claims that all releases together leak at most {described.together:.6g} nats, {scope}"
+        )
     without = f"without them {described.together:.6g} nats"
     if described.level_with_clear_columns is None:
         return f"claims no level with the columns that stay in clear, and {without}, {scope}"
@@ -334,7 +365,9 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
         failed = "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
         yield Claim(part.mechanism, verdict.holds, FLOATS, failed or verdict.statement)
     if len(made) < len(described.parts):
-        yield Claim("level together", None, FLOATS, "cannot be computed without the missing mechanisms")
+        yield Claim(
+            "level together", None, FLOATS, "cannot be computed without the missing mechanisms"
+        )
         return
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
     people = described.count_people(mechanisms)
@@ -344,7 +377,8 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
     text = f"drawn from {described.random}, says the releaser{'' if draws else ': a seed undoes the noise'}"
     yield Claim("random", draws, BYTES, text)
     releases = [
-        ColumnRelease(one, part.columns) for one, part in zip(mechanisms, described.parts, strict=True)
+        ColumnRelease(one, part.columns)
+        for one, part in zip(mechanisms, described.parts, strict=True)
     ]
     yield from _check_released_file(place, described, people, releases)
     if described.kept:
@@ -358,13 +392,21 @@ def _describe_clear(described: ReleaseFile) -> Claim:
         return Claim("in clear", False, FLOATS, "what some columns in clear tell is not said")
     least = described.together - bound_level_rounding(described.together)
     for one in described.in_clear:
-        if one.alone < 0 or (one.with_release is not None and one.with_release < max(one.alone, least)):
-            text = f"{join_words(one.columns)} with the release cannot tell less than one of them does"
+        if one.alone < 0 or (
+            one.with_release is not None and one.with_release < max(one.alone, least)
+        ):
+            text = (
+                f"{join_words(one.columns)} with the release cannot tell less than one of them does"
+            )
             return Claim("in clear", False, FLOATS, text)
-    return Claim("in clear", None, FLOATS, "what the columns in clear tell needs the data: it is not checked")
+    return Claim(
+        "in clear", None, FLOATS, "what the columns in clear tell needs the data: it is not checked"
+    )
 
 
-def _check_report(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Claim:
+def _check_report(
+    place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]
+) -> Claim:
     """Check that the report states what follows from the description and the mechanisms.
 
     It is rendered anew whatever version it names: a word of the folder turns no check off.
@@ -375,7 +417,9 @@ def _check_report(place: Path, described: ReleaseFile, made: Sequence[Mechanism 
     missing = [name for name, path in zip(REPORTS, found, strict=True) if path is None]
     if missing:
         return Claim("report", False, BYTES, f"{join_words(missing)}: missing")
-    if [files.read_bytes(path) for path in found if path is not None] == list(render_pages(described, made)):
+    if [files.read_bytes(path) for path in found if path is not None] == list(
+        render_pages(described, made)
+    ):
         return Claim("report", True, BYTES, "says what follows from the rest")
     text = "says something else than what follows from the rest"
     if described.version != __version__:
@@ -472,7 +516,9 @@ def _check_levels(
     if described.total is not None:
         most = max(
             levels.together,
-            math.inf if described.level_with_clear_columns is None else described.level_with_clear_columns,
+            math.inf
+            if described.level_with_clear_columns is None
+            else described.level_with_clear_columns,
         )
         told = ", as it says of columns in clear" if described.kept else ""
         text = f"{most:.6g} of {described.total:.6g} nats{told}"
@@ -497,7 +543,9 @@ def _check_released_file(
     form = CsvFormat(described.delimiter, "utf-8")
     with open_table(data, form) as table:
         told = sorted([*written, *described.kept])
-        extra = sorted(set(table.names) ^ set(told)) or (table.names if sorted(table.names) != told else [])
+        extra = sorted(set(table.names) ^ set(told)) or (
+            table.names if sorted(table.names) != told else []
+        )
         text = (
             "as the description says"
             if not extra
@@ -539,7 +587,9 @@ def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
     if described.same_people:
         agree &= described.step in (1, rounding_step(rows))
         agree &= abs(rows - stated) <= int(compute_max_changes(people, described.step).sum())
-    return Claim("rows", bool(agree), BYTES, f"{rows:,} rows, {described.rows:,} claimed, and {whose}")
+    return Claim(
+        "rows", bool(agree), BYTES, f"{rows:,} rows, {described.rows:,} claimed, and {whose}"
+    )
 
 
 def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
@@ -591,7 +641,9 @@ def count_outcomes(
     counts: Counter[tuple[Any, ...]] = Counter()
     for batch in table.batches():
         values, codes = find_tuples(batch, places)
-        counts.update(dict(zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True)))
+        counts.update(
+            dict(zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True))
+        )
     known = [(one, len(one.output_columns), _index_outputs(one)) for one in releases]
     observed: Counter[tuple[Label, ...]] = Counter()
     for value, number in counts.items():
@@ -599,7 +651,9 @@ def count_outcomes(
         for release, width, outputs in known:
             own = tuple(cells[:width])
             del cells[: len(own)]
-            if (found := outputs.get(make_label_key(own), outputs.get(tuple(map(str, own))))) is None:
+            if (
+                found := outputs.get(make_label_key(own), outputs.get(tuple(map(str, own))))
+            ) is None:
                 raise InputError(
                     f"{table.where}: {join_words(own)} is no output of the mechanism of {join_words(release.columns)}"
                 )

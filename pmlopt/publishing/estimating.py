@@ -13,7 +13,12 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.tables.reading import find_column, list_data_files, open_table
 from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.publishing.checking import count_outcomes, find_own_file, find_released_data, get_listed_mechanism
+from pmlopt.publishing.checking import (
+    count_outcomes,
+    find_own_file,
+    find_released_data,
+    get_listed_mechanism,
+)
 from pmlopt.publishing.folder import ReleaseFile
 from pmlopt.releases import compose_attributes
 from pmlopt.releases.batches import ColumnRelease
@@ -63,7 +68,9 @@ def read_outcomes(
     return [one.mechanism for one in releases], observed
 
 
-def estimate_release(folder: str | os.PathLike[str], columns: Sequence[str] = (), **options: Any) -> Estimate:
+def estimate_release(
+    folder: str | os.PathLike[str], columns: Sequence[str] = (), **options: Any
+) -> Estimate:
     """Estimate frequencies from the folder of a release.
 
     Of several columns it is their cross table, whose letters are tuples.
@@ -92,7 +99,9 @@ def estimate_release(folder: str | os.PathLike[str], columns: Sequence[str] = ()
     mechanisms, observed = read_outcomes(folder, columns)
     if len(mechanisms) > 1:
         return estimate(compose_attributes(mechanisms), counts=observed, **options)
-    return estimate(mechanisms[0], counts={key[0]: number for key, number in observed.items()}, **options)
+    return estimate(
+        mechanisms[0], counts={key[0]: number for key, number in observed.items()}, **options
+    )
 
 
 def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:
@@ -104,7 +113,9 @@ def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:
     inside = f"{described.data}/"
     missing = sorted({name for name in described.digests if name.startswith(inside)} - set(names))
     if missing:
-        raise FileFormatError(f"{place}: the released file {missing[0]!r:.80} is missing: see pmlopt check")
+        raise FileFormatError(
+            f"{place}: the released file {missing[0]!r:.80} is missing: see pmlopt check"
+        )
 
 
 def _check_digest(path: Path, name: str, described: ReleaseFile) -> None:

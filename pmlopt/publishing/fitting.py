@@ -13,7 +13,9 @@ MAX_SECONDS = 60.0
 """Of the search: it ends with the largest epsilon that was found to fit."""
 
 
-def find_largest_epsilon(plan: ReleasePlan, draft: ReleaseDraft, missing: Missing = "refuse") -> float | None:
+def find_largest_epsilon(
+    plan: ReleasePlan, draft: ReleaseDraft, missing: Missing = "refuse"
+) -> float | None:
     """Find the largest epsilon at which the release of one column fits in the ledger.
 
     Each candidate is designed and compared with what the ledger allows, so the plan with the epsilon that is

@@ -14,7 +14,14 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.arrays import IntArray, Label, build_count_array, make_label_key
-from pmlopt.core.records import MAX_UNLISTED_LETTERS, Context, Range, parse_json, read_record, to_plain
+from pmlopt.core.records import (
+    MAX_UNLISTED_LETTERS,
+    Context,
+    Range,
+    parse_json,
+    read_record,
+    to_plain,
+)
 from pmlopt.core.sealing import SEALED_BY
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -134,17 +141,32 @@ class ReleaseFile:
 
     def __post_init__(self) -> None:
         if self.format != FORMAT and self.format not in OLDER:
-            raise FileFormatError(f"the format is {self.format!r}: this version of pmlopt reads {FORMAT!r}")
+            raise FileFormatError(
+                f"the format is {self.format!r}: this version of pmlopt reads {FORMAT!r}"
+            )
         if len(self.letters) != len(self.people) or not self.parts or not self.people:
-            raise FileFormatError("there must be a part, and tuples of letters with a count for each")
-        if len(set(map(make_label_key, self.letters))) < len(self.letters) or sum(self.people) > MAX_PEOPLE:
-            raise FileFormatError("a tuple of letters stands twice, or there are more than 2^53 people")
+            raise FileFormatError(
+                "there must be a part, and tuples of letters with a count for each"
+            )
+        if (
+            len(set(map(make_label_key, self.letters))) < len(self.letters)
+            or sum(self.people) > MAX_PEOPLE
+        ):
+            raise FileFormatError(
+                "a tuple of letters stands twice, or there are more than 2^53 people"
+            )
         if any(len(letters) != len(self.parts) for letters in self.letters):
             raise FileFormatError("each tuple of letters must have a letter for each part")
         if any(count % self.step for count in self.people):
-            raise FileFormatError(f"each number of people must be a multiple of the step, {self.step}")
-        if not all(part.columns for part in self.parts) or not all(one.columns for one in self.in_clear):
-            raise FileFormatError("each part, and what is said of columns in clear, must name a column")
+            raise FileFormatError(
+                f"each number of people must be a multiple of the step, {self.step}"
+            )
+        if not all(part.columns for part in self.parts) or not all(
+            one.columns for one in self.in_clear
+        ):
+            raise FileFormatError(
+                "each part, and what is said of columns in clear, must name a column"
+            )
         if not {name for one in self.in_clear for name in one.columns} <= set(self.kept):
             raise FileFormatError("something is said of a column in clear that is not kept")
         named = [*(name for part in self.parts for name in part.columns), *self.kept, *self.dropped]
@@ -209,12 +231,18 @@ class ReleaseFile:
         if isinstance(data, dict) and isinstance(data.get("format"), str):
             added = OLDER.get(data["format"], {})
             if both := sorted(added.keys() & data.keys()):
-                raise FileFormatError(f"{path}: the format {data['format']!r} has no key {both[0]!r}")
+                raise FileFormatError(
+                    f"{path}: the format {data['format']!r} has no key {both[0]!r}"
+                )
             data = {**added, **data}
-        return read_record(cls, data, str(path), Context(room=max(MAX_UNLISTED_LETTERS, len(content))))
+        return read_record(
+            cls, data, str(path), Context(room=max(MAX_UNLISTED_LETTERS, len(content)))
+        )
 
 
-def restrict_to_occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior, Mechanism]:
+def restrict_to_occurring(
+    people: IntArray, place: int, mechanism: Mechanism
+) -> tuple[Prior, Mechanism]:
     """Return the law of the letters of one part that occur, and the mechanism on them."""
     counts = compute_marginal(people, place)
     rows = np.flatnonzero(counts)
@@ -241,7 +269,9 @@ def digest_folder(folder: Path, known: Mapping[str, str] | None = None) -> dict[
     """
     digests = known or {}
     found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    names = {path.relative_to(folder).as_posix(): path for path in found if path != folder / DESCRIPTION}
+    names = {
+        path.relative_to(folder).as_posix(): path for path in found if path != folder / DESCRIPTION
+    }
     return {
         name: digests.get(name)
         or (files.digest_file(path) if stat.S_ISREG(path.lstat().st_mode) else "no file")

@@ -92,7 +92,11 @@ def compute_drift_p_value(codes: IntArray) -> float:
     after = rank / m - places / n
     before = (places - 1) / n - (rank - 1) / m
     # the share of all rows is a mean of both: the distance to that of the others is larger by n / (n - m)
-    largest = np.maximum.reduceat(np.maximum(after, before), np.cumsum(counts) - counts) * n / (n - counts)
+    largest = (
+        np.maximum.reduceat(np.maximum(after, before), np.cumsum(counts) - counts)
+        * n
+        / (n - counts)
+    )
     exponent = 2 * largest**2 * counts * (n - counts) / n
     return min(1.0, len(counts) * math.exp(1 - float(exponent.max())))
 
@@ -105,7 +109,9 @@ def compare_with_random_order(columns: Mapping[str, Sequence[IntArray]]) -> RowO
     """
     found = {
         name: min(
-            min(1.0, 2 * len(parts) * min(compute_runs_p_value(codes), compute_drift_p_value(codes)))
+            min(
+                1.0, 2 * len(parts) * min(compute_runs_p_value(codes), compute_drift_p_value(codes))
+            )
             for codes in parts
         )
         for name, parts in columns.items()
@@ -113,11 +119,14 @@ def compare_with_random_order(columns: Mapping[str, Sequence[IntArray]]) -> RowO
     }
     least = min(1.0, len(found) * min(found.values(), default=1.0))
     return RowOrderTest(
-        least, tuple(name for name, p in found.items() if p * len(found) < FALSE_WARNING_PROBABILITY)
+        least,
+        tuple(name for name, p in found.items() if p * len(found) < FALSE_WARNING_PROBABILITY),
     )
 
 
-def make_order_claim(data: Path, form: CsvFormat, described: ReleaseFile, released: Sequence[str]) -> Claim:
+def make_order_claim(
+    data: Path, form: CsvFormat, described: ReleaseFile, released: Sequence[str]
+) -> Claim:
     """Return what the order of the rows of a released file shows; it decides no claim, and may warn.
 
     Args:
@@ -131,7 +140,9 @@ def make_order_claim(data: Path, form: CsvFormat, described: ReleaseFile, releas
             _encode_columns(table, [*released, *described.kept], set(released), described.rows)
         )
     looks = (
-        f"{join_words(found.columns)} look sorted or clustered" if found.columns else "no column looks sorted"
+        f"{join_words(found.columns)} look sorted or clustered"
+        if found.columns
+        else "no column looks sorted"
     )
     often = f"a random order has one below {FALSE_WARNING_PROBABILITY:g} about once in {1 / FALSE_WARNING_PROBABILITY:,.0f} times"
     text = f"{looks}: the p-value is {found.p_value:.3g}; {often}"
@@ -157,7 +168,9 @@ def _encode_columns(
     named = [find_column(table.names, name, table.where) for name in partitions]
     for batch in table.batches():
         key = tuple(batch.column_texts(place)[0] for place in named)
-        part = parts.setdefault(key, {name: _CodedColumn() for name in names if name not in partitions})
+        part = parts.setdefault(
+            key, {name: _CodedColumn() for name in names if name not in partitions}
+        )
         for name, coded in part.items():
             coded.add_batch(batch, places[name], 1 if name in released else step, first)
         first += batch.size

@@ -34,14 +34,20 @@ def build_sections(
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
     names = [" and ".join(part.columns) for part in described.parts]
     promises = [
-        "nothing: it has no certificate" if isinstance(one, Mechanism) else one.certificate.statement
+        "nothing: it has no certificate"
+        if isinstance(one, Mechanism)
+        else one.certificate.statement
         for one in made
     ]
     people = described.count_people(mechanisms)
     total = (
-        "" if described.total is None else f" The total that was allowed is {format_nats(described.total)}."
+        ""
+        if described.total is None
+        else f" The total that was allowed is {format_nats(described.total)}."
     )
-    whose = "the people in this file" if described.same_people else "other people, whose file was given"
+    whose = (
+        "the people in this file" if described.same_people else "other people, whose file was given"
+    )
     clear = ""
     if described.kept:
         every = described.level_with_clear_columns
@@ -155,7 +161,9 @@ def format_factor(level: float) -> str:
     return f"{math.exp(min(level, 700.0)):.4g}"
 
 
-def render_pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tuple[bytes, bytes]:
+def render_pages(
+    described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]
+) -> tuple[bytes, bytes]:
     """Return the report as HTML and as Markdown; both follow from the description and the mechanisms only."""
     title = described.title or "Release of " + join_words(
         name for part in described.parts for name in part.columns

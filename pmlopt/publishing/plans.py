@@ -69,7 +69,9 @@ class PlannedColumn:
     within_ledger: bool = False
 
     def __post_init__(self) -> None:
-        designed = {name: getattr(self, name) for name in ("epsilon", "privacy", "utility", "outputs")}
+        designed = {
+            name: getattr(self, name) for name in ("epsilon", "privacy", "utility", "outputs")
+        }
         given = [name for name, value in designed.items() if value is not None]
         if self.mechanism is not None and (given or self.delta is not None):
             raise InputError(
@@ -79,9 +81,13 @@ class PlannedColumn:
         if self.mechanism is None and (bounds > 1 or (bounds == 0 and not self.within_ledger)):
             raise InputError("give epsilon or privacy, one of them, or the file of a mechanism")
         if self.mechanism is not None and self.within_ledger:
-            raise InputError("a mechanism is given, and within_ledger designs one: give one of them")
+            raise InputError(
+                "a mechanism is given, and within_ledger designs one: give one of them"
+            )
         if self.mechanism is None and self.utility is None:
-            raise InputError('give a utility, what must stay useful: "hamming", "absolute", "squared", ...')
+            raise InputError(
+                'give a utility, what must stay useful: "hamming", "absolute", "squared", ...'
+            )
         if self.delta is not None and self.epsilon is None:
             raise InputError("delta goes with epsilon")
 
@@ -108,7 +114,9 @@ class PlannedColumn:
             privacy = PML(self.epsilon, over)
         if self.within_ledger:
             if remaining is None:
-                raise InputError("within_ledger designs for what a ledger leaves: give the ledger, too")
+                raise InputError(
+                    "within_ledger designs for what a ledger leaves: give the ledger, too"
+                )
             left = remaining(prior)
             privacy = left if privacy is None else privacy & left
         assert self.utility is not None
@@ -180,7 +188,9 @@ class ReleasePlan:
         taken = {name: _parse_columns(name, table) for name, table in self.release.items()}
         source = data if self.law is None else self.folder / self.law
         with open_table(source, form) as rows:
-            people = count_tuples(rows, [one for columns in taken.values() for one in columns], missing)
+            people = count_tuples(
+                rows, [one for columns in taken.values() for one in columns], missing
+            )
         numbers = np.array(list(people.values()), dtype=np.int64)
         sample = int(numbers.sum())
         step = 1 if self.exact_counts else rounding_step(sample)
@@ -246,7 +256,9 @@ class ReleasePlan:
         return build_remaining
 
 
-def _sum_counts(people: Mapping[tuple[Label, ...], int], first: int, width: int) -> dict[Label, int]:
+def _sum_counts(
+    people: Mapping[tuple[Label, ...], int], first: int, width: int
+) -> dict[Label, int]:
     """Return the counts of the letters of some neighbouring columns, or of their tuples, in order."""
     counts: Counter[Label] = Counter()
     for letters, number in people.items():

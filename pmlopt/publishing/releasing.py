@@ -68,7 +68,11 @@ from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.drafts import begin_draft, resolve_folder_of
 from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES, check_product_size, multiply_rows
 from pmlopt.releases.ledger import Ledger
-from pmlopt.releases.ledger_entries import RecordedDraws, build_joint_mechanism, parse_person_numbers
+from pmlopt.releases.ledger_entries import (
+    RecordedDraws,
+    build_joint_mechanism,
+    parse_person_numbers,
+)
 from pmlopt.releases.publications import compute_file_key
 from pmlopt.verification.verify_saved import load_trusted
 
@@ -140,7 +144,11 @@ class ReleaseDraft:
             with open_table(self.data, self.form) as table:
                 people = parse_person_numbers(read_texts(table, [self.who])[0], self.who)
         joint = build_joint_mechanism(self.releases, book.initial)
-        return book, book.total is None or book.allows(joint, people), book.level_after(joint, people)
+        return (
+            book,
+            book.total is None or book.allows(joint, people),
+            book.level_after(joint, people),
+        )
 
     def make_row_digest(self, table: Table) -> RowDigest:
         """Return a digest of the rows of the data, to be updated while they are read."""
@@ -161,7 +169,9 @@ class ReleaseDraft:
         now = DataDigests.compute(None if data is not None else self.data, self.law)
         now = replace(now, data=data or now.data, rows=self.digests.rows if rows is None else rows)
         if now.law != self.digests.law:
-            raise InputError("the data of the law were changed since they were counted: start again")
+            raise InputError(
+                "the data of the law were changed since they were counted: start again"
+            )
         if now != self.digests:
             raise InputError("the data were changed since their rows were counted: start again")
 
@@ -238,14 +248,18 @@ def release(
     """
     from pmlopt import __version__
 
-    given = {(name,) if isinstance(name, str) else tuple(name): made for name, made in mechanisms.items()}
+    given = {
+        (name,) if isinstance(name, str) else tuple(name): made for name, made in mechanisms.items()
+    }
     if not given:
         raise InputError("nothing is released: give a mechanism for at least one column")
     made = tuple(map(_with_named_outputs, given.values()))
     matrices = tuple(one if isinstance(one, Mechanism) else one.mechanism for one in made)
     releases = tuple(map(ColumnRelease, matrices, given))
     with open_table(data, form) as table:
-        check_columns_named(table.names, [name for names in given for name in names], keep, drop, table.where)
+        check_columns_named(
+            table.names, [name for names in given for name in names], keep, drop, table.where
+        )
     written = [name for one in releases for name, _ in one.output_columns]
     if len({*written, *keep}) < len(written) + len(keep):
         raise InputError(
@@ -254,7 +268,9 @@ def release(
     if who is not None and ledger is None:
         raise InputError("who names the people of a ledger: give the ledger too")
     if ledger is not None and drop_missing:
-        raise InputError("a ledger has a row for each person in it: leave no row out for a missing cell")
+        raise InputError(
+            "a ledger has a row for each person in it: leave no row out for a missing cell"
+        )
     largest = None if total is None else check_nonnegative(total, "the total", InputError)
     digests = DataDigests.compute(data, law)
     other = () if digests.data is not None else (*keep, *(() if who is None else (who,)))
@@ -288,7 +304,9 @@ def release(
         people=tuple(stated[stated > 0].tolist()), date=get_release_date(), issuer=issuer, digests={},
     )  # fmt: skip
     digests = replace(digests, rows=rows)
-    draft = ReleaseDraft(data, releases, made, levels, planned, ledger, who, drop_missing, form, law, digests)
+    draft = ReleaseDraft(
+        data, releases, made, levels, planned, ledger, who, drop_missing, form, law, digests
+    )
     if target is not None:
         write_release(draft, target, seed, executor)
     return draft
@@ -330,11 +348,17 @@ def write_release(
             delimiter = (table.form.delimiter if table.form else None) or ","
             draws = None if book is None else RecordedDraws(draft.releases, table, draft.who)
             known: dict[str, str] = {}
-            how: dict[str, Any] = {"keep": planned.kept, "drop_missing": draft.drop_missing, "seed": seed}
+            how: dict[str, Any] = {
+                "keep": planned.kept,
+                "drop_missing": draft.drop_missing,
+                "seed": seed,
+            }
             how["keep_order"] = planned.order == IN_ORDER
             if isinstance(table, FolderTable):
                 if draws is not None:
-                    raise InputError("a ledger records the rows of one file: release the folder without it")
+                    raise InputError(
+                        "a ledger records the rows of one file: release the folder without it"
+                    )
                 released = RELEASED
                 done, finished = apply_folder(
                     table, draft.releases, folder / released, executor=executor, beside=place, **how
@@ -354,7 +378,9 @@ def write_release(
                 draft.check_unchanged(drawn_from.compute_digest())
         if done.rows != planned.rows:
             raise InputError("the data were changed since their rows were counted: start again")
-        left_out = -(-done.dropped // planned.step) * planned.step  # rounded up: it is a count of people too
+        left_out = (
+            -(-done.dropped // planned.step) * planned.step
+        )  # rounded up: it is a count of people too
         described = replace(planned, data=released, delimiter=delimiter, left_out=left_out)
         if seed is not None:
             described = replace(described, random="a seed, for tests only")
@@ -413,17 +439,25 @@ def _with_named_outputs(made: Made) -> Mechanism | Result[Any]:
         return _with_named_outputs(load_trusted(made))
     mechanism = made if isinstance(made, Mechanism) else getattr(made, "mechanism", None)
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, OrbitMechanism):
-        raise InputError(f"{made!r:.60} is no mechanism on letters that are listed, nor a result with one")
+        raise InputError(
+            f"{made!r:.60} is no mechanism on letters that are listed, nor a result with one"
+        )
     if not isinstance(mechanism.outputs, DefaultLabels):
         return made
-    named = Mechanism(mechanism.matrix, mechanism.inputs, [f"y{k}" for k in range(len(mechanism.outputs))])
+    named = Mechanism(
+        mechanism.matrix, mechanism.inputs, [f"y{k}" for k in range(len(mechanism.outputs))]
+    )
     if isinstance(made, Mechanism):
         return named
     return replace(made, certificate=replace(made.certificate, mechanism=named))
 
 
 def check_columns_named(
-    names: Sequence[str], released: Sequence[str], keep: Sequence[str], drop: Sequence[str], where: object
+    names: Sequence[str],
+    released: Sequence[str],
+    keep: Sequence[str],
+    drop: Sequence[str],
+    where: object,
 ) -> None:
     """Raise unless every column of a table is named once: as released, kept or dropped.
 
@@ -434,7 +468,9 @@ def check_columns_named(
     for name, times in said.items():
         find_column(names, name, where)
         if times > 1:
-            raise InputError(f"the column {name!r} is named {times} times: release it, keep it, or drop it")
+            raise InputError(
+                f"the column {name!r} is named {times} times: release it, keep it, or drop it"
+            )
     left = [name for name in names if name not in said]
     if left:
         raise InputError(
@@ -455,7 +491,9 @@ class ClearColumnCounts:
         groups = [(name,) for name in names] + ([tuple(names)] if len(names) > 1 else [])
         places = {name: find_column(table.names, name, table.where) for name in names}
         self._places = {group: [places[name] for name in group] for group in groups}
-        self._counts: dict[tuple[str, ...], Counter[tuple[Label, Label]]] = {one: Counter() for one in groups}
+        self._counts: dict[tuple[str, ...], Counter[tuple[Label, Label]]] = {
+            one: Counter() for one in groups
+        }
 
     def add_batch(self, batch: TableBatch, letters: IntArray) -> None:
         """Count the rows of a batch by their tuples of letters; -1 where a row is left out."""
@@ -480,7 +518,9 @@ class ClearColumnCounts:
                 joint = _apply_stated_law(joint, published.ravel())
             rows = np.unravel_index(np.array(joint.labels, dtype=np.int64), shape)
             if len(joint.labels) * outcomes <= MAX_PRODUCT_ENTRIES:
-                whole = multiply_rows([one.matrix[own] for own, one in zip(rows, mechanisms, strict=True)])
+                whole = multiply_rows(
+                    [one.matrix[own] for own, one in zip(rows, mechanisms, strict=True)]
+                )
                 beside = level_with_clear_column(joint, Mechanism(whole, joint.labels))
             by_itself = level_in_clear(joint)
             if published is not None:
@@ -497,7 +537,9 @@ def _apply_stated_law(joint: Secret, exact: IntArray) -> Secret:
         joint: of the columns in clear, and of the places of the letters that occur.
         exact: how many people have the letters of each place.
     """
-    stated = round_counts(exact, rounding_step(int(exact.sum())))[np.array(joint.labels, dtype=np.int64)]
+    stated = round_counts(exact, rounding_step(int(exact.sum())))[
+        np.array(joint.labels, dtype=np.int64)
+    ]
     law = joint.joint[0]
     return Secret(law / law.sum(axis=0) * (stated / stated.sum()), joint.labels, joint.values)
 
@@ -531,7 +573,9 @@ def choose_file_names(releases: Sequence[ColumnRelease]) -> list[str]:
     """Return a name for the file of each mechanism, which any system takes, and which differ."""
     found: list[str] = []
     for release in releases:
-        plain = "".join(one if one.isalnum() or one in "-_" else "_" for one in "+".join(release.columns))
+        plain = "".join(
+            one if one.isalnum() or one in "-_" else "_" for one in "+".join(release.columns)
+        )
         name, number = plain[:60] or "column", 2
         while name.lower() in [other.lower() for other in found]:
             name, number = f"{plain[:60]}-{number}", number + 1

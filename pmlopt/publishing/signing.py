@@ -29,7 +29,9 @@ def get_release_date() -> str:
             raise ValueError(given)
         return datetime.fromtimestamp(int(given), UTC).date().isoformat()
     except (ValueError, OverflowError, OSError):
-        raise InputError(f"{EPOCH} is {given!r}: give the seconds since 1970 as a whole number") from None
+        raise InputError(
+            f"{EPOCH} is {given!r}: give the seconds since 1970 as a whole number"
+        ) from None
 
 
 def is_date(text: str) -> bool:
@@ -52,10 +54,14 @@ def make_fact_table(described: ReleaseFile) -> ReportSection:
 
 def list_signature_lines(described: ReleaseFile) -> Iterator[ReportSection]:
     """Yield the digests of the files that the report is about, and the lines to sign on."""
-    digests = sorted((name, digest) for name, digest in described.digests.items() if name not in REPORTS)
+    digests = sorted(
+        (name, digest) for name, digest in described.digests.items() if name not in REPORTS
+    )
     yield ReportSection(
         "Signature",
-        ["Who signs answers for this release, which consists of these files and of the statements above:"],
+        [
+            "Who signs answers for this release, which consists of these files and of the statements above:"
+        ],
         ("file", "SHA-256"),
         [*digests, (f"{DESCRIPTION}, without the reports", described.compute_seal)],
     )

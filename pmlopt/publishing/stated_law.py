@@ -54,7 +54,9 @@ def compute_max_changes(stated: IntArray, step: int) -> IntArray:
         >>> compute_max_changes(np.array([0, 10, 20]), 10).tolist(), compute_max_changes(np.array([7]), 1).tolist()
         ([0, 9, 5], [0])
     """
-    changes = np.where(stated > step, step // 2, step - 1)  # the least stated count may stand for one person
+    changes = np.where(
+        stated > step, step // 2, step - 1
+    )  # the least stated count may stand for one person
     return np.where(stated > 0, changes, 0)
 
 
@@ -153,7 +155,9 @@ def restate_secret(secret: Secret, exact: bool = False) -> Secret:
 def needs_sample(requirement: Requirement) -> bool:
     """Return whether a requirement has a set of priors or a secret with the exact counts of a sample."""
     parts = requirement.parts if isinstance(requirement, RequirementConjunction) else (requirement,)
-    return any(_has_sample(getattr(part, name, None)) for part in parts for name in ("over", "secret"))
+    return any(
+        _has_sample(getattr(part, name, None)) for part in parts for name in ("over", "secret")
+    )
 
 
 def _has_sample(law: Any) -> bool:
@@ -167,7 +171,9 @@ def _has_sample(law: Any) -> bool:
     )
 
 
-def make_confidence_ball(prior: Prior, people: int, distance: float, step: int, delta: float) -> L1Ball:
+def make_confidence_ball(
+    prior: Prior, people: int, distance: float, step: int, delta: float
+) -> L1Ball:
     """Return the ball around a stated prior that contains the law of a population except with probability
     delta.
 
@@ -184,7 +190,10 @@ def make_confidence_ball(prior: Prior, people: int, distance: float, step: int, 
 
 
 def check_no_exact_prior(
-    made: Mechanism | Result[Any], exact: Mapping[Label, int], stated: Mapping[Label, int], name: str
+    made: Mechanism | Result[Any],
+    exact: Mapping[Label, int],
+    stated: Mapping[Label, int],
+    name: str,
 ) -> None:
     """Raise an error where the file of a mechanism would publish the exact shares of the people.
 
@@ -208,7 +217,8 @@ def check_no_exact_prior(
         total = sum(counts.values())
         # Probabilities that differ by less are of the same counts: those of up to 10^8 people differ by more.
         return all(
-            abs(known[make_label_key(label)] - count / total) < 1e-9 for label, count in counts.items()
+            abs(known[make_label_key(label)] - count / total) < 1e-9
+            for label, count in counts.items()
         )
 
     if is_prior_of(exact) and not is_prior_of(stated):

@@ -18,7 +18,12 @@ from pmlopt.releases.joint import (
     worst_outcome,
 )
 from pmlopt.releases.ledger import Ledger
-from pmlopt.releases.shuffled import calibrate_shuffled, shuffled_failure, shuffled_level, shuffled_slack
+from pmlopt.releases.shuffled import (
+    calibrate_shuffled,
+    shuffled_failure,
+    shuffled_level,
+    shuffled_slack,
+)
 from pmlopt.releases.split import Split, best_split
 from pmlopt.releases.stream import Stream, linear_caps, next_release, stream_bounds, sweep_caps
 from pmlopt.releases.streams import Streams

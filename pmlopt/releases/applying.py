@@ -18,7 +18,13 @@ from pmlopt.core import files
 from pmlopt.core.arrays import IntArray
 from pmlopt.core.drafts import publish_new
 from pmlopt.core.failures import is_worker_lost
-from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, SystemBits, make_key, make_random_bits
+from pmlopt.data.sampling.categorical import (
+    KeyedBits,
+    RandomBits,
+    SystemBits,
+    make_key,
+    make_random_bits,
+)
 from pmlopt.data.tables.reading import FolderTable, Table, TableBatch, open_table
 from pmlopt.data.tables.row_order import (
     MAX_CHUNK_BYTES,
@@ -92,7 +98,9 @@ def apply_columns(
     *bits, order = _make_bits(seed, len(releases))
     draws = _RowDrawer(table, releases, keep, drop_missing, bits, watch, released)
     with open_sink(target, draws.work.columns, table, replace=replace) as sink:
-        write_rows(sink, draws.draw_rows(sink), None if keep_order else order, choose_spill_folder(target))
+        write_rows(
+            sink, draws.draw_rows(sink), None if keep_order else order, choose_spill_folder(target)
+        )
     return draws.applied
 
 
@@ -117,7 +125,9 @@ class _RowDrawer:
     ) -> None:
         self.table, self._bits, self._watch, self._released = table, bits, watch, released
         self.work = _start_mechanisms(table, releases, keep, drop_missing)
-        self.applied = ApplyResult(kept=[one.name for one in self.work.columns if one.place is not None])
+        self.applied = ApplyResult(
+            kept=[one.name for one in self.work.columns if one.place is not None]
+        )
 
     def draw_rows(self, sink: CsvSink | TypedSink) -> Iterator[Any]:
         """Draw for each batch, and yield its rows as the sink makes them."""
@@ -227,7 +237,11 @@ def apply_folder(
         FileFormatError: a file cannot be read or written, the target is there, or an interrupted call with
             other data or arguments has left its draft.
     """
-    others = [name for name in table.names if name not in {one for step in releases for one in step.columns}]
+    others = [
+        name
+        for name in table.names
+        if name not in {one for step in releases for one in step.columns}
+    ]
     kept = others if keep is None else list(keep)
     for name in table.partitions:
         if name not in kept:
@@ -250,7 +264,8 @@ def apply_folder(
             if progress is not None:
                 progress(done.rows + done.dropped)
         rows, dropped = (
-            sum(getattr(one, what) for one in draft.finished.values()) for what in ("rows", "dropped")
+            sum(getattr(one, what) for one in draft.finished.values())
+            for what in ("rows", "dropped")
         )
         read_from = {name: one.source for name, one in draft.finished.items()}
         whole, finished = draft.whole, dict(sorted(draft.finished.items()))
@@ -268,7 +283,9 @@ def apply_folder(
         try:
             publish_new(whole, Path(target).absolute())
         except OSError as cause:
-            raise FileFormatError(f"{target}: cannot be made: {files.describe_os_error(cause)}") from None
+            raise FileFormatError(
+                f"{target}: cannot be made: {files.describe_os_error(cause)}"
+            ) from None
     return ApplyResult(rows, dropped, kept, read_from), finished
 
 
@@ -305,7 +322,9 @@ class _FolderWork:
     def __call__(self, source: Path, target: Path, name: str) -> FinishedFile:
         """Release one file; again, it writes the same bytes."""
         before = files.digest_file(source)
-        *bits, order = [KeyedBits(self.key, name, before, number) for number in range(len(self.releases) + 1)]
+        *bits, order = [
+            KeyedBits(self.key, name, before, number) for number in range(len(self.releases) + 1)
+        ]
         with open_table(source, may_be_empty=True) as table:
             if self.parts is None:
                 done = apply_columns(
@@ -353,7 +372,9 @@ class _FolderWork:
         """
         bits = KeyedBits(self.key, "part", name)
         count = _count_parts(group)
-        pieces = (rows for _, path in group for rows in BucketReader(str(path), count).read_pieces(bucket))
+        pieces = (
+            rows for _, path in group for rows in BucketReader(str(path), count).read_pieces(bucket)
+        )
         with open_table(group[0][0], may_be_empty=True) as table:  # for its types
             columns = _start_mechanisms(table, self.releases, self.keep, self.drop_missing).columns
             with open_sink(target, columns, table) as sink:
@@ -366,10 +387,18 @@ class _FolderWork:
         matrices = hashlib.sha256()
         for release in self.releases:
             one = release.mechanism
-            matrices.update(repr((release.columns, one.inputs, one.outputs)).encode() + one.matrix.tobytes())
-        listed = [(name, (about := file.stat()).st_size, about.st_mtime_ns) for name, file in sources.items()]
+            matrices.update(
+                repr((release.columns, one.inputs, one.outputs)).encode() + one.matrix.tobytes()
+            )
+        listed = [
+            (name, (about := file.stat()).st_size, about.st_mtime_ns)
+            for name, file in sources.items()
+        ]
         told = repr((listed, self.keep, self.drop_missing, seed, self.parts))
-        return {"data": hashlib.sha256(told.encode()).hexdigest(), "mechanisms": matrices.hexdigest()}
+        return {
+            "data": hashlib.sha256(told.encode()).hexdigest(),
+            "mechanisms": matrices.hexdigest(),
+        }
 
 
 class _CountedBatches:
@@ -387,7 +416,9 @@ class _CountedBatches:
 def _write_buckets(draws: _RowDrawer, target: Path, buckets: int, bits: RandomBits) -> ApplyResult:
     """Write the rows that are drawn of a file, each to a random one of some buckets."""
     with files.atomic_file(target) as stream:
-        sink = ParquetSink(io.BytesIO(), draws.work.columns, draws.table)  # makes rows, and writes none
+        sink = ParquetSink(
+            io.BytesIO(), draws.work.columns, draws.table
+        )  # makes rows, and writes none
         file, held = BucketFile(stream, sink.plain), SortedRows(buckets)
         for rows in draws.draw_rows(sink):
             bounds = np.full(rows.num_rows, buckets, dtype=np.uint64)
@@ -416,7 +447,9 @@ def _write_parts(
             (whole / name).parent.mkdir(parents=True, exist_ok=True)
             tasks[name] = (group, whole / name, name, bucket)
     done = dict(_run_tasks(work.write_part, tasks, executor))
-    shown = {name: one for name, one in sorted(done.items()) if one.rows} or dict(list(done.items())[:1])
+    shown = {name: one for name, one in sorted(done.items()) if one.rows} or dict(
+        list(done.items())[:1]
+    )
     for name in done.keys() - shown.keys():
         (whole / name).unlink()
     return shown
@@ -442,7 +475,9 @@ def _finish_files(
 
 
 def _run_tasks(
-    work: Callable[..., FinishedFile], tasks: Mapping[str, tuple[Any, ...]], executor: Executor | None
+    work: Callable[..., FinishedFile],
+    tasks: Mapping[str, tuple[Any, ...]],
+    executor: Executor | None,
 ) -> Iterator[tuple[str, FinishedFile]]:
     """Run the work with the arguments of each task, and yield the result of each as it ends."""
     if executor is None:

@@ -45,7 +45,9 @@ def compute_digest(about: dict[str, Any], *arrays: Any) -> bytes:
     return whole.digest()
 
 
-def write_arrays(path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, Any]) -> str:
+def write_arrays(
+    path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, Any]
+) -> str:
     """Write plain data and arrays, completely or not at all, and return the digest that the file has too."""
     plain = json.loads(files.json_bytes(about))
     found = compute_digest(plain, *arrays.values()).hex()
@@ -93,8 +95,12 @@ def read_arrays(
         found = str(about.pop("digest"))
     except FileFormatError:
         raise
-    except Exception as cause:  # what zip, npy and json readers raise on foreign bytes has no bounds
-        raise FileFormatError(f"{path}: is not a whole {what} of version {version}: {cause}") from None
+    except (
+        Exception
+    ) as cause:  # what zip, npy and json readers raise on foreign bytes has no bounds
+        raise FileFormatError(
+            f"{path}: is not a whole {what} of version {version}: {cause}"
+        ) from None
     if found != compute_digest(about, *arrays.values()).hex():
         raise FileFormatError(f"{path}: was changed after it was written: its digest is another")
     return about, arrays, found, len(content)

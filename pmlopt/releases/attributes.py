@@ -91,7 +91,9 @@ def attribute_levels(
     matrices = [part.matrix for part in parts]
     everything = push_through(law, matrices)
     each = [_compute_level_about(law, matrices, axis, everything) for axis in range(len(parts))]
-    alone = [leakage_level(compute_marginal(law, axis), matrix) for axis, matrix in enumerate(matrices)]
+    alone = [
+        leakage_level(compute_marginal(law, axis), matrix) for axis, matrix in enumerate(matrices)
+    ]
     level, outcome, witness = _compute_level_about_tuple(law, matrices, everything)
     return AttributeLevels(
         level, tuple(each), tuple(alone),
@@ -106,7 +108,9 @@ def _check_joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
     """
     if isinstance(joint, Mapping):
         sides = [part.inputs for part in parts]
-        table: FloatArray = build_count_array(joint.items(), sides, "the joint law", MechanismError, float)
+        table: FloatArray = build_count_array(
+            joint.items(), sides, "the joint law", MechanismError, float
+        )
     elif to_narwhals(joint) is not None:
         found = labelled(joint, "the joint law", MechanismError)
         for axis, part in enumerate(parts[:2]):
@@ -122,11 +126,15 @@ def _check_joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
         raise PriorError("the joint law must have finite entries of at least 0, and one above it")
     total = table.sum()
     if abs(total - 1) > SUM_ATOL and (table != np.floor(table)).any():
-        raise PriorError(f"the joint law sums to {total:.12g}, not to 1: divide it by that, or give counts")
+        raise PriorError(
+            f"the joint law sums to {total:.12g}, not to 1: divide it by that, or give counts"
+        )
     for axis in range(table.ndim):
         empty = np.flatnonzero(compute_marginal(table, axis) == 0)
         if empty.size:
-            raise PriorError(f"letter {int(empty[0])} of attribute {axis} never occurs: leave it out")
+            raise PriorError(
+                f"letter {int(empty[0])} of attribute {axis} never occurs: leave it out"
+            )
     return np.asarray(table / total)
 
 

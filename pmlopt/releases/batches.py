@@ -42,7 +42,9 @@ class ColumnRelease:
         """Return the names of the columns that are written, each with the labels of the outputs."""
         outputs = self.mechanism.outputs
         parts = [
-            output for output in outputs if isinstance(output, tuple) and len(output) == len(self.columns)
+            output
+            for output in outputs
+            if isinstance(output, tuple) and len(output) == len(self.columns)
         ]
         if len(self.columns) > 1 and len(parts) == len(outputs):
             return [(name, [part[k] for part in parts]) for k, name in enumerate(self.columns)]
@@ -77,18 +79,24 @@ class ColumnReleaser:
         keep: Sequence[str] | None = None,
         drop_missing: bool = False,
     ) -> None:
-        self._steps = [_ColumnStep(release, names, where, typed, drop_missing) for release in releases]
+        self._steps = [
+            _ColumnStep(release, names, where, typed, drop_missing) for release in releases
+        ]
         taken = [place for step in self._steps for place in step.places]
         if len(set(taken)) < len(taken):
             raise InputError("two mechanisms are for one column: a column is released once")
-        stay = {find_column(names, name, where) for name in (names if keep is None else keep)} - set(taken)
+        stay = {
+            find_column(names, name, where) for name in (names if keep is None else keep)
+        } - set(taken)
         self._plan = sorted(
             [
                 *((place, OutputColumn(names[place], place), -1) for place in stay),
                 *(
                     (place, OutputColumn(name, None, labels), number)
                     for number, step in enumerate(self._steps)
-                    for (name, labels), place in zip(step.release.output_columns, step.places, strict=False)
+                    for (name, labels), place in zip(
+                        step.release.output_columns, step.places, strict=False
+                    )
                 ),
             ],
             key=lambda entry: entry[0],
@@ -125,7 +133,9 @@ class ColumnReleaser:
             for step, code, random in zip(self._steps, codes, bits, strict=True)
         ]
 
-    def make_cells(self, batch: TableBatch, kept: BoolArray | None, drawn: Sequence[IntArray]) -> list[Cells]:
+    def make_cells(
+        self, batch: TableBatch, kept: BoolArray | None, drawn: Sequence[IntArray]
+    ) -> list[Cells]:
         """Return the cells of `columns` for a batch: the indices of their labels for new ones."""
         rows = None if kept is None else integers_to_arrow(np.flatnonzero(kept))
         return [
@@ -248,7 +258,9 @@ class BatchRelease:
             gather_all_cells(cells)
             if column.place is not None
             else column.values.take(integers_to_arrow(cells))
-            for cells, column in zip(table.make_cells(rows, kept, drawn), table.columns, strict=True)
+            for cells, column in zip(
+                table.make_cells(rows, kept, drawn), table.columns, strict=True
+            )
         ]
         return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -264,7 +276,12 @@ class BatchRelease:
         if schema not in self._sampler_tables:
             kept, dropped = self.keep, self.drop_missing
             table = ColumnReleaser(
-                self.releases, schema.names, "the batch", typed=True, keep=kept, drop_missing=dropped
+                self.releases,
+                schema.names,
+                "the batch",
+                typed=True,
+                keep=kept,
+                drop_missing=dropped,
             )
             for column in table.columns:
                 check_readable_labels(column, "a column of mixed kinds")
@@ -322,7 +339,9 @@ def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechani
         matrix[first : first + len(one.inputs), columns] = one.matrix
         first += len(one.inputs)
     inputs = [
-        (*history, letter) if history else letter for history, one in made.items() for letter in one.inputs
+        (*history, letter) if history else letter
+        for history, one in made.items()
+        for letter in one.inputs
     ]
     return Mechanism(matrix, inputs, list(outputs.values()))
 
@@ -331,7 +350,12 @@ class _ColumnStep:
     """One mechanism at work on its columns."""
 
     def __init__(
-        self, release: ColumnRelease, names: Sequence[str], where: object, typed: bool, drop_missing: bool
+        self,
+        release: ColumnRelease,
+        names: Sequence[str],
+        where: object,
+        typed: bool,
+        drop_missing: bool,
     ) -> None:
         self.release, self._where, self._drop_missing = release, where, drop_missing
         self.places = [find_column(names, column, where) for column in release.columns]

@@ -146,7 +146,9 @@ class ExactBelief:
         if not len(exponents):
             return PML(Prior(law).max_leakage)  # whatever is told is within the level
         needed = _find_needed_rows(numerators * np.exp(-exponents)[:, None] - law)
-        return RatioBound(numerators[needed], np.tile(law, (int(needed.sum()), 1)), exponents[needed])
+        return RatioBound(
+            numerators[needed], np.tile(law, (int(needed.sum()), 1)), exponents[needed]
+        )
 
     @cached_property
     def _future_values(self) -> tuple[TargetValues, ...]:
@@ -194,7 +196,10 @@ class ExactBelief:
             worst = {self.time: level}
         else:
             worst = {values.time: log_lift(values.lifts.max()) for values in pasts}
-            ahead = [log_lift((values.joint @ ratio / values.prior).max()) for values in self._future_values]
+            ahead = [
+                log_lift((values.joint @ ratio / values.prior).max())
+                for values in self._future_values
+            ]
             level = max(self.level, *worst.values(), *ahead)
         return replace(self, window=window, peaks=peaks)._move(pasts), level, worst
 
@@ -247,7 +252,9 @@ def _find_needed_rows(rows: FloatArray) -> BoolArray:
     return kept
 
 
-def _present_values(time: int, asked: BeliefTarget, window: tuple[FloatArray, FloatArray]) -> TargetValues:
+def _present_values(
+    time: int, asked: BeliefTarget, window: tuple[FloatArray, FloatArray]
+) -> TargetValues:
     """Return the values of the window of states that ends now, or of the function of the present state."""
     n = asked.chain.size
     if asked.width == 1:
@@ -314,7 +321,9 @@ class BoundedBelief:
         first, none = chain.initial, np.zeros(0, dtype=np.int64)
         prior = np.stack([first, first])
         empty = np.zeros((0, chain.size)), np.zeros(0)
-        start = cls(chain, epsilon, 1, first, first, (1.0, 1.0), prior, none, none, *empty, -math.inf)
+        start = cls(
+            chain, epsilon, 1, first, first, (1.0, 1.0), prior, none, none, *empty, -math.inf
+        )
         return start._add_present_values(1.0)
 
     @property
@@ -359,7 +368,9 @@ class BoundedBelief:
         sides = numerators.sum(axis=1), denominators.sum(axis=1)
         each = np.log(sides[1] / sides[0])
         if each.min() < 0:
-            return PML(0.0)  # nothing can be told of which the bounds show that it is within the level
+            return PML(
+                0.0
+            )  # nothing can be told of which the bounds show that it is within the level
         return RatioBound(numerators / sides[0][:, None], denominators / sides[1][:, None], each)
 
     def update(self, emits: FloatArray) -> tuple[BoundedBelief, float, dict[int, float]]:
@@ -367,7 +378,9 @@ class BoundedBelief:
         possible = self._possible_states
         v = emits / float(self.law @ emits)
         least, most = float(v[possible].min()), float(v[possible].max())
-        sums = np.where(self._entry_slack > 0, self.over @ v - self._entry_slack * least, self.over @ v)
+        sums = np.where(
+            self._entry_slack > 0, self.over @ v - self._entry_slack * least, self.over @ v
+        )
         (fewest, largest), above, below = self.total, self.high.sum(), self.low.sum()
         ends = (
             max(
@@ -382,9 +395,13 @@ class BoundedBelief:
         total = min(ends), max(ends)  # but for rounding they are in this order
         lifts = _bound_lifts(self.epsilon, sums, total)
         level = max(self.level, log_lift(lifts.max(initial=0.0)))
-        told = replace(self, low=self.low * v, high=self.high * v, total=total, over=self.over * v, sums=sums)
+        told = replace(
+            self, low=self.low * v, high=self.high * v, total=total, over=self.over * v, sums=sums
+        )
         moved, ever = told._move(lifts)
-        worst = {int(time): log_lift(ever[self.times == time].max()) for time in np.unique(self.times)}
+        worst = {
+            int(time): log_lift(ever[self.times == time].max()) for time in np.unique(self.times)
+        }
         return moved, level, worst
 
     def _move(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
@@ -403,7 +420,9 @@ class BoundedBelief:
             ends = np.where(over < 0, over / high, np.where(over > 0, math.inf, 0.0))
         ends = np.where(high > 0, ends, -math.inf).max(axis=1) + math.exp(self.epsilon)
         # Steps after which a value is left out where epsilon bounds what will ever be told of it.
-        done = ends <= np.where(self.times > self.time - 50, lifts * (1 + 1e-12), math.exp(self.epsilon))
+        done = ends <= np.where(
+            self.times > self.time - 50, lifts * (1 + 1e-12), math.exp(self.epsilon)
+        )
         kept, settled = ~done, max(self.level, log_lift(ends[done].max(initial=0.0)))
         moved = replace(
             self, time=self.time + 1, low=low, high=high, prior=prior, level=settled, times=self.times[kept],

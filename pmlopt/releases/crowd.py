@@ -127,7 +127,10 @@ class _ReleasePlan:
     def output_chances(self, histories: IntArray, columns: IntArray) -> FloatArray:
         """Return the (K, N) chance in each state of some outputs, each after a history."""
         group, share = self.group[histories], self.shares[histories, None]
-        return share * self.matrices[group, :, columns] + (1 - share) * self.laws[group, columns][:, None]
+        return (
+            share * self.matrices[group, :, columns]
+            + (1 - share) * self.laws[group, columns][:, None]
+        )
 
 
 class Crowd:
@@ -248,7 +251,9 @@ class Crowd:
             wrong = [f"{who!r} is none of them" for who in states if who not in known]
             wrong += [f"{who!r} has no state" for who in self.names if who not in states]
             if wrong:
-                raise MechanismError(f"{wrong[0]}: give the state of each of the people of the crowd")
+                raise MechanismError(
+                    f"{wrong[0]}: give the state of each of the people of the crowd"
+                )
             told = self.release([states[who] for who in self.names], seed)
             return dict(zip(self.names, told.tolist(), strict=True))
         rows = np.asarray(find_rows(self.chain.labels, states))
@@ -264,17 +269,23 @@ class Crowd:
                 "outputs"
             )
         plan = self._plan_release()
-        own, (designs, n, _), bits = plan.group[now.place], plan.matrices.shape, make_random_bits(seed)
+        own, (designs, n, _), bits = (
+            plan.group[now.place],
+            plan.matrices.shape,
+            make_random_bits(seed),
+        )
         # from the design with the history's chance, else from the law of its outputs
-        coins = (bits.draw_words(self.people) >> np.uint64(11)).astype(float) * 2.0**-53 < plan.shares[
-            now.place
-        ]
+        coins = (bits.draw_words(self.people) >> np.uint64(11)).astype(
+            float
+        ) * 2.0**-53 < plan.shares[now.place]
         every = RowSampler(np.vstack([*plan.matrices, plan.laws]))
         columns = every.draw_outputs(np.where(coins, own * n + rows, designs * n + own), bits)
         width = len(self._first.outputs)
         keys, place = np.unique(now.place * width + columns, return_inverse=True)
         before, told = np.divmod(keys, width)
-        self._histories = self._move_histories(before, plan.output_chances(before, told), place.reshape(-1))
+        self._histories = self._move_histories(
+            before, plan.output_chances(before, told), place.reshape(-1)
+        )
         self._told.append(columns.astype(np.int32))
         self._plan = None
         return to_label_array(self._first.outputs)[columns]
@@ -288,7 +299,9 @@ class Crowd:
         emitted = matrix[possible].any(axis=0)
         outputs = select_labels(self._first.outputs, np.flatnonzero(emitted).tolist())
         return Mechanism(
-            matrix[np.ix_(possible, emitted)], select_labels(self.chain.labels, possible.tolist()), outputs
+            matrix[np.ix_(possible, emitted)],
+            select_labels(self.chain.labels, possible.tolist()),
+            outputs,
         )
 
     # ------------------------------------------------------------ files
@@ -322,7 +335,9 @@ class Crowd:
             first = read_record(StreamDeclaration, about["first"], "first", Context(room=size))
             told = arrays.pop("told")
             names = about.get("people")  # files of earlier versions have numbers
-            people = told.shape[1] if names is None else read_record(tuple[Label, ...], names, "people")
+            people = (
+                told.shape[1] if names is None else read_record(tuple[Label, ...], names, "people")
+            )
             crowd = cls(first.make_stream(), people, int(about["designs"]))
             begun = crowd._histories
             for name, array in arrays.items():
@@ -369,11 +384,15 @@ class Crowd:
         """Return the designs of the next release, the same until it is made."""
         if self._plan is None:
             if not self._histories.law.any():
-                raise PrivacyError(f"the chain has {self.chain.steps} states, and all of them are released")
+                raise PrivacyError(
+                    f"the chain has {self.chain.steps} states, and all of them are released"
+                )
             group = self._group_histories()
             designs = [self._design_group(group == k) for k in range(int(group.max()) + 1)]
             matrices, laws = (np.stack(parts) for parts in zip(*designs, strict=True))
-            self._plan = _ReleasePlan(group, matrices, laws, self._max_weights(group, matrices, laws))
+            self._plan = _ReleasePlan(
+                group, matrices, laws, self._max_weights(group, matrices, laws)
+            )
         return self._plan
 
     def _group_histories(self) -> IntArray:
@@ -385,7 +404,10 @@ class Crowd:
         size = now.over.shape[1] * now.over.shape[2]
         # Numbers by which histories are compared: projections of what is believed.
         seen = np.concatenate(
-            [now.law, now.over.reshape(-1, size) @ make_generator(0).normal(size=(size, 16)) / size**0.5],
+            [
+                now.law,
+                now.over.reshape(-1, size) @ make_generator(0).normal(size=(size, 16)) / size**0.5,
+            ],
             axis=1,
         )
         group = np.zeros(len(now.law), dtype=np.int64)
@@ -443,7 +465,9 @@ class Crowd:
                 lifts = math.exp(epsilon) + ends
                 with np.errstate(divide="ignore"):
                     told = np.log(np.maximum(lifts, 1e-300))
-                more = math.exp(epsilon) - np.exp(told + compute_budgets(told, epsilon, cap, now.time))
+                more = math.exp(epsilon) - np.exp(
+                    told + compute_budgets(told, epsilon, cap, now.time)
+                )
                 more[over.max(axis=2) <= 0] = 0.0  # whatever is told is within epsilon
                 above = over @ matrix + more[:, :, None] * (law @ matrix)[:, None, :]
                 room = -(ends + more)[:, :, None] * output_law
@@ -454,7 +478,9 @@ class Crowd:
                 shares[rows] = np.where(most < 1, np.maximum(most, 0.0) * (1 - 1e-9), 1.0)
         return np.floor(shares * 2.0**53) / 2.0**53
 
-    def _move_histories(self, before: IntArray, emits: FloatArray, place: IntArray) -> _HistoryBeliefs:
+    def _move_histories(
+        self, before: IntArray, emits: FloatArray, place: IntArray
+    ) -> _HistoryBeliefs:
         """Return the histories after these chances of the outputs in each state, before the next release."""
         now, chain, factor = self._histories, self.chain, math.exp(self._first.privacy.epsilon)
         ended = chain.steps == now.time
@@ -491,7 +517,9 @@ def _split_chunks(places: IntArray) -> Iterator[IntArray]:
         yield places[start : start + chunk]
 
 
-def _principal_spread(seen: FloatArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+def _principal_spread(
+    seen: FloatArray, weights: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
     """Compute how far points differ in the direction in which they differ most, their mean, and that
     direction.
     """

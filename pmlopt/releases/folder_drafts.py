@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pmlopt.core import files
-from pmlopt.core.drafts import WHOLE, digest_file, is_real_file, is_real_folder, iterate_entries, remove_path
+from pmlopt.core.drafts import (
+    WHOLE,
+    digest_file,
+    is_real_file,
+    is_real_folder,
+    iterate_entries,
+    remove_path,
+)
 from pmlopt.core.records import Range, parse_json, read_record
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.releases.drafts import check_vacant, make_resumable_draft_path, resolve_folder_of
@@ -84,9 +91,18 @@ class FolderDraft:
     """
 
     def __init__(
-        self, place: Path, identity: Mapping[str, str], sources: Mapping[str, Path], accepts: Accepts
+        self,
+        place: Path,
+        identity: Mapping[str, str],
+        sources: Mapping[str, Path],
+        accepts: Accepts,
     ) -> None:
-        self.place, self.whole, self._sources, self._accepts = place, place / WHOLE, sources, accepts
+        self.place, self.whole, self._sources, self._accepts = (
+            place,
+            place / WHOLE,
+            sources,
+            accepts,
+        )
         self.run = place / f"run-{secrets.token_hex(4)}"
         self._head = json.dumps(dict(identity)).encode()
         _check_owner(place)
@@ -133,7 +149,9 @@ class FolderDraft:
                 f"{self.place}: is left by an interrupted call with other data, mechanisms or options: "
                 "repeat that call, or delete this folder"
             )
-        listed = dict(entry for line in lines.split(b"\n") if (entry := self._parse_line(line)) is not None)
+        listed = dict(
+            entry for line in lines.split(b"\n") if (entry := self._parse_line(line)) is not None
+        )
         if not is_real_folder(self.whole):
             return {}
         for name in self._sources:  # which files are to have
@@ -204,7 +222,9 @@ def open_folder_draft(
         try:
             draft = FolderDraft(place, identity, sources, accepts)
         except OSError as cause:
-            raise FileFormatError(f"{target}: cannot be made: {files.describe_os_error(cause)}") from None
+            raise FileFormatError(
+                f"{target}: cannot be made: {files.describe_os_error(cause)}"
+            ) from None
         try:
             yield draft
         except BaseException:
@@ -216,4 +236,6 @@ def open_folder_draft(
 def _check_owner(place: Path) -> None:
     """Raise for a draft that another user has made, who may have put anything there."""
     if hasattr(os, "geteuid") and os.path.lexists(place) and place.lstat().st_uid != os.geteuid():
-        raise FileFormatError(f"{place}: is of another user: delete it, or release under another name")
+        raise FileFormatError(
+            f"{place}: is of another user: delete it, or release under another name"
+        )

@@ -11,7 +11,13 @@ from typing import cast
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, indices_of
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, check_labels_match, pair_with_prior
+from pmlopt.data.mechanism import (
+    Mechanism,
+    MechanismLike,
+    as_mechanism,
+    check_labels_match,
+    pair_with_prior,
+)
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import MechanismError
 from pmlopt.measures import information_density, leakage_level, pointwise_leakage
@@ -44,7 +50,9 @@ def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
     """
     parts = check_same_secret(mechanisms)
     matrix = multiply_rows([part.matrix for part in parts])
-    return Mechanism(matrix, choose_common_inputs(parts), list(product(*(part.outputs for part in parts))))
+    return Mechanism(
+        matrix, choose_common_inputs(parts), list(product(*(part.outputs for part in parts)))
+    )
 
 
 def multiply_rows(matrices: Sequence[FloatArray]) -> FloatArray:
@@ -140,7 +148,9 @@ def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> lis
     leakages = pointwise_leakage(p, whole)
     letters = information_density(p, whole).argmax(axis=0)
     return [
-        JointOutcome(cast("tuple[Label, ...]", whole.outputs[y]), p.labels[letters[y]], float(leakages[y]))
+        JointOutcome(
+            cast("tuple[Label, ...]", whole.outputs[y]), p.labels[letters[y]], float(leakages[y])
+        )
         for y in np.argsort(-leakages, kind="stable")
         if whole.support[y]
     ]
@@ -194,8 +204,13 @@ def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> Join
     # outputs with proportional columns tell the same: one of each group is enough; those that differ by more
     # than rounding do not, for what they differ by adds up over many releases
     # By how much proportional columns may differ relatively, by the rounding of quotients.
-    groups = [[group[0] for group in part.similar_outputs(4 * float(np.finfo(float).eps))] for part in parts]
-    search = OutcomeSearch(p.pmf, [part.matrix[:, group] for part, group in zip(parts, groups, strict=True)])
+    groups = [
+        [group[0] for group in part.similar_outputs(4 * float(np.finfo(float).eps))]
+        for part in parts
+    ]
+    search = OutcomeSearch(
+        p.pmf, [part.matrix[:, group] for part, group in zip(parts, groups, strict=True)]
+    )
     leakage, letter, places = search.run()
     outputs = tuple(
         part.outputs[group[place]] for part, group, place in zip(parts, groups, places, strict=True)
@@ -223,7 +238,9 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
     levels = [leakage_level(p, parts[0])]
     for count, part in enumerate(parts[1:], start=1):
         before, found = compose(parts[:count]), []
-        for column in before.matrix[:, before.support].T:  # the level under the posterior of its outcome
+        for column in before.matrix[
+            :, before.support
+        ].T:  # the level under the posterior of its outcome
             left = column > 0
             weights = p.pmf[left] * (column[left] / column.max())
             posterior, nothing = weights / weights.sum(), np.zeros((1, len(weights)))
@@ -252,7 +269,9 @@ def check_same_secret(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
                 f"mechanism {place} has {len(part.inputs)} inputs, and mechanism 0 has {len(named)}: for "
                 "attributes with letters of their own use compose_attributes and attribute_levels"
             )
-        check_labels_match(part.inputs, named, f"the inputs of mechanism {place}", "those of the others")
+        check_labels_match(
+            part.inputs, named, f"the inputs of mechanism {place}", "those of the others"
+        )
     return parts
 
 
@@ -293,18 +312,23 @@ class OutcomeSearch:
         with np.errstate(divide="ignore"):
             self.logs = [np.log(matrix / matrix.max(axis=0)) for matrix in matrices]
         self.repeats = [
-            place > 0 and np.array_equal(matrices[place - 1], matrix) for place, matrix in enumerate(matrices)
+            place > 0 and np.array_equal(matrices[place - 1], matrix)
+            for place, matrix in enumerate(matrices)
         ]
         least = np.zeros((len(law), len(law)))
         self.ahead = [least]  # of the mechanisms after each place
         for logs in reversed(self.logs):
             # (x, x') the least `log P[x',y] / P[x,y]` over the outputs y that x can emit
-            least = least + [(logs[:, own > -np.inf] - own[own > -np.inf]).min(axis=1) for own in logs]
+            least = least + [
+                (logs[:, own > -np.inf] - own[own > -np.inf]).min(axis=1) for own in logs
+            ]
             self.ahead.insert(0, least)
 
     def run(self) -> tuple[float, int, tuple[int, ...]]:
         """Return the largest leakage, its letter, and the index of the output of each mechanism."""
-        best = max((self._climb(letter) for letter in range(len(self.law))), key=lambda found: found[0])
+        best = max(
+            (self._climb(letter) for letter in range(len(self.law))), key=lambda found: found[0]
+        )
         columns = np.zeros((1, len(self.law)))
         choices = np.zeros((1, 0), dtype=int)
         for place, logs in enumerate(self.logs):
@@ -329,7 +353,11 @@ class OutcomeSearch:
             leakages = compute_levels(self.law, columns)
             top = int(leakages.argmax())
             if leakages[top] > best[0]:
-                best = (float(leakages[top]), int(columns[top].argmax()), tuple(choices[top].tolist()))
+                best = (
+                    float(leakages[top]),
+                    int(columns[top].argmax()),
+                    tuple(choices[top].tolist()),
+                )
         return best
 
     def _bound_completions(self, columns: FloatArray, ahead: FloatArray) -> FloatArray:

@@ -179,7 +179,9 @@ class Ledger:
         excluded.
         """
         row = self._histories.place[self._find_person(person)]
-        return np.asarray(compute_log_lifts(self.initial.pmf, self._histories.likelihoods[row : row + 1])[0])
+        return np.asarray(
+            compute_log_lifts(self.initial.pmf, self._histories.likelihoods[row : row + 1])[0]
+        )
 
     def prior(self, person: int = 0) -> Prior:
         """Return the posterior of a person, which is the prior of the next design; letters that are left.
@@ -270,7 +272,9 @@ class Ledger:
         """
         rows = self._histories.select_people(self._check_people(people))
         own = self.initial.labels
-        places = indices_of(own if letters is None else list(letters), own, "the letters", MechanismError)
+        places = indices_of(
+            own if letters is None else list(letters), own, "the letters", MechanismError
+        )
         if len(places) < len(own):
             lacking = abbreviate([label for place, label in enumerate(own) if place not in places])
             raise MechanismError(
@@ -305,7 +309,9 @@ class Ledger:
         lifts = masses / self.initial.pmf[letters]
         off = 4 * float(self._histories.rounding_error(person, np.log(lifts)).max()) * own.beta
         if (level := float(self.levels_of_order(alpha)[person])) > epsilon - off:
-            raise PrivacyError(f"of order {alpha:g} person {person} is at {level:g} nats, over {epsilon:g}")
+            raise PrivacyError(
+                f"of order {alpha:g} person {person} is at {level:g} nats, over {epsilon:g}"
+            )
         return RemainingRenyiPML(alpha, epsilon - off, lifts)
 
     def _compute_posterior(self, person: int) -> tuple[FloatArray, IntArray]:
@@ -327,7 +333,9 @@ class Ledger:
         """
         rows = self._histories.select_people(self._check_people(people))
         matrix = self._align_matrix(as_mechanism(mechanism), rows)
-        return float(compute_levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix).max())
+        return float(
+            compute_levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix).max()
+        )
 
     def allows(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> bool:
         """Return whether a release keeps the total for everybody in it, whatever the outcomes; `record`
@@ -417,13 +425,17 @@ class Ledger:
     def __repr__(self) -> str:
         """In words: people, releases, level."""
         total = "" if self.total is None else f" of {self.total:g}"
-        counts = f"{pluralize(self.people, 'person', 'people')}, {pluralize(self.releases, 'release')}"
+        counts = (
+            f"{pluralize(self.people, 'person', 'people')}, {pluralize(self.releases, 'release')}"
+        )
         return f"Ledger(<{counts}, level {self.level:.6g}{total}>)"
 
     def _check_total(self, epsilon: float | None) -> float:
         if epsilon is None and self.total is None:
             raise PrivacyError("the ledger has no total: give one, epsilon, in nats")
-        return check_nonnegative(self.total if epsilon is None else epsilon, "the total", PrivacyError)  # type: ignore[arg-type]
+        return check_nonnegative(
+            self.total if epsilon is None else epsilon, "the total", PrivacyError
+        )  # type: ignore[arg-type]
 
     def _find_person(self, person: int) -> int:
         place = int(person)
@@ -437,7 +449,9 @@ class Ledger:
         check_unmasked(people, "the people in a release", PrivacyError)
         members = np.atleast_1d(np.asarray(people))
         if members.ndim != 1 or members.dtype.kind not in "iu" or not members.size:
-            raise PrivacyError("the people in a release are their numbers: give a list of whole numbers")
+            raise PrivacyError(
+                "the people in a release are their numbers: give a list of whole numbers"
+            )
         for place in (members.min(), members.max()):
             self._find_person(place)
         if len(np.unique(members)) < len(members):
@@ -447,7 +461,9 @@ class Ledger:
     def _align_matrix(self, mechanism: Mechanism, rows: IntArray) -> FloatArray:
         return align_matrix(self.initial.labels, self._histories, mechanism, rows)
 
-    def _find_excess(self, total: float, rows: IntArray, matrix: FloatArray) -> tuple[int, float] | None:
+    def _find_excess(
+        self, total: float, rows: IntArray, matrix: FloatArray
+    ) -> tuple[int, float] | None:
         """Find the history that a release may raise most, and to which level, where that is over the total.
 
         What the likelihoods may be off is counted in; no level is above that of the least likely letter.
@@ -492,7 +508,9 @@ class Ledger:
         name = Path(target).parent.resolve() / Path(target).name
         source = Path(draft).parent.resolve() / Path(draft).name
         if name.parent not in (source.parent, source.parent.parent):
-            raise FileFormatError(f"{draft}: is not in the folder of {target}: nothing can be published")
+            raise FileFormatError(
+                f"{draft}: is not in the folder of {target}: nothing can be published"
+            )
         if not os.path.lexists(source):
             raise FileFormatError(f"{draft}: is not there: nothing can be published")
         check_new(name)
@@ -503,7 +521,9 @@ class Ledger:
                 f"{draft}: cannot be published: {cause}; its name must begin with {PREFIX}"
             ) from None
         if publication.digest is None:
-            raise FileFormatError(f"{draft}: is not there as a file or folder: nothing can be published")
+            raise FileFormatError(
+                f"{draft}: is not there as a file or folder: nothing can be published"
+            )
         self._folders.append(name.parent)
         self._state = replace(self._state, publishing=(*self._state.publishing, publication))
 

@@ -30,7 +30,9 @@ class RecordedDraws:
         who: the column with the numbers of the people, from 0; None where the rows are all people in order.
     """
 
-    def __init__(self, releases: Sequence[ColumnRelease], table: Table, who: str | None = None) -> None:
+    def __init__(
+        self, releases: Sequence[ColumnRelease], table: Table, who: str | None = None
+    ) -> None:
         self.releases, self._who = releases, who
         self._place = None if who is None else find_column(table.names, who, table.where)
         self._sizes = [len(one.mechanism.outputs) for one in releases]
@@ -99,7 +101,11 @@ def parse_person_numbers(texts: Sequence[str], who: str) -> list[int]:
 
 
 def build_remaining_requirement(
-    ledger: Path, prior: Prior, data: Any = None, who: str | None = None, form: CsvFormat | None = None
+    ledger: Path,
+    prior: Prior,
+    data: Any = None,
+    who: str | None = None,
+    form: CsvFormat | None = None,
 ) -> Requirement:
     """Return what a ledger leaves, as a requirement on a design under a prior.
 

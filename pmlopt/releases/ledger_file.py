@@ -107,7 +107,9 @@ def compute_levels(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
     return log_quotient(np.exp(likelihoods) @ law, -np.expm1(likelihoods) @ law)
 
 
-def compute_levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -> FloatArray:
+def compute_levels_after(
+    law: FloatArray, likelihoods: FloatArray, matrix: FloatArray
+) -> FloatArray:
     """Compute the (K,) largest leakage of each history after one more release, whatever its outcome, in nats.
 
     Examples:
@@ -131,11 +133,15 @@ def compute_levels_after(law: FloatArray, likelihoods: FloatArray, matrix: Float
             mass = masses[:, y]
             # a quotient of masses that lost digits to underflow could understate the level
             rare = mass < MIN_MASS
-            np.maximum(best, np.divide(peaks, mass, out=scratch, where=~rare), out=best, where=~rare)
+            np.maximum(
+                best, np.divide(peaks, mass, out=scratch, where=~rare), out=best, where=~rare
+            )
             if rare.any():  # in logarithms up to the end
                 terms = block[rare] + log_matrix[:, y]
                 with np.errstate(invalid="ignore"):
-                    lifts = np.exp(terms.max(axis=1) - log_sum_exp(terms + np.log(law), axis=1)[:, 0])
+                    lifts = np.exp(
+                        terms.max(axis=1) - log_sum_exp(terms + np.log(law), axis=1)[:, 0]
+                    )
                 best[rare] = np.fmax(best[rare], lifts)  # NaN where the outcome cannot come
         found[start : start + CHUNK_ROWS] = np.log(best)
     return found
@@ -217,7 +223,9 @@ def write_ledger(path: str | os.PathLike[str], state: LedgerState) -> str:
         "likelihoods": np.ascontiguousarray(state.histories.likelihoods, dtype="<f8"),
         "rounding": np.ascontiguousarray(state.histories.rounding, dtype="<f8"),
         "history": np.ascontiguousarray(state.histories.place, dtype="<i8"),
-        "identities": np.frombuffer(b"".join(state.identities), np.uint8).reshape(-1, IDENTITY_BYTES),
+        "identities": np.frombuffer(b"".join(state.identities), np.uint8).reshape(
+            -1, IDENTITY_BYTES
+        ),
     }
     return write_arrays(path, about, arrays)
 
@@ -260,7 +268,10 @@ def _check_state(
         raise ValueError("a bound on rounding is negative, or no number")
     if not history.size or not ((history >= 0) & (history < count)).all():
         raise ValueError(f"the history of a person is none of the {count}")
-    total, publishing = about["total"], tuple(map(PendingPublication.from_entry, about["publishing"]))
+    total, publishing = (
+        about["total"],
+        tuple(map(PendingPublication.from_entry, about["publishing"])),
+    )
     return LedgerState(
         prior,
         None if total is None else check_nonnegative(total, "the total", PrivacyError),

@@ -51,7 +51,9 @@ def list_ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, in
     for place in np.argsort(counts).tolist():
         chances = m.matrix[place, order]
         ends = np.cumsum(chances)
-        ends = np.append(0.0, np.where(np.arange(len(ends)) < np.flatnonzero(chances)[-1], ends, 1.0))
+        ends = np.append(
+            0.0, np.where(np.arange(len(ends)) < np.flatnonzero(chances)[-1], ends, 1.0)
+        )
         for column in np.flatnonzero(chances).tolist():
             count, new = int(counts[place]), int(released[order[column]])
             ends_here = float(ends[column]), float(ends[column + 1])
@@ -133,7 +135,9 @@ def find_sufficient_keys(
     most = min(keys + 16, MAX_KEY_ROWS // len(as_mechanism(mechanism).inputs))
     tried = range(keys + 1, most + 1)
     kept = (
-        more for more in tried if not find_violated_constraints(round_to_keys(mechanism, more, rows), rows)
+        more
+        for more in tried
+        if not find_violated_constraints(round_to_keys(mechanism, more, rows), rows)
     )
     return next(kept, None)
 
@@ -209,11 +213,15 @@ def _group_rows_by_letter(
         for coefficients, offset in zip(one.coefficients, one.offset.tolist(), strict=True):
             letters = np.flatnonzero(coefficients.any(axis=1))
             if len(letters) == 1:
-                found[letters[0]].append(_RowConstraint(coefficients[letters[0]], -offset, one.equal))
+                found[letters[0]].append(
+                    _RowConstraint(coefficients[letters[0]], -offset, one.equal)
+                )
     return found
 
 
-def _find_integer_row(target: FloatArray, keys: int, rows: list[_RowConstraint]) -> FloatArray | None:
+def _find_integer_row(
+    target: FloatArray, keys: int, rows: list[_RowConstraint]
+) -> FloatArray | None:
     """Find the nearest row of whole numbers of keys that meets the constraints; None where none is found."""
     support = np.flatnonzero(target)
     size, wanted = len(support), target[support] * keys
@@ -292,7 +300,9 @@ def _check_keys(keys: int, counts: int) -> int:
 def _read_counts(labels: tuple[Label, ...], what: str) -> IntArray:
     for label in labels:
         if not isinstance(label, int | np.integer) or isinstance(label, bool):
-            raise MechanismError(f"the {what} are labels such as {label!r}: a table of noise is on counts")
+            raise MechanismError(
+                f"the {what} are labels such as {label!r}: a table of noise is on counts"
+            )
         if abs(int(label)) >= 2**62:
             raise MechanismError(
                 f"the {what} have the label {label}: a table of noise is on counts below 2^62"

@@ -69,11 +69,17 @@ class PendingPublication:
         if isinstance(entry, dict) and set(entry) == {"draft", "target", "folder", "digest"}:
             if all(isinstance(value, str) for value in entry.values()):
                 return cls(**entry)
-        elif isinstance(entry, list) and len(entry) == 2 and all(isinstance(one, str) for one in entry):
+        elif (
+            isinstance(entry, list)
+            and len(entry) == 2
+            and all(isinstance(one, str) for one in entry)
+        ):
             draft, target = map(Path, entry)
             if draft.parent == target.parent:
                 return cls(draft.name, target.name, compute_folder_key(target.parent), None)
-        raise ValueError(f"what is to be published is {entry!r:.80}, which names no draft beside its target")
+        raise ValueError(
+            f"what is to be published is {entry!r:.80}, which names no draft beside its target"
+        )
 
     def finish(self, folder: Path) -> bool:
         """Give the draft in a folder its name, unless it has it; return whether it has it now.
@@ -98,7 +104,9 @@ class PendingPublication:
                 f"{source}: move that file away, and repeat this"
             ) from None
         except OSError as cause:
-            raise FileFormatError(f"{target}: cannot be written: {describe_os_error(cause)}") from None
+            raise FileFormatError(
+                f"{target}: cannot be written: {describe_os_error(cause)}"
+            ) from None
         if self.folder != compute_folder_key(folder):
             return False
         raise FileFormatError(

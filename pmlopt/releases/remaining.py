@@ -114,4 +114,6 @@ def find_columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:
     ):  # fmt: skip
         return outcomes.astype(np.int64)
     given = read_column(outcomes, "the outcomes", MechanismError, missing=True)
-    return np.array(indices_of(given, mechanism.outputs, "the outcomes", MechanismError), dtype=np.int64)
+    return np.array(
+        indices_of(given, mechanism.outputs, "the outcomes", MechanismError), dtype=np.int64
+    )

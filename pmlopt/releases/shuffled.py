@@ -72,8 +72,12 @@ class MeanOfLifts:
         grid.
         """
         best = 1.0
-        for digits in (0.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0) if self.moved else (math.inf,):
-            allowed = 0.0 if math.isinf(digits) else self.moved * math.sqrt(digits / (2 * self.people))
+        for digits in (
+            (0.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0) if self.moved else (math.inf,)
+        ):
+            allowed = (
+                0.0 if math.isinf(digits) else self.moved * math.sqrt(digits / (2 * self.people))
+            )
             place = math.floor((t - allowed - self.first) / self.step)
             if 0 <= place < len(self.tails):
                 best = min(best, float(self.tails[place]) + self.above + math.exp(-digits))
@@ -82,10 +86,14 @@ class MeanOfLifts:
 
 def compute_mean_near(values: FloatArray, law: FloatArray, people: int, t: float) -> MeanOfLifts:
     """Compute the law of the mean around t, which is above the mean of one term."""
-    return _compute_mean(values, law, people, _find_tilt(values, lambda s: _tilted_mean(values, law, s) >= t))
+    return _compute_mean(
+        values, law, people, _find_tilt(values, lambda s: _tilted_mean(values, law, s) >= t)
+    )
 
 
-def compute_mean_near_tail(values: FloatArray, law: FloatArray, people: int, delta: float) -> MeanOfLifts:
+def compute_mean_near_tail(
+    values: FloatArray, law: FloatArray, people: int, delta: float
+) -> MeanOfLifts:
     """Compute the law of the mean around where its tail is near delta."""
     rare = -math.log(min(0.5, delta * math.sqrt(people)))
 
@@ -100,7 +108,11 @@ def bound_chernoff_tail(values: FloatArray, law: FloatArray, people: int, t: flo
     if t >= values.max():
         return 0.0
     return min(
-        1.0, *(math.exp(exponent) for _, exponent in _compute_chernoff_exponents(values, law, people, t))
+        1.0,
+        *(
+            math.exp(exponent)
+            for _, exponent in _compute_chernoff_exponents(values, law, people, t)
+        ),
     )
 
 
@@ -179,7 +191,9 @@ def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) ->
         after = np.append(np.cumsum(tails[:0:-1])[::-1], 0.0) * (step / people)
     last = float(total[-1])
     above = (
-        0.0 if start + count > people * steps else bound_chernoff_tail(points, masses, people, last / people)
+        0.0
+        if start + count > people * steps
+        else bound_chernoff_tail(points, masses, people, last / people)
     )
     grown = 1 + 4 * UNIT_ROUNDOFF * count  # the sums' own rounding
     first, moved = low + start * step / people + TILT_RTOL * step, step if moves else 0.0
@@ -187,7 +201,9 @@ def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) ->
     return MeanOfLifts(first, step / people, tails * grown, excesses, above, high, moved, people)
 
 
-def _project_to_grid(places: FloatArray, law: FloatArray, steps: int) -> tuple[FloatArray, FloatArray, bool]:
+def _project_to_grid(
+    places: FloatArray, law: FloatArray, steps: int
+) -> tuple[FloatArray, FloatArray, bool]:
     """Return the law on integers, each value's mass on its two neighbours with the same mean; if any
     moved.
     """
@@ -211,7 +227,9 @@ def _convolve(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatAr
     line = np.bincount(places.astype(np.int64), law, GRID_LENGTH)
     transform = np.fft.rfft(line)
     size = np.abs(transform)
-    power = np.exp(people * np.log(np.maximum(size, 1e-300))) * np.exp(1j * people * np.angle(transform))
+    power = np.exp(people * np.log(np.maximum(size, 1e-300))) * np.exp(
+        1j * people * np.angle(transform)
+    )
     units = 8 * UNIT_ROUNDOFF * math.log2(GRID_LENGTH)
     off = units * math.sqrt(GRID_LENGTH) * float(np.linalg.norm(law))
     spread = float(np.mean(np.minimum(size + off, 1.0) ** (people - 1)))
@@ -259,7 +277,10 @@ def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delt
         >>> round(shuffled_level([0.5, 0.5], response, 10_000, 1e-6), 4)
         0.0158
     """
-    count, share = check_integer(people, "the number of people", PrivacyError), check_probability(delta)
+    count, share = (
+        check_integer(people, "the number of people", PrivacyError),
+        check_probability(delta),
+    )
     p, m = pair_with_prior(prior, mechanism)
     most = leakage_level(p, m)
     found = 0.0  # e^level - 1
@@ -276,7 +297,9 @@ def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delt
     return min(round_up(most), round_up(math.log1p(found)))
 
 
-def shuffled_slack(prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float) -> float:
+def shuffled_slack(
+    prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float
+) -> float:
     """Compute the least delta at which the histogram of n people's outputs has the level epsilon.
 
     `max_a E max(0, mean of n lifts of a - e^epsilon)`, never too small; see `shuffled_level`.
@@ -306,7 +329,9 @@ def shuffled_slack(prior: PriorLike, mechanism: MechanismLike, people: int, epsi
     return found
 
 
-def shuffled_failure(prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float) -> float:
+def shuffled_failure(
+    prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float
+) -> float:
     """Compute the probability that the histogram of n people's outputs leaks more than epsilon about one of
     them.
 
@@ -376,7 +401,11 @@ def calibrate_shuffled(
     # The share of a local level to which it is found, and of the largest one below which none is tried.
     least_share = 1e-3
     p, target = as_prior(prior), check_nonnegative(epsilon, "epsilon", PrivacyError)
-    high = p.max_leakage if most is None else check_nonnegative(most, "the largest local level", PrivacyError)
+    high = (
+        p.max_leakage
+        if most is None
+        else check_nonnegative(most, "the largest local level", PrivacyError)
+    )
 
     made: dict[float, Mechanism] = {}
 
@@ -408,7 +437,10 @@ def _find_lift_laws(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatA
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
     share = 1 + relative_rounding(sum(columns.shape))
-    lifts, law = np.where(np.ptp(columns, axis=0) == 0, 1.0, columns / law * share), law / law.sum() * share
+    lifts, law = (
+        np.where(np.ptp(columns, axis=0) == 0, 1.0, columns / law * share),
+        law / law.sum() * share,
+    )
     groups: dict[bytes, FloatArray] = {}
     for row in lifts:
         key = row.round(9).tobytes()

@@ -83,9 +83,14 @@ def best_split(
         >>> sorted(best_split([gain, gain], 2.0, maximised=True).levels)
         [0.0, 2.0]
     """
-    most, shares = check_positive(total, "the total", PrivacyError), _check_weights(weights, len(solve_at))
+    most, shares = (
+        check_positive(total, "the total", PrivacyError),
+        _check_weights(weights, len(solve_at)),
+    )
     unit, sign = math.ulp(most), -1.0 if maximised else 1.0
-    known: dict[tuple[int, float], _LossCurve] = {}  # one for all releases that are solved and weighed alike
+    known: dict[
+        tuple[int, float], _LossCurve
+    ] = {}  # one for all releases that are solved and weighed alike
     curves = [
         known.setdefault((id(solve), weight), _LossCurve(solve, sign * weight, unit))
         for solve, weight in zip(solve_at, shares.tolist(), strict=True)
@@ -138,7 +143,9 @@ class _LossCurve:
         self.levels = np.insert(self.levels, place, level)
         # a mechanism of a lower level is one of this level, and a bound of a higher level one of this
         w = self.weight
-        value, bound = (math.inf, math.inf) if answer is None else (w * answer.value, w * answer.bound)
+        value, bound = (
+            (math.inf, math.inf) if answer is None else (w * answer.value, w * answer.bound)
+        )
         self.values = np.insert(self.values, place, value)
         self.bounds = np.insert(self.bounds, place, bound)
         return True
@@ -150,8 +157,12 @@ def _check_weights(weights: Sequence[float] | None, count: int) -> FloatArray:
     if weights is None:
         return np.ones(count)
     if len(weights) != count:
-        raise InputError(f"give a positive weight for each of the {count} releases, not {list(weights)!r}")
-    return np.array([check_positive(weight, f"weight {k}", InputError) for k, weight in enumerate(weights)])
+        raise InputError(
+            f"give a positive weight for each of the {count} releases, not {list(weights)!r}"
+        )
+    return np.array(
+        [check_positive(weight, f"weight {k}", InputError) for k, weight in enumerate(weights)]
+    )
 
 
 def _choose_cheapest(
@@ -179,7 +190,9 @@ def _choose_cheapest(
 
 def _spend_rest(curves: Sequence[_LossCurve], chosen: Sequence[int], total: float) -> bool:
     """Solve where what is left of the total goes to one release; return False where that adds nothing."""
-    left = total - math.fsum(curve.levels[place] for curve, place in zip(curves, chosen, strict=True))
+    left = total - math.fsum(
+        curve.levels[place] for curve, place in zip(curves, chosen, strict=True)
+    )
     if left <= 1e-9 * total:
         return False
     slopes = []
@@ -199,7 +212,10 @@ def _loss_decrease(losses: FloatArray, low: int, high: int) -> float:
 
 def _halve_interval(curves: Sequence[_LossCurve], cells: Sequence[int]) -> bool:
     """Halve the interval in which the bound falls most; return False where none can be."""
-    falls = [_loss_decrease(curve.bounds, cell, cell + 1) for curve, cell in zip(curves, cells, strict=True)]
+    falls = [
+        _loss_decrease(curve.bounds, cell, cell + 1)
+        for curve, cell in zip(curves, cells, strict=True)
+    ]
     for k in np.argsort(-np.array(falls), kind="stable"):
         low, high = curves[k].levels[cells[k]], curves[k].levels[cells[k] + 1]
         middle = math.floor((low + high) / 2 / curves[k].unit) * curves[k].unit

@@ -107,12 +107,16 @@ class Stream:
             )
         loss = as_utility(utility)
         if not isinstance(loss, LinearUtility):
-            raise UtilityError(f"the utility is {utility!r}: give a gain or loss of a state and an output")
+            raise UtilityError(
+                f"the utility is {utility!r}: give a gain or loss of a state and an output"
+            )
         self.about, asked = _parse_target(chain, about)
         self.chain, self.privacy, self.utility = chain, privacy, loss
         self.outputs = resolve_outputs(chain.labels, loss.fixed_outputs, outputs)
         self.caps = (
-            None if caps is None else tuple(check_nonnegative(cap, "a cap", PrivacyError) for cap in caps)
+            None
+            if caps is None
+            else tuple(check_nonnegative(cap, "a cap", PrivacyError) for cap in caps)
         )
         if self.caps == ():
             raise PrivacyError(
@@ -257,8 +261,12 @@ class Stream:
         from pmlopt.programs.designs import design
 
         if not self._possible_states.any():
-            raise PrivacyError(f"the chain has {self.chain.steps} states, and all of them are released")
-        return design(self.law, self.requirement, self.restrict_utility(self._possible_states), self.outputs)
+            raise PrivacyError(
+                f"the chain has {self.chain.steps} states, and all of them are released"
+            )
+        return design(
+            self.law, self.requirement, self.restrict_utility(self._possible_states), self.outputs
+        )
 
     def restrict_utility(self, states: BoolArray) -> LinearUtility:
         """Return the gain or loss of some states."""
@@ -325,7 +333,9 @@ class Stream:
         """
         chance = float(self._belief.law @ emits)
         if chance <= 0:
-            raise MechanismError(f"the output {output!r} cannot be: no state that is possible now emits it")
+            raise MechanismError(
+                f"the output {output!r} cannot be: no state that is possible now emits it"
+            )
         self._belief, level, worst = self._belief.update(emits)
         self._released += ((output, emits),)
         self._levels += (level,)
@@ -404,10 +414,14 @@ def _parse_target(
         return about, BeliefTarget(chain, int(about == "state"), np.eye(n))
     if isinstance(about, int):
         if about < 1:
-            raise PrivacyError(f"about is {about}: give 'state', 'path' or a number of states in a row")
+            raise PrivacyError(
+                f"about is {about}: give 'state', 'path' or a number of states in a row"
+            )
         # The largest number of values that a window of states may have.
         if n**about > 100_000:
-            raise PrivacyError(f"{about} states in a row have {n**about:,} values: that is too many")
+            raise PrivacyError(
+                f"{about} states in a row have {n**about:,} values: that is too many"
+            )
         return about, BeliefTarget(chain, about, np.eye(n))
     if isinstance(about, Mapping):
         lacking = [label for label in chain.labels if label not in about]
@@ -533,6 +547,8 @@ def stream_bounds(
     first = Stream(chain, privacy, utility, outputs=outputs)
     for time in range(1, steps + 1):
         occurs = law > MIN_BELIEF_MASS
-        bounds.append(solve(design(Prior(law[occurs]), privacy, first.restrict_utility(occurs))).bound)
+        bounds.append(
+            solve(design(Prior(law[occurs]), privacy, first.restrict_utility(occurs))).bound
+        )
         law = law @ chain.kernel(time) if time < steps else law
     return tuple(bounds)

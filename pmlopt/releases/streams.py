@@ -42,7 +42,11 @@ class StreamsFile(Record):
 
     def __post_init__(self) -> None:
         count = len(self.before)
-        if len(self.told) != count or (self.before < 0).any() or (self.before > np.arange(count)).any():
+        if (
+            len(self.told) != count
+            or (self.before < 0).any()
+            or (self.before > np.arange(count)).any()
+        ):
             raise FileFormatError("the releases are no tree: each comes after the one before it")
         if any(not 0 <= place <= count for _, place in self.people):
             raise FileFormatError(f"a person has a release that is none of the {count}")
@@ -106,7 +110,9 @@ class Streams:
     @property
     def level(self) -> float:
         """Return the largest of `levels`; 0 where no person is known."""
-        return max((self._stream_at(place).level for place in set(self._place.values())), default=0.0)
+        return max(
+            (self._stream_at(place).level for place in set(self._place.values())), default=0.0
+        )
 
     def _stream_at(self, place: int) -> Stream:
         found = self._streams[place]
@@ -138,7 +144,9 @@ class Streams:
                     )
             drawn = mechanism.sample([states[person] for person in members], seed=bits)
             known = {label: label for label in mechanism.outputs}
-            told |= {person: (known[output], True) for person, output in zip(members, drawn, strict=True)}
+            told |= {
+                person: (known[output], True) for person, output in zip(members, drawn, strict=True)
+            }
         for person, (output, drawn_now) in told.items():
             self._place[person] = self._advance(self._place.get(person, 0), output, drawn_now)
         self._drop_unused()

@@ -92,10 +92,14 @@ def solve_problem(
         ready.unpack_solution(solution)
         state = "point"
     iterations = solution.attr.get(cp.settings.NUM_ITERS)
-    return SolverResult(state, status == cp.OPTIMAL, status, iterations, False, ready.seconds, seconds)
+    return SolverResult(
+        state, status == cp.OPTIMAL, status, iterations, False, ready.seconds, seconds
+    )
 
 
-def _build_settings(solver: str, options: MethodOptions, extra: Mapping[str, Any]) -> dict[str, Any]:
+def _build_settings(
+    solver: str, options: MethodOptions, extra: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return a solver's settings: our tolerances, those of the method, and last those of the user."""
     if options.deadline.is_limited and solver not in _TIME_LIMIT_OPTIONS:
         raise SolverUnavailableError(
@@ -109,7 +113,12 @@ def _build_settings(solver: str, options: MethodOptions, extra: Mapping[str, Any
         )
     tolerances = dict.fromkeys(_TOLERANCE_OPTIONS.get(solver, ()), min(1e-8, options.tolerance))
     # nested ones are copied, for scipy's are changed on the way
-    return {**tolerances, **_FIXED_OPTIONS.get(solver, {}), **extra, **deepcopy(dict(options.solver_options))}
+    return {
+        **tolerances,
+        **_FIXED_OPTIONS.get(solver, {}),
+        **extra,
+        **deepcopy(dict(options.solver_options)),
+    }
 
 
 def _limit_time(solver: str, settings: dict[str, Any], options: MethodOptions) -> None:
@@ -162,7 +171,9 @@ def _encode_mps(solver: Any) -> bytes:
             solver.writeModel(str(file))
             content = file.read_bytes()
     except OSError as cause:
-        raise FileFormatError(f"the temporary file of the MPS format: {describe_os_error(cause)}") from None
+        raise FileFormatError(
+            f"the temporary file of the MPS format: {describe_os_error(cause)}"
+        ) from None
     if content.split()[-1:] != [b"ENDATA"]:
         raise FileFormatError(
             f"the temporary file of the MPS format in {tempfile.gettempdir()} is cut short: is the disk "

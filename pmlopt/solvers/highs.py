@@ -71,7 +71,9 @@ def solve_problem(problem: cp.Problem, method: str, options: MethodOptions) -> S
     return outcome
 
 
-def run_loaded(solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float) -> SolverResult:
+def run_loaded(
+    solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float
+) -> SolverResult:
     """Run a solver whose model is loaded, and return how it ended."""
     solver.run()
     status, info, solution = solver.getModelStatus(), solver.getInfo(), solver.getSolution()
@@ -91,7 +93,9 @@ def unpack_solution(ready: CompiledProblem, solver: highspy.Highs) -> None:
     """Put HiGHS's solution into the problem's variables and multipliers; it is not checked for validity."""
     raw = {
         "solution": solver.getSolution(),
-        "info": SimpleNamespace(**dict.fromkeys(_ITERATION_COUNT_FIELDS, 0), objective_function_value=0.0),
+        "info": SimpleNamespace(
+            **dict.fromkeys(_ITERATION_COUNT_FIELDS, 0), objective_function_value=0.0
+        ),
         "model_status": "kOptimal",
         "run_time": 0.0,
     }

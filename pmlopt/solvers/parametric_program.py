@@ -76,9 +76,13 @@ class ParametricModel:
         iterations: of the simplex, so far.
     """
 
-    def __init__(self, model: highspy.HighsLp, part: ParametricEntries = NO_PARAMETRIC_ENTRIES) -> None:
+    def __init__(
+        self, model: highspy.HighsLp, part: ParametricEntries = NO_PARAMETRIC_ENTRIES
+    ) -> None:
         self.iterations = 0
-        self.solver = highs.load_model(model, highs.build_options(MethodOptions(NO_DEADLINE, 1e-10)))
+        self.solver = highs.load_model(
+            model, highs.build_options(MethodOptions(NO_DEADLINE, 1e-10))
+        )
         size = model.num_row_ + model.num_col_
         # HiGHS' primal simplex has cycled for millions of iterations on 200 variables, where hundreds
         # suffice; programs of more than 2,000 rows and columns get ten for each of these
@@ -95,7 +99,9 @@ class ParametricModel:
         moved = columns[self._fixed[columns] != zero]
         self._fixed[columns] = zero
         for column in moved.tolist():
-            self.solver.changeColBounds(column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf)
+            self.solver.changeColBounds(
+                column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf
+            )
 
     def replace_model(self, model: highspy.HighsLp) -> None:
         """Load another program of the same size, where most of the entries vary; the basis stays."""
@@ -167,7 +173,9 @@ class MasterProblem:
         self.iterations = 0
         nothing = (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0))
         self._highs = highs.load_model(
-            highs.build_columnwise_model(np.empty(0), (0.0, np.inf), (np.ones(n), np.ones(n)), nothing),
+            highs.build_columnwise_model(
+                np.empty(0), (0.0, np.inf), (np.ones(n), np.ones(n)), nothing
+            ),
             _MASTER_OPTIONS,
         )
         self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
@@ -178,12 +186,18 @@ class MasterProblem:
 
     def select_new(self, lifts: FloatArray) -> FloatArray:
         """Return the (N, K') columns that are not yet in the problem, each once."""
-        fresh = {key: place for place, key in enumerate(_make_column_keys(lifts)) if key not in self._known}
+        fresh = {
+            key: place
+            for place, key in enumerate(_make_column_keys(lifts))
+            if key not in self._known
+        }
         return lifts[:, list(fresh.values())]
 
     def add_columns(self, lifts: FloatArray, worths: FloatArray) -> None:
         """Add columns to the linear program, each with its value; the basis stays."""
-        peaks = lifts.max(axis=0)  # columns whose largest entry is 1: under a rare letter it can be 1e12
+        peaks = lifts.max(
+            axis=0
+        )  # columns whose largest entry is 1: under a rare letter it can be 1e12
         columns = (lifts / peaks).T
         used = columns != 0
         starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))[:-1]]).astype(np.int32)

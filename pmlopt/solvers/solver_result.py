@@ -40,7 +40,9 @@ class Deadline:
     read: Callable[[], float] = time.perf_counter
 
     @classmethod
-    def after(cls, seconds: float | None, read: Callable[[], float] = time.perf_counter) -> Deadline:
+    def after(
+        cls, seconds: float | None, read: Callable[[], float] = time.perf_counter
+    ) -> Deadline:
         """Return the deadline some seconds from now; one that never expires for None."""
         return cls(math.inf if seconds is None else read() + seconds, read)
 
@@ -112,7 +114,9 @@ def make_options(
     """Make the options of a solve from a user's values; raise an InputError where they are invalid."""
     own = {} if solver_options is None else solver_options
     if not isinstance(own, Mapping) or not all(isinstance(name, str) for name in own):
-        raise InputError(f"solver options are values by name, such as {{'max_iter': 50}}, not {own!r:.60}")
+        raise InputError(
+            f"solver options are values by name, such as {{'max_iter': 50}}, not {own!r:.60}"
+        )
     if not isinstance(verbose, bool):
         raise InputError(f"verbose is True or False, not {verbose!r:.60}")
     accuracy = check_real(tolerance, "the tolerance", InputError)

@@ -169,7 +169,9 @@ class TwoSidedSearch(Generic[W, P]):
         self.proofs = [best]
         self.number, self.wanted = self.upper, 0.0
         self.programs, self._idle, self._failures, self._hair = 0, 0, 0, ROOT_RTOL
-        self._met = 0.0  # the largest number at which nothing was missing, though no witness reaches it
+        self._met = (
+            0.0  # the largest number at which nothing was missing, though no witness reaches it
+        )
         self._untried, self._probed = np.sort(task.marks), set[float]()
         self._earlier: tuple[float, ParameterSolution[P]] | None = None
         mark = self._choose_mark()
@@ -186,7 +188,11 @@ class TwoSidedSearch(Generic[W, P]):
     def run(self) -> str:
         """Solve linear programs until the bounds meet or a limit is reached; return how the search ended."""
         while True:
-            if self.log_gap <= self.enough or 0 < self.wanted <= self.reached or self.upper < self.wanted:
+            if (
+                self.log_gap <= self.enough
+                or 0 < self.wanted <= self.reached
+                or self.upper < self.wanted
+            ):
                 return BOUNDS_MEET
             # most searches take fewer than ten programs
             # after eight stalled iterations in a row the search ends with its gap
@@ -202,7 +208,9 @@ class TwoSidedSearch(Generic[W, P]):
                 # the solver may fail on three programs of a search
                 if self._failures > 3 or str(cause) == TIME_LIMIT:
                     return str(cause)
-                self.number = (self.number + (self.upper if self.number < self.upper else self.reached)) / 2
+                self.number = (
+                    self.number + (self.upper if self.number < self.upper else self.reached)
+                ) / 2
                 continue
             self._use_solution(answer)
 
@@ -217,7 +225,9 @@ class TwoSidedSearch(Generic[W, P]):
         root: float | None = None
         stride = UNTRUSTED_STEP_FRACTION
         if answer.infeasibility > FEASIBILITY_ATOL or (answer.infeasibility and answer.slope > 0):
-            root = self._clip_to_bounds(answer.tangent_root(self.number) if answer.slope > 0 else self.number)
+            root = self._clip_to_bounds(
+                answer.tangent_root(self.number) if answer.slope > 0 else self.number
+            )
             stride = self._choose_step_fraction(answer)
             self._reduce_upper_bound(answer.multipliers)
             for proof in self._extrapolate_multipliers(answer, root):
@@ -251,7 +261,9 @@ class TwoSidedSearch(Generic[W, P]):
     def _choose_mark(self) -> float | None:
         """Choose the middle one of the marks between the bounds, or a value just above the reached one."""
         left = self._untried
-        left = left[(left > self.reached * (1 + 2 * MARK_RTOL)) & (left < self.upper * (1 - MARK_RTOL))]
+        left = left[
+            (left > self.reached * (1 + 2 * MARK_RTOL)) & (left < self.upper * (1 - MARK_RTOL))
+        ]
         if len(left):
             middle = left[len(left) // 2]
             self._untried = left[left != middle]

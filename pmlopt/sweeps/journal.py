@@ -159,7 +159,13 @@ def _get_state(value: Any) -> list[Any]:
     if isinstance(made, str):
         return [made]
     function, arguments, state, items, pairs = (*made, None, None, None)[:5]
-    return [function, arguments, _drop_cached_properties(value, state), list(items or ()), list(pairs or ())]
+    return [
+        function,
+        arguments,
+        _drop_cached_properties(value, state),
+        list(items or ()),
+        list(pairs or ()),
+    ]
 
 
 def _drop_cached_properties(value: Any, state: Any) -> Any:
@@ -191,7 +197,9 @@ class SweepJournal:
         rows: those that are finished, by the position of their point in the grid.
     """
 
-    def __init__(self, out: str | os.PathLike[str], points: Points, identity: Mapping[str, Any]) -> None:
+    def __init__(
+        self, out: str | os.PathLike[str], points: Points, identity: Mapping[str, Any]
+    ) -> None:
         """Begin a journal, or go on with the one that is there.
 
         Raises:
@@ -254,7 +262,9 @@ class SweepJournal:
         except ValueError:
             stored = None
         if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-            raise SweepError(f"{self.path}: its first line does not say of which sweep it is: {remedy}")
+            raise SweepError(
+                f"{self.path}: its first line does not say of which sweep it is: {remedy}"
+            )
         for key, asked in json.loads(self._key).items():
             if stored.get(key) != asked:
                 old, new = (reprlib.repr(item) for item in (stored.get(key), asked))
@@ -273,7 +283,9 @@ class SweepJournal:
                 raise ValueError("its digest is another")
             position = range(len(self._points)).index(int(cells[0]))
             entries = zip(COLUMNS, cells[1 + len(self._points[0]) :], strict=True)
-            row = SweepRow(self._points[position], **{name: parse_cell(name, text) for name, text in entries})
+            row = SweepRow(
+                self._points[position], **{name: parse_cell(name, text) for name, text in entries}
+            )
         except (ValueError, IndexError) as cause:
             raise SweepError(
                 f"{self.path}: the line {','.join(line)!r} was not written by this sweep ({cause}): "

@@ -21,7 +21,16 @@ from pmlopt.programs.result import Result
 from pmlopt.programs.solving import check_limits, check_solver_name, solve
 from pmlopt.solvers.solver_result import limit_threads
 from pmlopt.sweeps.journal import SweepJournal, compute_fingerprint, get_builder_name
-from pmlopt.sweeps.table import FAILED, Grid, Points, Sweep, SweepRow, format_cell, join_lines, list_points
+from pmlopt.sweeps.table import (
+    FAILED,
+    Grid,
+    Points,
+    Sweep,
+    SweepRow,
+    format_cell,
+    join_lines,
+    list_points,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +51,10 @@ _TURN = threading.Lock()
 
 
 def solve_point(
-    builder: Callable[..., Program[Any]], point: Mapping[str, Any], options: Mapping[str, Any], keeps: bool
+    builder: Callable[..., Program[Any]],
+    point: Mapping[str, Any],
+    options: Mapping[str, Any],
+    keeps: bool,
 ) -> PointAnswer:
     """Solve one point, and return any error as an answer too; only an interrupt is raised.
 
@@ -184,12 +196,16 @@ def sweep(
         try:
             folder.mkdir(exist_ok=True)
         except OSError as cause:
-            raise FileFormatError(f"{folder}: is not a folder and cannot be made one: {cause}") from None
+            raise FileFormatError(
+                f"{folder}: is not a folder and cannot be made one: {cause}"
+            ) from None
     if out is not None:
         about = _describe_sweep(builder, points, options, out, folder)
         journal = SweepJournal(out, points, about)
     rows = {} if journal is None else dict(journal.rows)
-    run = _SweepRun(builder, points, options, journal, folder, progress or (lambda done, total: None), rows)
+    run = _SweepRun(
+        builder, points, options, journal, folder, progress or (lambda done, total: None), rows
+    )
     try:
         return run.solve_table(executor)
     finally:
@@ -285,7 +301,11 @@ class _SweepRun:
             self._add_row(lost.pop(0), PointAnswer(make_error_cells(cause)))
         if len(self.rows) < len(self.points):
             finished = f"{len(self.rows)} of {len(self.points)} points are finished"
-            where = "in the `sweep` of this error" if self.journal is None else f"in {self.journal.path}"
+            where = (
+                "in the `sweep` of this error"
+                if self.journal is None
+                else f"in {self.journal.path}"
+            )
             there = [str(dict(self.points[position])) for position in lost[:workers]]
             # How many points a message names.
             raise SweepStoppedError(
@@ -297,20 +317,27 @@ class _SweepRun:
             ) from cause
 
     def _build_sweep(self) -> Sweep:
-        return Sweep(tuple(self.points[0]), tuple(self.rows[position] for position in sorted(self.rows)))
+        return Sweep(
+            tuple(self.points[0]), tuple(self.rows[position] for position in sorted(self.rows))
+        )
 
 
 def _check_arguments(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
     """Raise for arguments with which no point could be solved."""
     if not callable(builder):
-        raise SweepError(f"the builder is {builder!r:.60}: give a function that returns design(...)")
+        raise SweepError(
+            f"the builder is {builder!r:.60}: give a function that returns design(...)"
+        )
     if executor is not None and not hasattr(executor, "submit"):
         raise SweepError(
             f"the executor is {executor!r:.60}: give one with `submit`, as concurrent.futures has"
         )
     check_solver_name(options["solver"])
     check_limits(
-        options["time_limit"], options["tolerance"], options["solver"], options.get("solver_options")
+        options["time_limit"],
+        options["tolerance"],
+        options["solver"],
+        options.get("solver_options"),
     )
 
 
@@ -320,7 +347,9 @@ def _describe_sweep(
     """Return what a journal must agree with, by name."""
     place = None if folder is None else os.path.relpath(folder, Path(out).parent)
     own = options.get("solver_options")
-    named = {} if own is None else {"solver_options": {name: repr(own[name]) for name in sorted(own)}}
+    named = (
+        {} if own is None else {"solver_options": {name: repr(own[name]) for name in sorted(own)}}
+    )
     return {
         "pmlopt": __version__,
         "builder": get_builder_name(builder),

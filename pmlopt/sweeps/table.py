@@ -111,11 +111,16 @@ class SweepRow:
     @property
     def cells(self) -> list[Any]:
         """Return plain values in the order of the table's columns."""
-        return [*map(to_plain_value, self.point.values()), *(getattr(self, name) for name in COLUMNS)]
+        return [
+            *map(to_plain_value, self.point.values()),
+            *(getattr(self, name) for name in COLUMNS),
+        ]
 
 
 COLUMNS: Mapping[str, type] = {
-    name: (get_args(kind) or (kind,))[0] for name, kind in get_type_hints(SweepRow).items() if name != "point"
+    name: (get_args(kind) or (kind,))[0]
+    for name, kind in get_type_hints(SweepRow).items()
+    if name != "point"
 }
 """The columns of a table after those of the grid, and what they hold; any but the status may be empty."""
 
@@ -152,7 +157,9 @@ class Sweep:
             raise SweepError(f"the table has no column {name!r}; it has {', '.join(self.columns)}")
         place = self.columns.index(name)
         values = [row.cells[place] for row in self.rows]
-        if name in self.names:  # of numbers, of truth values or of text where all are, else of objects
+        if (
+            name in self.names
+        ):  # of numbers, of truth values or of text where all are, else of objects
             kinds = set(map(type, values))
             alike = (kinds <= {int, float} or len(kinds) == 1) and kinds != {type(None)}
             return np.array(values) if alike else np.array(values, dtype=object)
@@ -185,11 +192,16 @@ class Sweep:
         """
         wanted = (*self.names, "value", "bound", "gap") if columns is None else tuple(columns)
         places = [self.columns.index(name) for name in wanted if self.column(name) is not None]
-        return format_table_latex(wanted, [[row[place] for place in places] for row in self._format_cells()])
+        return format_table_latex(
+            wanted, [[row[place] for place in places] for row in self._format_cells()]
+        )
 
     def _format_cells(self) -> list[list[str]]:
         rows = [["" if cell is None else cell for cell in row.cells] for row in self.rows]
-        return [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+        return [
+            [f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row]
+            for row in rows
+        ]
 
     def plot(self, value: str = "value") -> Figure:
         """Plot a column over the first coordinate, a curve for each combination of the others.
@@ -204,8 +216,12 @@ class Sweep:
         across, *others = self.names
         grid, heights = self.column(across), self.column(value)
         if not all(np.issubdtype(column.dtype, np.number) for column in (grid, heights)):
-            raise SweepError(f"{across!r} or {value!r} has no numbers: plot other columns with to_pandas()")
-        keys = [", ".join(f"{name}={row.point[name]}" for name in others) or value for row in self.rows]
+            raise SweepError(
+                f"{across!r} or {value!r} has no numbers: plot other columns with to_pandas()"
+            )
+        keys = [
+            ", ".join(f"{name}={row.point[name]}" for name in others) or value for row in self.rows
+        ]
         points = {
             key: {x: y for k, x, y in zip(keys, grid, heights, strict=True) if k == key}
             for key in dict.fromkeys(keys)
@@ -238,14 +254,21 @@ class Sweep:
             lines = [list(self.columns), *(list(map(format_cell, row.cells)) for row in self.rows)]
             atomic_write(path, encode_csv(lines))
         else:
-            atomic_write(path, json_bytes(self.to_dict()) if ending == ".json" else _encode_parquet(self))
+            atomic_write(
+                path, json_bytes(self.to_dict()) if ending == ".json" else _encode_parquet(self)
+            )
 
 
 def _encode_parquet(table: Sweep) -> bytes:
     import pyarrow
     import pyarrow.parquet
 
-    kinds = {str: pyarrow.string(), float: pyarrow.float64(), int: pyarrow.int64(), bool: pyarrow.bool_()}
+    kinds = {
+        str: pyarrow.string(),
+        float: pyarrow.float64(),
+        int: pyarrow.int64(),
+        bool: pyarrow.bool_(),
+    }
     columns = list(zip(*(row.cells for row in table.rows), strict=True))
     arrays = {}
     for name, values in zip(table.columns, columns, strict=True):
@@ -300,7 +323,9 @@ def list_points(grid: Grid, builder: Callable[..., Any] | None = None) -> Points
         points = [{only: item} if only and isinstance(item, Real) else item for item in grid]
         names = tuple(points[0]) if points and isinstance(points[0], Mapping) else ()
     else:
-        raise SweepError(f"a grid is a mapping of names to values, or a sequence of points, not {grid!r:.60}")
+        raise SweepError(
+            f"a grid is a mapping of names to values, or a sequence of points, not {grid!r:.60}"
+        )
     for position, point in enumerate(points):
         if not isinstance(point, Mapping):
             raise SweepError(
@@ -317,7 +342,9 @@ def list_points(grid: Grid, builder: Callable[..., Any] | None = None) -> Points
 
 def _list_values(name: str, values: Any) -> list[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise SweepError(f"the grid's {name!r} is {values!r:.60}: give a list of values, of one at least")
+        raise SweepError(
+            f"the grid's {name!r} is {values!r:.60}: give a list of values, of one at least"
+        )
     listed = list(values)
     if not listed:
         raise SweepError(f"the grid's {name!r} has no values: give one at least")
@@ -338,6 +365,10 @@ def _check_names(names: tuple[Any, ...]) -> None:
         raise SweepError("the grid is empty: give a name with its values, or points with names")
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
-            raise SweepError(f"the grid's name {name!r} is no name of an argument of a function: rename it")
+            raise SweepError(
+                f"the grid's name {name!r} is no name of an argument of a function: rename it"
+            )
         if name in COLUMNS:
-            raise SweepError(f"the grid's name {name!r} is a column of the table already: rename it")
+            raise SweepError(
+                f"the grid's name {name!r} is a column of the table already: rename it"
+            )

@@ -53,7 +53,11 @@ class _BoundaryCase:
 
 
 def check_requirement(
-    requirement: Requirement, prior: Prior | None = None, *, instances: int = DEFAULT_INSTANCES, seed: int = 0
+    requirement: Requirement,
+    prior: Prior | None = None,
+    *,
+    instances: int = DEFAULT_INSTANCES,
+    seed: int = 0,
 ) -> None:
     """Check that a requirement is the same in all of its forms.
 
@@ -84,7 +88,11 @@ def check_requirement(
 
 
 def check_utility(
-    utility: LinearUtility | SubConvex, prior: Prior, *, instances: int = DEFAULT_INSTANCES, seed: int = 0
+    utility: LinearUtility | SubConvex,
+    prior: Prior,
+    *,
+    instances: int = DEFAULT_INSTANCES,
+    seed: int = 0,
 ) -> None:
     """Check that a utility is the same as a number and in designs.
 
@@ -109,7 +117,9 @@ def check_utility(
     requirement = LDP(1.0)
     program = design(prior, requirement, utility)
     best = solve(program)
-    _check_agreement(best.status is Status.OPTIMAL, f"the design with {utility!r} ends {best.status.value}")
+    _check_agreement(
+        best.status is Status.OPTIMAL, f"the design with {utility!r} ends {best.status.value}"
+    )
     sign = 1 if utility.maximised else -1
     columns = len(program.outputs) if program.outputs is not None else prior.size
     for _ in range(instances):
@@ -152,7 +162,9 @@ def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, see
         column, largest = cp.Variable(matrix.shape, nonneg=True), cp.Variable((1, 2), nonneg=True)
         declared = priors.to_cvxpy(column, largest)
         fixed = [column == matrix, largest == matrix.max(axis=0, keepdims=True)]
-        problem = cp.Problem(cp.Maximize(cp.sum(declared.value)), [*fixed, *declared.constraints.values()])
+        problem = cp.Problem(
+            cp.Maximize(cp.sum(declared.value)), [*fixed, *declared.constraints.values()]
+        )
         problem.solve(solver=cp.CLARABEL)
         _check_agreement(
             _are_close(declared.value.value[0], least, SOLVER_ATOL),
@@ -162,16 +174,21 @@ def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, see
         column.value, largest.value = matrix, matrix.max(axis=0, keepdims=True)
         for name, value in priors.auxiliary_values(matrix).items():
             declared.variables[name].value = value
-        worst = max((float(np.max(c.violation())) for c in declared.constraints.values()), default=0.0)
+        worst = max(
+            (float(np.max(c.violation())) for c in declared.constraints.values()), default=0.0
+        )
         _check_agreement(
-            worst <= ROUNDING_ATOL, f"the auxiliary values of {matrix.tolist()} break a constraint by {worst}"
+            worst <= ROUNDING_ATOL,
+            f"the auxiliary values of {matrix.tolist()} break a constraint by {worst}",
         )
         reached = np.asarray(declared.value.value)[0]
         _check_agreement(
             _are_close(reached, least),
             f"the auxiliary values of {matrix.tolist()} give {reached}, and the least means are {least}",
         )
-        sums, unit = priors.min_mean_scaled((matrix * GRID_DENOMINATOR).astype(np.int64).astype(object))
+        sums, unit = priors.min_mean_scaled(
+            (matrix * GRID_DENOMINATOR).astype(np.int64).astype(object)
+        )
         exact = np.array([float(Fraction(int(s), int(unit) * GRID_DENOMINATOR)) for s in sums])
         _check_agreement(
             _are_close(exact, least),
@@ -225,7 +242,9 @@ def _check_names(requirement: Requirement, prior: Prior) -> None:
 def _check_numbers(requirement: Requirement, case: _BoundaryCase) -> None:
     """Compare number, constraint and exact arithmetic, on both sides of the boundary."""
     inside = round_rows_to_grid(case.inside)
-    _check_agreement(requirement.holds(case.prior, inside), f"`holds` is false just within {requirement!r}")
+    _check_agreement(
+        requirement.holds(case.prior, inside), f"`holds` is false just within {requirement!r}"
+    )
     _check_agreement(
         is_met_exactly(case.prior, requirement, inside),
         f"`excess` in integers is positive within {requirement!r}",
@@ -249,7 +268,9 @@ def _check_numbers(requirement: Requirement, case: _BoundaryCase) -> None:
 
 
 def _check_convexity(requirement: Requirement, case: _BoundaryCase) -> None:
-    constant = np.tile(np.full(case.inside.shape[1], 1 / case.inside.shape[1]), (case.prior.size, 1))
+    constant = np.tile(
+        np.full(case.inside.shape[1], 1 / case.inside.shape[1]), (case.prior.size, 1)
+    )
     for share in (0.25, 0.5, 0.75):
         mixed = round_rows_to_grid((1 - share) * case.inside + share * constant)
         _check_agreement(
@@ -274,15 +295,21 @@ def _check_design(requirement: Requirement, case: _BoundaryCase) -> None:
     """Check that a design is solved with a proof, from the constraints and from the block."""
     program = design(case.prior, requirement, ExpectedGain(case.gains), case.gains.shape[1])
     names = (
-        ["clarabel"] if requirement.cone_block(case.prior) is None else ["clarabel", "highs", "structured"]
+        ["clarabel"]
+        if requirement.cone_block(case.prior) is None
+        else ["clarabel", "highs", "structured"]
     )
     for name in names:
         try:
             result = solve(program, name)
         except SolverError as error:
             form = "constraints" if name == "clarabel" else "block"
-            raise ConformanceError(f"a design under {requirement!r} by its `{form}`: {error}") from error
-        _check_agreement(result.certificate.verify(), f"a design under {requirement!r} does not verify")
+            raise ConformanceError(
+                f"a design under {requirement!r} by its `{form}`: {error}"
+            ) from error
+        _check_agreement(
+            result.certificate.verify(), f"a design under {requirement!r} does not verify"
+        )
 
 
 def _check_expression(
@@ -295,7 +322,8 @@ def _check_expression(
     value = float((prior.pmf[:, None] * table * matrix).sum())
     twin = float(utility.to_cvxpy(prior, table, variable).value)
     _check_agreement(
-        abs(twin - value) <= ROUNDING_ATOL, f"the expression of {utility!r} is {twin}, and its number {value}"
+        abs(twin - value) <= ROUNDING_ATOL,
+        f"the expression of {utility!r} is {twin}, and its number {value}",
     )
     return value
 
@@ -331,7 +359,9 @@ def _mix_to_boundary(
     low, high = 0.0, 1.0  # beyond, within
     while high - low > just / 10:
         middle = (low + high) / 2
-        low, high = (low, middle) if requirement.holds(prior, mix_with_own_law(middle)) else (middle, high)
+        low, high = (
+            (low, middle) if requirement.holds(prior, mix_with_own_law(middle)) else (middle, high)
+        )
     beyond = mix_with_own_law(max(0.0, low - just))
     return mix_with_own_law(min(1.0, high + just)), beyond if not math.isclose(low, 0.0) else None
 

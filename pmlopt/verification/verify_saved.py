@@ -93,7 +93,9 @@ def record_of(
     if found.certificate.mechanism is not mechanism:
         raise FileFormatError(f"{where}.certificate.mechanism: must be the word mechanism")
     if found.certificate.listed_prior != prior:
-        raise FileFormatError(f"{where}.prior: the certificate is about another prior, or about none")
+        raise FileFormatError(
+            f"{where}.prior: the certificate is about another prior, or about none"
+        )
     return found
 
 
@@ -176,7 +178,9 @@ def _read_with_verdict(
     except InputError as error:
         raise FileFormatError(str(error)) from None
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
-        raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
+        raise FileFormatError(
+            f"{path}: is not as the format says: {type(error).__name__}: {error}"
+        ) from None
 
 
 def read_saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -> Prior | None:
@@ -190,11 +194,15 @@ def read_saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: s
     data = metadata["prior"]
     if data is None or isinstance(mechanism, OrbitMechanism):
         if data is not None:
-            raise FileFormatError(f"{where}.prior: must be null, for the mechanism by orbits has it")
+            raise FileFormatError(
+                f"{where}.prior: must be null, for the mechanism by orbits has it"
+            )
         return None
     found = read_record(Prior, data, f"{where}.prior", Context({"labels": mechanism.inputs}))
     if found.labels != mechanism.inputs:
-        raise FileFormatError(f"{where}.prior: has other letters than the mechanism, or in another order")
+        raise FileFormatError(
+            f"{where}.prior: has other letters than the mechanism, or in another order"
+        )
     return found
 
 
@@ -203,12 +211,17 @@ def _check_record(told: ResultRecord) -> Claim:
     # Up to this share, or this much, numbers that follow from others may differ: floats of one formula.
     derived_tolerance = 1e-12
     certificate = told.certificate
-    made = {name: finite_or_none(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
+    made = {
+        name: finite_or_none(getattr(certificate, name))
+        for name in ("value", "bound", "gap", "level")
+    }
     boasts = told.status is Status.OPTIMAL and told.bound is None
     found = ["the status is optimal, and no bound is claimed"] if boasts else []
     for name, number in made.items():
         said, room = getattr(told, name), derived_tolerance if name == "level" else 0.0
-        near = None not in (said, number) and math.isclose(said, number or 0.0, rel_tol=room, abs_tol=room)
+        near = None not in (said, number) and math.isclose(
+            said, number or 0.0, rel_tol=room, abs_tol=room
+        )
         if said is not number and not near:
             found.append(f"the {name} of the result is {said!s:.40}, and {number!s:.40} follows")
     if (form := told.closed_form) is not None:

@@ -24,7 +24,9 @@ from pmlopt.errors import InputError, MechanismError
 pytestmark = [
     # narwhals 2.29 announces a package of its own for Dask, which is not published yet
     pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning"),
-    pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame:Warning"),  # Dask's own writing
+    pytest.mark.filterwarnings(
+        "ignore:The inplace keyword in DataFrame:Warning"
+    ),  # Dask's own writing
 ]
 
 FLIP = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
@@ -79,7 +81,9 @@ def test_rows_are_released_beside_their_cells_with_the_law_of_the_mechanism(
     for letter, row in zip(RESPONSE.inputs, RESPONSE.matrix, strict=True):
         own = released[(people["smokes"] == letter).to_numpy()]
         found, rows = int((own["smokes"] == "yes").sum()), len(own)
-        assert abs(found - rows * row[1]) < 6 * np.sqrt(rows * row[1] * row[0])  # falsely once in 5e8 times
+        assert abs(found - rows * row[1]) < 6 * np.sqrt(
+            rows * row[1] * row[0]
+        )  # falsely once in 5e8 times
     people.loc[7, "smokes"] = "maybe"
     with pytest.raises(Exception, match="'maybe' is not an input"):
         engine(people, FLIP)
@@ -94,7 +98,11 @@ def test_engines_count_what_the_frame_counts(people: pandas.DataFrame, missing: 
     assert counts_by_column(people[["smokes", "group"]]) == expected
     people.loc[::10, "smokes"] = None
     lazy = polars.from_pandas(people).lazy()
-    frames = [connected(people).table("people"), lazy, dask.dataframe.from_pandas(people, npartitions=3)]
+    frames = [
+        connected(people).table("people"),
+        lazy,
+        dask.dataframe.from_pandas(people, npartitions=3),
+    ]
     one = column_counts(people, "smokes", missing=missing)
     two = cross_counts(people, "group", "smokes", missing=missing)
     assert sum(one.values()) == (ROWS if missing == "letter" else ROWS - ROWS // 10)
@@ -107,7 +115,9 @@ def test_engines_count_what_the_frame_counts(people: pandas.DataFrame, missing: 
             column_counts(frame, "drinks")
 
 
-def test_an_estimate_is_made_where_the_rows_are_and_each_use_draws_anew(people: pandas.DataFrame) -> None:
+def test_an_estimate_is_made_where_the_rows_are_and_each_use_draws_anew(
+    people: pandas.DataFrame,
+) -> None:
     connection = connected(people, release=RESPONSE, coin=COIN)
     connection.execute("CREATE TABLE released AS SELECT release(smokes) AS smokes FROM people")
     found = estimate(RESPONSE, column_counts(connection.table("released"), "smokes"))
@@ -123,7 +133,9 @@ def test_duckdb_takes_tuples_numbers_and_missing_cells() -> None:
     connection = duckdb.connect()
     pairs = [("x", 1), ("x", 2), ("y", 1), ("y", 2)]
     on_duckdb.register(connection, "pair", Mechanism(np.eye(4), pairs, [11, 12, 21, 22]))
-    found = connection.sql("SELECT pair(a, b) FROM (VALUES ('y', 1), ('x', 2)) AS t(a, b)").fetchall()
+    found = connection.sql(
+        "SELECT pair(a, b) FROM (VALUES ('y', 1), ('x', 2)) AS t(a, b)"
+    ).fetchall()
     assert found == [(21,), (12,)]
     letters = ["no", "yes", ""]
     on_duckdb.register(connection, "same", Mechanism(np.eye(3), letters, ["no", "yes", "none"]))
@@ -151,7 +163,9 @@ def test_dask_draws_once_however_often_it_computes(coins: tuple[Any, Any], tmp_p
     released.to_parquet(tmp_path / "out")
     stored = pandas.read_parquet(tmp_path / "out").set_index("id")["smokes"]
     assert (stored[whole.index] == whole).all()
-    another = on_dask.release(frame, {"smokes": COIN}, keep=["id"]).compute().set_index("id")["smokes"]
+    another = (
+        on_dask.release(frame, {"smokes": COIN}, keep=["id"]).compute().set_index("id")["smokes"]
+    )
     agree = int((another[whole.index] == whole).sum())
     assert abs(agree - ROWS / 2) < 6 * np.sqrt(ROWS) / 2  # falsely once in 5e8 times
 
@@ -188,7 +202,9 @@ def test_partitions_of_dask_share_no_draws(coins: tuple[Any, Any]) -> None:
             assert abs(agree - rows / 2) < 6 * np.sqrt(rows) / 2  # falsely once in 5e8 times
 
 
-def test_dask_keeps_types_and_drops_the_index_and_what_is_not_kept(people: pandas.DataFrame) -> None:
+def test_dask_keeps_types_and_drops_the_index_and_what_is_not_kept(
+    people: pandas.DataFrame,
+) -> None:
     people["weight"] = np.float32(0.5)
     people["when"] = pandas.Timestamp("2026-01-01")
     people.index = people["id"].to_numpy() + 1_000_000
@@ -197,7 +213,10 @@ def test_dask_keeps_types_and_drops_the_index_and_what_is_not_kept(people: panda
     released = on_dask.release(frame, {"smokes": FLIP}, keep=["weight", "when"], drop_missing=True)
     found = released.compute()
     assert dict(found.dtypes) == dict(released.dtypes)
-    assert [found["weight"].dtype, found["when"].dtype] == [people["weight"].dtype, people["when"].dtype]
+    assert [found["weight"].dtype, found["when"].dtype] == [
+        people["weight"].dtype,
+        people["when"].dtype,
+    ]
     assert list(found.columns) == ["smokes", "weight", "when"]
     assert len(found) == ROWS - 1
     assert found.index.max() < ROWS
@@ -216,7 +235,11 @@ def test_dask_keeps_every_digit_beside_a_missing_cell(kind: str, number: int) ->
     found = released.compute()
     assert list(found.columns) == ["k", "s", "o", "t"]
     assert str(found["k"].dtype) == str(released.dtypes["k"]) == kind
-    assert [None if pandas.isna(one) else int(one) for one in found["k"]] == [number, None, number - 2]
+    assert [None if pandas.isna(one) else int(one) for one in found["k"]] == [
+        number,
+        None,
+        number - 2,
+    ]
     assert found["s"].tolist() == ["no", "yes", "no"]
 
 
@@ -224,12 +247,16 @@ def test_dask_releases_letters_past_the_floats() -> None:
     letters = [2**53 + 1, 2**53 + 3]
     frame = pandas.DataFrame({"k": pandas.array([*letters, None], dtype="Int64")})
     data = dask.dataframe.from_pandas(frame, npartitions=1)
-    kept = on_dask.release(data, {"k": Mechanism(np.eye(2), letters, letters)}, drop_missing=True).compute()
+    kept = on_dask.release(
+        data, {"k": Mechanism(np.eye(2), letters, letters)}, drop_missing=True
+    ).compute()
     assert sorted(kept["k"].tolist()) == letters
 
 
 def test_frames_of_dask_are_named_by_text() -> None:
-    data = dask.dataframe.from_pandas(pandas.DataFrame([["no", "yes"]], columns=["s", 1]), npartitions=1)
+    data = dask.dataframe.from_pandas(
+        pandas.DataFrame([["no", "yes"]], columns=["s", 1]), npartitions=1
+    )
     with pytest.raises(InputError, match="a column named 1: name all columns by text"):
         on_dask.release(data, {"s": Mechanism(np.eye(2), ["no", "yes"], ["no", "yes"])})
 

@@ -15,7 +15,10 @@ NOISE = Mechanism([[0.5, 0.5], [0.5, 0.5]], [1, 2], ["a", "b"])
 
 def test_eager_and_lazy_frames_are_released() -> None:
     assert isinstance(pl.col("smokes").pmlopt, PmloptExpressions)
-    frame, flipped = pl.DataFrame({"smokes": ["no", "yes", "yes"], "other": [1, 2, 1]}), ["yes", "no", "no"]
+    frame, flipped = (
+        pl.DataFrame({"smokes": ["no", "yes", "yes"], "other": [1, 2, 1]}),
+        ["yes", "no", "no"],
+    )
     release = pl.col("smokes").pmlopt.release(FLIP)
     for rows in range(4):
         assert frame[:rows].with_columns(release)["smokes"].to_list() == flipped[:rows]
@@ -29,7 +32,9 @@ def test_eager_and_lazy_frames_are_released() -> None:
 
 def test_a_seed_repeats_the_draws_and_no_two_rows_share_them() -> None:
     frame = pl.DataFrame({"x": [1] * 200})
-    first, second = (frame.select(pl.col("x").pmlopt.release(NOISE, seed=4))["x"].to_list() for _ in range(2))
+    first, second = (
+        frame.select(pl.col("x").pmlopt.release(NOISE, seed=4))["x"].to_list() for _ in range(2)
+    )
     assert first == second
     assert set(first) == {"a", "b"}  # all alike with probability 2^-199
 

@@ -18,7 +18,9 @@ from pmlopt.data.tables import column_counts
 
 sql = pytest.importorskip("pyspark.sql")
 errors = pytest.importorskip("pyspark.errors")
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:PySpark does not yet fully support pandas:FutureWarning"
+)
 
 COIN = Mechanism([[0.5, 0.5], [0.5, 0.5]], ["no", "yes"], ["no", "yes"])
 RESPONSE = Mechanism([[0.75, 0.25], [0.125, 0.875]], ["no", "yes"], ["no", "yes"])
@@ -28,7 +30,11 @@ ROWS = 40_000
 @pytest.fixture(scope="module")
 def people() -> Iterator[Any]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session = (
+        sql.SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
+    )
     rows = session.range(0, ROWS, 1, 5)
     yield rows.selectExpr("id", "CASE WHEN id % 4 = 0 THEN 'yes' ELSE 'no' END AS smokes")
     session.stop()
@@ -43,9 +49,13 @@ def rows_of(frame: Any) -> dict[str, Any]:
 def test_outputs_have_the_law_of_the_mechanism(people: Any) -> None:
     released = rows_of(on_spark.release(people, {"smokes": RESPONSE}, keep=["id"]))
     assert released["id"].tolist() == list(range(ROWS))
-    for letter, row in zip((released["id"] % 4 != 0, released["id"] % 4 == 0), RESPONSE.matrix, strict=True):
+    for letter, row in zip(
+        (released["id"] % 4 != 0, released["id"] % 4 == 0), RESPONSE.matrix, strict=True
+    ):
         rows, found = int(letter.sum()), int((released["smokes"][letter] == "yes").sum())
-        assert abs(found - rows * row[1]) < 6 * np.sqrt(rows * row[1] * row[0])  # falsely once in 5e8 times
+        assert abs(found - rows * row[1]) < 6 * np.sqrt(
+            rows * row[1] * row[0]
+        )  # falsely once in 5e8 times
 
 
 def test_what_is_computed_again_is_not_drawn_again(people: Any) -> None:
@@ -101,7 +111,9 @@ def test_a_function_of_columns_draws_once_for_each_row(people: Any) -> None:
     found = rows_of(
         people.selectExpr("smokes", "id % 2 AS odd", "id").withColumn("both", pair("smokes", "odd"))
     )
-    assert found["both"].tolist() == [f"{a}{b}" for a, b in zip(found["smokes"], found["odd"], strict=True)]
+    assert found["both"].tolist() == [
+        f"{a}{b}" for a, b in zip(found["smokes"], found["odd"], strict=True)
+    ]
 
 
 def test_spark_counts_its_own_rows(people: Any) -> None:

@@ -40,7 +40,9 @@ def test_the_law_of_binned_columns_is_that_of_what_is_released() -> None:
         private = PrivateColumns(epsilon=epsilon, max_letters=most).fit(values[:, None])
         letters = np.array(private.mechanisms_[0].inputs)
         nearest = np.abs(values[:, None] - letters).argmin(axis=1)
-        law = Prior.from_counts(np.bincount(nearest, minlength=len(letters)).tolist(), letters.tolist())
+        law = Prior.from_counts(
+            np.bincount(nearest, minlength=len(letters)).tolist(), letters.tolist()
+        )
         assert leakage_level(law, private.mechanisms_[0]) <= epsilon + 1e-12
 
 
@@ -90,7 +92,10 @@ def test_whole_numbers_keep_their_type_and_every_digit(kind: Any, width: int) ->
 
 def test_columns_of_several_types_of_whole_numbers_keep_every_digit() -> None:
     frame = pd.DataFrame(
-        {"a": np.array([2**63 + 1, 2**63 + 3] * 2, dtype=np.uint64), "b": np.array([-(2**62), 7] * 2)}
+        {
+            "a": np.array([2**63 + 1, 2**63 + 3] * 2, dtype=np.uint64),
+            "b": np.array([-(2**62), 7] * 2),
+        }
     )
     private = PrivateColumns(epsilon=0.3, random_state=1).fit(frame)
     released = np.vstack([private.transform(frame) for _ in range(10)])
@@ -104,7 +109,13 @@ def test_a_number_goes_to_the_nearest_letter_in_every_type() -> None:
         letters = np.array([[100], [100], [120], [120]], dtype=kind)
         private = PrivateColumns(epsilon=9.0, random_state=1).fit(letters)
         near = private.transform(np.array([[1], [90], [109], [111], [127]], dtype=kind)).ravel()
-        assert near.tolist() == [100, 100, 100, 120, 120]  # at 9 nats the letters are released as they are
+        assert near.tolist() == [
+            100,
+            100,
+            100,
+            120,
+            120,
+        ]  # at 9 nats the letters are released as they are
 
 
 def test_kinds_that_one_array_would_make_alike_are_refused() -> None:

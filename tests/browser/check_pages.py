@@ -25,7 +25,9 @@ HOSTILE = [
     "a\\nb",
     "<i>x</i>",
 ]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 
 
 def column() -> Exploration:
@@ -52,7 +54,9 @@ def stream() -> Exploration:
 def ledger() -> Exploration:
     kept = Ledger([0.5, 0.3, 0.2], people=4, total=1.5)
     used = solve(design([0.5, 0.3, 0.2], PML(0.4), "hamming")).mechanism
-    kept.record(used, [used.outputs[y] for y in (0, 0, 1, 1)] if used.support[1] else [used.outputs[0]] * 4)
+    kept.record(
+        used, [used.outputs[y] for y in (0, 0, 1, 1)] if used.support[1] else [used.outputs[0]] * 4
+    )
     return explore(kept)
 
 
@@ -157,7 +161,9 @@ def test_the_sliders_show_the_numbers_of_the_sweep(browser: Any, folder: Path) -
                 point["level"], rel=5e-6, abs=1e-9
             )
             if point["bound"] is not None:
-                assert float(facts["no mechanism betters"]) == pytest.approx(point["bound"], rel=5e-6)
+                assert float(facts["no mechanism betters"]) == pytest.approx(
+                    point["bound"], rel=5e-6
+                )
             drawn = shown.page.text_content("#leakage svg")
             leakages = [leakage for leakage, _ in point["parts"][0]["leakages"]]
             assert all(f"{leakage:.6g}" in drawn for leakage in leakages if leakage > 1e-4)
@@ -178,7 +184,9 @@ def test_the_pictures_are_the_matrix_and_bayes_rule(browser: Any, folder: Path) 
         "tables => tables.map(t => [...t.rows].slice(1).map(r => [...r.cells].map(c => c.textContent)))",
     )
     posterior = part.prior[:, None] * part.matrix / (part.prior @ part.matrix)
-    for table, numbers in zip(tables, (part.matrix, np.column_stack([part.prior, posterior])), strict=True):
+    for table, numbers in zip(
+        tables, (part.matrix, np.column_stack([part.prior, posterior])), strict=True
+    ):
         assert [row[0] for row in table] == [str(label) for label in part.inputs]
         for row, expected in zip(table, numbers, strict=True):
             for cell, number in zip(row[1:], expected, strict=True):
@@ -194,7 +202,9 @@ def test_a_loss_leads_to_the_least_level(browser: Any, folder: Path) -> None:
         chosen = int(shown.page.get_attribute("body", "data-shown").split(",")[1])
         goal = points[chosen]["value"]
         assert min(k for k, point in enumerate(points) if point["value"] <= goal) == chosen
-        assert str(float(f"{goal:.6g}")).rstrip("0").rstrip(".") in shown.page.inner_text("#least-out")
+        assert str(float(f"{goal:.6g}")).rstrip("0").rstrip(".") in shown.page.inner_text(
+            "#least-out"
+        )
 
 
 def test_labels_stay_text(browser: Any, folder: Path) -> None:
@@ -204,7 +214,9 @@ def test_labels_stay_text(browser: Any, folder: Path) -> None:
     assert shown.page.title() == HOSTILE[0]
     assert shown.page.locator("main img, main b, main i, header img").count() == 0
     assert HOSTILE[0] in shown.page.inner_text("#rows")
-    cell = shown.page.locator("#matrix svg path[aria-roledescription], #matrix svg .mark-rect path").first
+    cell = shown.page.locator(
+        "#matrix svg path[aria-roledescription], #matrix svg .mark-rect path"
+    ).first
     cell.hover()
     assert shown.page.locator("#vg-tooltip-element img").count() == 0
     assert shown.faults == []
@@ -227,7 +239,9 @@ def test_everything_is_reached_by_the_keyboard(browser: Any, folder: Path) -> No
     for _ in range(30):
         shown.page.keyboard.press("Tab")
         reached.append(
-            shown.page.evaluate("document.activeElement.id || document.activeElement.dataset.copies || ''")
+            shown.page.evaluate(
+                "document.activeElement.id || document.activeElement.dataset.copies || ''"
+            )
         )
     assert {"curve", "at", "least", "rows", "command", "python"} <= set(reached)
 

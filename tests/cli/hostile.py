@@ -40,7 +40,9 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 def write(folder: Path, name: str, content: str | bytes) -> Path:
     """Write a file of text or of bytes."""
     path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+    path.write_bytes(
+        content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+    )
     return path
 
 
@@ -55,7 +57,9 @@ def mechanism(**changes: Any) -> str:
         "matrix": [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]],
         "metadata": {},
     }
-    return json.dumps({key: value for key, value in {**whole, **changes}.items() if value is not None})
+    return json.dumps(
+        {key: value for key, value in {**whole, **changes}.items() if value is not None}
+    )
 
 
 def npz(**arrays: Any) -> bytes:

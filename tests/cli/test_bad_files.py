@@ -76,7 +76,9 @@ def test_an_endless_file_is_read_no_further_than_the_limit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pmlopt.core.files.MAX_FILE_BYTES", 10_000)
-    assert "raise pmlopt.core.files.MAX_FILE_BYTES" in refused(folder, "audit m.json --prior /dev/zero")
+    assert "raise pmlopt.core.files.MAX_FILE_BYTES" in refused(
+        folder, "audit m.json --prior /dev/zero"
+    )
 
 
 TAKING = (

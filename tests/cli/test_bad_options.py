@@ -16,7 +16,9 @@ AUDIT = "audit m.json --prior p.csv"
 SWEEP = "sweep --prior p.csv --epsilon 1,2 --utility hamming"
 APPLY = "apply m.json data.csv --column level -o out.csv"
 RECORDS = "record-leakage parity.json --query modular-sum --modulus 2 --records 3 --entropy 1"
-TRADEOFF = "leakage-distortion --query modular-sum --modulus 2 --records 3 --entropy 1 --distortion 0.1"
+TRADEOFF = (
+    "leakage-distortion --query modular-sum --modulus 2 --records 3 --entropy 1 --distortion 0.1"
+)
 SECRET = "design --about joint.csv --epsilon 0.1 --utility hamming"
 METRIC = f"{DESIGN} --privacy metric --distance distances.csv"
 PLAN = "plan --letters 3 --epsilon 1 --delta 0.1 --samples 1000"
@@ -60,34 +62,64 @@ BAD: Mapping[str, list[str]] = {
     ],
     "outputs": [
         *values(DESIGN, outputs="0 2.5 100000000000 nan '' , a, a,a 1,1 1e400 a\udc80,b"),
-        *more(DESIGN, f"--outputs={'9' * 5000} | --outputs=1,x -o out.csv"),  # CSV would give text back
+        *more(
+            DESIGN, f"--outputs={'9' * 5000} | --outputs=1,x -o out.csv"
+        ),  # CSV would give text back
     ],
     "names": [
         *instead(DESIGN, hamming="hemming nowhere.csv m.json squared"),  # the letters are text
         *instead(NUMBERS, hamming="gains.csv"),
         *more(INFORMATION, "--minimise | --outputs 2 | --privacy approximate-pml --slack 0.1"),
-        *more(DESIGN, "--minimise | --solver nothing | --privacy nothing | --privacy approximate-pml"),
-        *more(DESIGN, "--slack 0.1 | --privacy approximate-pml --slack -1 | --privacy ldp --slack 0.1"),
-        *more(DESIGN, "--privacy approximate-pml --slack 0.1 --radius 0.1 | --lower 1 | --region l1-ball"),
-        *more(DESIGN, "--privacy lip --lower -1 | --privacy ldp --radius 0.1 | --delta 0.1 --privacy ldp"),
+        *more(
+            DESIGN, "--minimise | --solver nothing | --privacy nothing | --privacy approximate-pml"
+        ),
+        *more(
+            DESIGN, "--slack 0.1 | --privacy approximate-pml --slack -1 | --privacy ldp --slack 0.1"
+        ),
+        *more(
+            DESIGN,
+            "--privacy approximate-pml --slack 0.1 --radius 0.1 | --lower 1 | --region l1-ball",
+        ),
+        *more(
+            DESIGN,
+            "--privacy lip --lower -1 | --privacy ldp --radius 0.1 | --delta 0.1 --privacy ldp",
+        ),
         *more(DESIGN, "--radius 0.1 --delta 0.1 | --region nothing --delta 0.1"),
         *more(AUDIT, "--radius 0.1 --privacy ldp | --radius 0.1 --envelope 0.1"),
     ],
     "secrets, distances and gains": [
-        *more(SECRET, "--prior p.csv | --counts p.csv | --delta 0.1 --region clopper-pearson | -o joint.csv"),
-        *values(SECRET, privacy="ldp metric g-leakage approximate-pml", about="nowhere.csv p.csv m.json ."),
+        *more(
+            SECRET,
+            "--prior p.csv | --counts p.csv | --delta 0.1 --region clopper-pearson | -o joint.csv",
+        ),
+        *values(
+            SECRET,
+            privacy="ldp metric g-leakage approximate-pml",
+            about="nowhere.csv p.csv m.json .",
+        ),
         *more(AUDIT, "--about joint.csv | --privacy pufferfish | --privacy metric"),
         *values(METRIC, distance="absolute nothing no.csv gains.csv"),
         *more(METRIC, "-o distances.csv"),
         *values(METRIC, prior="numbers.csv"),
-        *more(DESIGN, "--privacy metric | --distance absolute | --privacy g-leakage | --gain gains.csv"),
+        *more(
+            DESIGN,
+            "--privacy metric | --distance absolute | --privacy g-leakage | --gain gains.csv",
+        ),
         *more(DESIGN, "--privacy g-leakage --gain nowhere.csv"),
         *more(NUMBERS, "--privacy g-leakage --gain gains.csv"),
     ],
     "where files go": [
-        *more(DESIGN, f"-o out | -o out.txt | -o nowhere/out.csv | -o . | -o m.json/x.csv | -o {LONG}.json"),
-        *more(DESIGN, f"--mps nowhere/out.mps | --mps . | --mps {LONG} | --plot out.txt | --mps p.csv"),
-        *more(DESIGN, f"--plot nowhere/out.png | --plot {LONG}.png | -o same.csv --mps same.csv | -o p.csv"),
+        *more(
+            DESIGN,
+            f"-o out | -o out.txt | -o nowhere/out.csv | -o . | -o m.json/x.csv | -o {LONG}.json",
+        ),
+        *more(
+            DESIGN, f"--mps nowhere/out.mps | --mps . | --mps {LONG} | --plot out.txt | --mps p.csv"
+        ),
+        *more(
+            DESIGN,
+            f"--plot nowhere/out.png | --plot {LONG}.png | -o same.csv --mps same.csv | -o p.csv",
+        ),
         *more(DESIGN, "--plot p.csv | --constraint zeros=data.csv -o data.csv"),
         "noise-table m.json -o m.json",
         "count data.csv --column level -o data.csv",
@@ -98,7 +130,10 @@ BAD: Mapping[str, list[str]] = {
         APPLY.replace("data.csv", "p.csv").replace("level", "count"),
     ],
     "sweeps": [
-        *values(SWEEP, epsilon="'' , x nan inf -1 a:b:c 0:1 0:1:0 0:1:-1 0:1:2.5 0:1:2:3 0:inf:3 nan:1:3"),
+        *values(
+            SWEEP,
+            epsilon="'' , x nan inf -1 a:b:c 0:1 0:1:0 0:1:-1 0:1:2.5 0:1:2:3 0:inf:3 nan:1:3",
+        ),
         *values(SWEEP, epsilon="0:1:1000000000", workers="0 -1 9999999999 x"),
         *more(SWEEP, f"-o out | -o out.txt | -o nowhere/out.csv | -o . | -o {LONG}.csv | -o p.csv"),
         *more(SWEEP, f"-o {'a' * 250}.csv"),  # the name fits, and that of its journal does not
@@ -114,22 +149,30 @@ BAD: Mapping[str, list[str]] = {
     "plans and histograms": [
         *values(PLAN, letters="0 -1 x 1.5", delta="0 1 nan -1", samples="0 -1 x", target="2"),
         "plan --letters 4 --epsilon 1 --delta 0.1",
-        *values(HISTOGRAM, epsilon="0 -1 nan x", min_mass="-1 1 nan x 0.34", seed="-1"),  # three classes
+        *values(
+            HISTOGRAM, epsilon="0 -1 nan x", min_mass="-1 1 nan x 0.34", seed="-1"
+        ),  # three classes
         *values(HISTOGRAM, column="Level", classes="a,b,C a,b,c, '' a,b a,a,b,c"),
         *instead(HISTOGRAM, data_csv="nowhere.csv none.csv cut.csv"),
     ],
     "estimates and samples": [
-        *values(ESTIMATE, confidence="0 1 -1 nan x", workload="nothing mean marginals ''", column="id"),
+        *values(
+            ESTIMATE, confidence="0 1 -1 nan x", workload="nothing mean marginals ''", column="id"
+        ),
         *more(ESTIMATE, "--method best | --intervals none"),
         *more("estimate m.json", "--data data.csv | --column level || --counts shares.csv"),
-        *more("estimate m.json", "--counts numbers.csv | --counts nowhere.csv"),  # no outputs of its own
+        *more(
+            "estimate m.json", "--counts numbers.csv | --counts nowhere.csv"
+        ),  # no outputs of its own
         *more(SAMPLES, "--envelope 0.1 | --privacy lip | --radius 0.1 | --epsilon=-1"),
         *values(SAMPLES, prior="numbers.csv"),
         "audit m.csv --samples --prior p.csv",  # shares, not counts
         f"{AUDIT} --confidence 0.9",
     ],
     "the least leakage and the worst case": [
-        *values(LEAST, expected="nan inf -1 x", utility="mutual-information", solver="clarabel magic"),
+        *values(
+            LEAST, expected="nan inf -1 x", utility="mutual-information", solver="clarabel magic"
+        ),
         *more(LEAST.partition(" --expected")[0], "--worst=-1 |"),
         *values(WORST, threshold="0 -1 9 x"),
         *more(WORST, "--threshold 2 --epsilon 1 | --tolerance 0 | -o out.json | --mps out.mps"),

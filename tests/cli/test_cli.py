@@ -109,14 +109,18 @@ def test_design_with_a_matrix_of_gains_in_another_row_order(counts: Path, tmp_pa
     asked = ("design", "--prior", counts, "--epsilon", "0.3", "--utility", matrix)
     for extra, utility in (((), ExpectedGain(gains)), (("--minimise",), ExpectedLoss(gains))):
         data = run_json(*asked, *extra)
-        assert data["value"] == pytest.approx(solve(design(prior, PML(0.3), utility)).value, abs=1e-9)
+        assert data["value"] == pytest.approx(
+            solve(design(prior, PML(0.3), utility)).value, abs=1e-9
+        )
         assert data["mechanism"]["outputs"] == ["low", "high"]
 
 
 def test_design_with_a_sub_convex_utility(counts: Path) -> None:
     asked = ("design", "--prior", counts, "--epsilon", "0.7", "--utility", "hellinger")
     data = run_json(*asked)
-    assert data["value"] == solve(design(COUNTED, PML(0.7), list_informations()["hellinger"]())).value
+    assert (
+        data["value"] == solve(design(COUNTED, PML(0.7), list_informations()["hellinger"]())).value
+    )
     assert data["value"] <= data["bound"]
     assert data["certificate"]["utility"] == "hellinger"
     assert "gap" in run(*asked).output
@@ -143,22 +147,55 @@ def test_a_design_cut_short_by_its_time_limit_says_so(tmp_path: Path) -> None:
     roots = [math.sqrt(x + 2) for x in range(26)]  # no counts, and no closed form
     lines = [f"{x},{root / math.fsum(roots)!r}\n" for x, root in enumerate(roots)]
     prior.write_text("letter,probability\n" + "".join(lines))
-    asked = ("design", "--prior", prior, "--epsilon", "1", "--time-limit", "1e-9", "-o", out, "--utility")
-    told = run(*asked, "hamming", "--solver", "scs", code=3).output  # a mechanism by formula, and its level
+    asked = (
+        "design",
+        "--prior",
+        prior,
+        "--epsilon",
+        "1",
+        "--time-limit",
+        "1e-9",
+        "-o",
+        out,
+        "--utility",
+    )
+    told = run(
+        *asked, "hamming", "--solver", "scs", code=3
+    ).output  # a mechanism by formula, and its level
     assert "status            stopped" in told
-    assert leakage_level([root / math.fsum(roots) for root in roots], Mechanism.load(out).matrix) <= 1.0
+    assert (
+        leakage_level([root / math.fsum(roots) for root in roots], Mechanism.load(out).matrix)
+        <= 1.0
+    )
     out.unlink()
     data = run_json(*asked, "hellinger", "--solver", "column-generation", code=3)
     assert data["status"] == "stopped"
     assert data["value"] <= data["bound"]
-    problem = ("solve", "adult-education-information", "--time-limit", 1e-9)  # whose value is in the gap
+    problem = (
+        "solve",
+        "adult-education-information",
+        "--time-limit",
+        1e-9,
+    )  # whose value is in the gap
     assert "not decided" in run(*problem, code=3).output
     assert run_json(*problem, code=3)["agrees"] is None
 
 
 def test_design_draws_and_writes_the_lp(counts: Path, tmp_path: Path) -> None:
     plot, mps = tmp_path / "mechanism.png", tmp_path / "program.mps"
-    run("design", "--prior", counts, "--epsilon", "1", "--utility", "hamming", "--plot", plot, "--mps", mps)
+    run(
+        "design",
+        "--prior",
+        counts,
+        "--epsilon",
+        "1",
+        "--utility",
+        "hamming",
+        "--plot",
+        plot,
+        "--mps",
+        mps,
+    )
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert "mechanism(0,1)" in mps.read_text()
 
@@ -198,16 +235,23 @@ class TestAudit:
         assert found["holds"] is False
         assert [row["delta"] for row in found["envelope"]] == [0.5, 0.1]
         for row in found["envelope"]:
-            exact = closed_forms.randomized_response_envelope([0.4, 0.3, 0.2, 0.1], 1.0, row["delta"])
+            exact = closed_forms.randomized_response_envelope(
+                [0.4, 0.3, 0.2, 0.1], 1.0, row["delta"]
+            )
             assert row["value"] - 1e-12 <= exact <= row["bound"] + 1e-12
             assert row["value"] == pytest.approx(exact, abs=1e-7)
         text = run(*asked, "--envelope", "0.1", "--epsilon", "1").output
         assert "The claim holds" in text
         assert f"0.1    {exact:.9g} nats" in text
-        assert "given prior alone" in run(*asked, "--envelope", "0.1", "--radius", "0.1", code=2).output
+        assert (
+            "given prior alone"
+            in run(*asked, "--envelope", "0.1", "--radius", "0.1", code=2).output
+        )
 
     @pytest.mark.parametrize("privacy", ["ldp", "pml", "maximal-leakage", "lip --lower 0.7", "lip"])
-    def test_the_claim_that_is_audited_is_named(self, counts: Path, tmp_path: Path, privacy: str) -> None:
+    def test_the_claim_that_is_audited_is_named(
+        self, counts: Path, tmp_path: Path, privacy: str
+    ) -> None:
         out, (name, *lower) = tmp_path / "m.json", privacy.split()
         asked = ("--prior", counts, "--privacy", name, *lower, "--epsilon")
         data = run_json("design", *asked, "0.5", "--utility", "hamming", "-o", out)
@@ -234,7 +278,10 @@ class TestAudit:
         prior, rule = tmp_path / "prior.csv", tmp_path / "m.csv"
         prior.write_text("letter,count\n0,1\n1,1\n")
         rule.write_text(",0,1\n0,0.75,0.2499999991\n1,0.25,0.75\n")
-        assert "do not sum to exactly one" in run("audit", rule, "--prior", prior, "--epsilon", "0.5").output
+        assert (
+            "do not sum to exactly one"
+            in run("audit", rule, "--prior", prior, "--epsilon", "0.5").output
+        )
 
 
 def test_bench_is_green(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +319,14 @@ class TestSecondThoughts:
         self, counts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        arguments: list[str | Path] = ["--epsilon", "1", "--utility", "hamming", "--plot", tmp_path / "m.png"]
+        arguments: list[str | Path] = [
+            "--epsilon",
+            "1",
+            "--utility",
+            "hamming",
+            "--plot",
+            tmp_path / "m.png",
+        ]
         out = tmp_path / "m.csv"
         text = run("design", "--prior", counts, *arguments, "-o", out, code=2).output
         assert "pmlopt[plots]" in text
@@ -287,14 +341,18 @@ class TestSecondThoughts:
 
 
 class TestSamples:
-    def test_counts_and_delta_promise_for_the_true_distribution(self, counts: Path, tmp_path: Path) -> None:
+    def test_counts_and_delta_promise_for_the_true_distribution(
+        self, counts: Path, tmp_path: Path
+    ) -> None:
         out = tmp_path / "mechanism.csv"
         asked = ("--counts", counts, "--delta", "0.05", "--epsilon", "1")
         shown = run("design", *asked, "--utility", "hamming", "-o", out).output
         assert "for the true distribution, except with probability 0.05 over the sample" in shown
         robust = PML(1.0, over=confidence_ball(COUNTED, 0.05))
         loss = solve(design(COUNTED, robust, "hamming")).value
-        assert run_json("design", *asked, "--utility", "hamming")["value"] == pytest.approx(loss, abs=1e-9)
+        assert run_json("design", *asked, "--utility", "hamming")["value"] == pytest.approx(
+            loss, abs=1e-9
+        )
         assert "0.05 over the sample" in run("audit", out, *asked).output
 
     def test_a_plan_has_each_of_the_three(self) -> None:
@@ -315,13 +373,19 @@ class TestSamples:
         assert known == math.ceil(math.log(2 / 0.01) / (2 * width**2))
         assert run_json(*two, "--kappa", "0.1")["samples"] < run_json(*two)["samples"]
 
-    def test_a_sample_beside_the_prior_may_have_letters_that_were_not_seen(self, tmp_path: Path) -> None:
-        prior, counts, out = (tmp_path / name for name in ("prior.csv", "counts.csv", "mechanism.csv"))
+    def test_a_sample_beside_the_prior_may_have_letters_that_were_not_seen(
+        self, tmp_path: Path
+    ) -> None:
+        prior, counts, out = (
+            tmp_path / name for name in ("prior.csv", "counts.csv", "mechanism.csv")
+        )
         prior.write_text("letter,probability\na,0.6\nb,0.3\nc,0.1\n")
         counts.write_text("letter,count\nc,0\na,700\nb,300\n")
         asked = ("--prior", prior, "--counts", counts, "--delta", "0.05", "--epsilon", "1")
         for region, kind in (("l1-ball", "l1-ball"), ("clopper-pearson", "box")):
-            designed = run_json("design", *asked, "--region", region, "--utility", "hamming", "-o", out)
+            designed = run_json(
+                "design", *asked, "--region", region, "--utility", "hamming", "-o", out
+            )
             assert designed["status"] == "optimal"
             over = designed["certificate"]["privacy"]["over"]
             assert (over["kind"], over["delta"]) == (kind, 0.05)
@@ -345,7 +409,9 @@ class TestLeast:
     @pytest.fixture
     def gains(self, tmp_path: Path) -> Path:
         path = tmp_path / "gains.csv"
-        rows = [f"{x}," + ",".join(map(str, row)) for x, row in zip("abc", self.EXAMPLE, strict=True)]
+        rows = [
+            f"{x}," + ",".join(map(str, row)) for x, row in zip("abc", self.EXAMPLE, strict=True)
+        ]
         path.write_text("\n".join([",u,v,w", *rows]) + "\n")
         return path
 
@@ -354,20 +420,30 @@ class TestLeast:
     ) -> None:
         asked = ("worst-case", "--prior", prior, "--utility", gains)
         text = run(*asked).output
-        assert all(part in text for part in ("threshold", "0.693147181", "1.60943791"))  # log 2 and log 5
+        assert all(
+            part in text for part in ("threshold", "0.693147181", "1.60943791")
+        )  # log 2 and log 5
         curve = run_json(*asked)["curve"]
         assert [point["threshold"] for point in curve] == [1, 2, 3]
         assert [math.exp(point["value"]) for point in curve] == pytest.approx([1, 2, 5], abs=1e-8)
-        assert all(point["status"] == "optimal" and point["bound"] <= point["value"] for point in curve)
+        assert all(
+            point["status"] == "optimal" and point["bound"] <= point["value"] for point in curve
+        )
         for epsilon, threshold in ((0.69, 1), (0.7, 2), (1.7, 3)):
             data = run_json(*asked, "--epsilon", epsilon)
             assert data["threshold"] == data["value"] == threshold
             assert data["level"] <= epsilon
         # grouped, every wrong output has rank 3: a threshold of 3 forbids nothing
-        tied = run_json("worst-case", "--prior", counts, "--utility", "hamming", "--ties", "grouped")["curve"]
-        assert [point["value"] for point in tied] == pytest.approx([0, 0, 0, math.log(10)], abs=1e-9)
+        tied = run_json(
+            "worst-case", "--prior", counts, "--utility", "hamming", "--ties", "grouped"
+        )["curve"]
+        assert [point["value"] for point in tied] == pytest.approx(
+            [0, 0, 0, math.log(10)], abs=1e-9
+        )
 
-    def test_one_threshold_is_designed_and_written(self, prior: Path, gains: Path, tmp_path: Path) -> None:
+    def test_one_threshold_is_designed_and_written(
+        self, prior: Path, gains: Path, tmp_path: Path
+    ) -> None:
         out, lp = tmp_path / "safe.json", tmp_path / "lp.mps"
         asked = ("worst-case", "--prior", prior, "--utility", gains, "--threshold")
         data = run_json(*asked, 2, "-o", out, "--mps", lp)
@@ -390,17 +466,27 @@ class TestLeast:
         asked = ("worst-case", "--prior", prior, "--utility", gains, "--radius")
         curve = run_json(*asked, 0.1)["curve"]
         # the least mean of (1/2, 1, 0) is 9/20, that of (1, 0, 0) 3/20
-        assert [math.exp(point["value"]) for point in curve] == pytest.approx([1, 20 / 9, 20 / 3], abs=1e-8)
+        assert [math.exp(point["value"]) for point in curve] == pytest.approx(
+            [1, 20 / 9, 20 / 3], abs=1e-8
+        )
         said = run(*asked, 0.1, "--threshold", 2).output
         assert "for every prior within l1 distance 0.1 of the centre" in said
-        assert [run_json(*asked, 0.1, "--epsilon", level)["threshold"] for level in (0.79, 0.8)] == [1, 2]
+        assert [
+            run_json(*asked, 0.1, "--epsilon", level)["threshold"] for level in (0.79, 0.8)
+        ] == [1, 2]
         assert "none is finite" in run(*asked, 0.5).output
-        assert "no mechanism has a finite level" in run(*asked, 0.5, "--threshold", 3, code=2).output
+        assert (
+            "no mechanism has a finite level" in run(*asked, 0.5, "--threshold", 3, code=2).output
+        )
 
     def test_least_leakage_equals_the_python_route(self, counts: Path, tmp_path: Path) -> None:
         out = tmp_path / "least.json"
         asked = ("least-leakage", "--prior", counts, "--utility", "absolute")
-        cases: list[dict[str, Any]] = [{"expected": 0.5}, {"worst": 1.0}, {"expected": 0.5, "worst": 1.0}]
+        cases: list[dict[str, Any]] = [
+            {"expected": 0.5},
+            {"worst": 1.0},
+            {"expected": 0.5, "worst": 1.0},
+        ]
         for floors in cases:
             extra = [word for name, value in floors.items() for word in (f"--{name}", value)]
             data = run_json(*asked, *extra, "-o", out)
@@ -414,12 +500,18 @@ class TestLeast:
         assert run_json(*asked, "--worst", 1, "--outputs", "2,3")["mechanism"]["outputs"] == [2, 3]
         assert "for the letter 4" in run(*asked, "--worst", 1, "--outputs", "1,2", code=2).output
 
-    def test_least_level_of_other_requirements_and_utilities(self, counts: Path, tmp_path: Path) -> None:
+    def test_least_level_of_other_requirements_and_utilities(
+        self, counts: Path, tmp_path: Path
+    ) -> None:
         out = tmp_path / "least.json"
         asked = ("least-leakage", "--prior", counts, "--reach", 0.2, "-o", out)
         data = run_json(*asked, "--utility", "mutual-information", "--privacy", "ldp")
         result = solve(least_leakage(COUNTED, LDP, MutualInformation(), 0.2))
-        assert (data["status"], data["value"], data["bound"]) == ("optimal", result.value, result.bound)
+        assert (data["status"], data["value"], data["bound"]) == (
+            "optimal",
+            result.value,
+            result.bound,
+        )
         assert "All that the file claims holds." in run("verify", out).output
         ball = run_json(*asked, "--utility", "absolute", "--radius", 0.1)
         over = least_leakage(COUNTED, ExpectedLoss(absolute), reach=0.2, over=L1Ball(COUNTED, 0.1))
@@ -483,7 +575,9 @@ class TestHistogram:
             assert list(found) == ["z", "c", "b", "a", "y"]
             assert list(found.values()) == expected.tolist()
             assert [float(row[1]) for row in self.read(out)[1:]] == expected.tolist()
-            assert all("." not in row[1] for row in self.read(out)[1:]) == ("--no-round" not in options)
+            assert all("." not in row[1] for row in self.read(out)[1:]) == (
+                "--no-round" not in options
+            )
         quiet = run_json(*asked, "--epsilon", 1.7, "--min-mass", 0.2)
         assert quiet["counts"] == {"z": 0, "c": 1, "b": 12, "a": 30, "y": 0}
 

@@ -85,7 +85,11 @@ def test_several_columns_are_counted_as_tuples(pairs: Path) -> None:
     ]  # fmt: skip
     run("ledger", "new", "book.npz", "--prior", "people.csv", "--column", "smokes", "--column", "sex",
         "--people", 4, "--total", 2)  # fmt: skip
-    assert Ledger.load(pairs / "book.npz").initial.labels == (("no", "f"), ("no", "m"), ("yes", "f"))
+    assert Ledger.load(pairs / "book.npz").initial.labels == (
+        ("no", "f"),
+        ("no", "m"),
+        ("yes", "f"),
+    )
     refused(pairs, "count people.csv --column smokes --column sex --by sex")
     run("apply", "smokes.csv", "people.csv", "--column", "smokes", "--also", "sex.csv", "sex",
         "--ledger", "book.npz", "-o", "wave.csv")  # fmt: skip

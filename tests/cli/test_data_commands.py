@@ -35,7 +35,9 @@ def test_a_prior_is_counted_from_a_column(folder: Path, people: Path, name: str)
     found = json.loads(run(f"audit m.json --about {name} --column level --by ill --json").stdout)
     assert found["about"]["secret"] == "ill"
     assert found["about"]["values"] == ["no", "yes"]
-    run(f"least-leakage --prior {name} --column level --utility hamming --expected 0.2 -o least.json")
+    run(
+        f"least-leakage --prior {name} --column level --utility hamming --expected 0.2 -o least.json"
+    )
     run(f"ledger new book-{name}.npz --prior {name} --column level --people 2")
 
 
@@ -64,10 +66,15 @@ def test_counts_are_priors_and_joint_laws_without_missing_cells(folder: Path, pe
     assert crosstab == "ill,a,b,c\nno,3,3,3\nyes,1,1,1\n"
     write(folder, "cross.csv", crosstab)
     by_file = json.loads(run("audit m.json --about cross.csv --json").stdout)
-    by_data = json.loads(run("audit m.json --about people.csv --column level --by ill --json").stdout)
+    by_data = json.loads(
+        run("audit m.json --about people.csv --column level --by ill --json").stdout
+    )
     assert by_file["about"]["level"] == by_data["about"]["level"]
     write(folder, "gaps.csv", "id,level\n1,a\n2,\n3,b\n")
-    count, apply = "count gaps.csv --column level", "apply m.json gaps.csv --column level -o out.csv"
+    count, apply = (
+        "count gaps.csv --column level",
+        "apply m.json gaps.csv --column level -o out.csv",
+    )
     assert "row 3" in refused(folder, count)
     assert run(f"{count} --missing drop").stdout == "level,count\na,1\nb,1\n"
     assert run(f"{count} --missing letter").stdout == "level,count\na,1\nb,1\n,1\n"
@@ -115,7 +122,8 @@ def test_standard_input_and_output(folder: Path, people: Path) -> None:
     assert run(histogram, data).stdout_bytes.startswith(b"level,count\n")
     write_table(folder / "t.parquet", {"level": ["a", "b"]})
     assert (
-        run("count - --column level", (folder / "t.parquet").read_bytes()).stdout == "level,count\na,1\nb,1\n"
+        run("count - --column level", (folder / "t.parquet").read_bytes()).stdout
+        == "level,count\na,1\nb,1\n"
     )
     assert not (folder / "-").exists()
 
@@ -134,7 +142,9 @@ def test_several_columns_go_in_one_pass_and_a_seed_is_warned_of(folder: Path, pe
     ("design", "column"),
     [("--prior p.csv --utility hamming", "level"), ("--circle 4 --utility absolute", "id")],
 )
-def test_a_file_that_claims_what_is_false_releases_nothing(folder: Path, design: str, column: str) -> None:
+def test_a_file_that_claims_what_is_false_releases_nothing(
+    folder: Path, design: str, column: str
+) -> None:
     run(f"design {design} --epsilon 0.5 -o made.json")
     apply = f"apply made.json data.csv --column {column} --drop-all -o out.csv"
     run(apply)

@@ -26,9 +26,15 @@ def test_a_released_column_and_its_counts_give_the_same(tmp_path: Path) -> None:
     assert one == other
     wanted = estimate(Mechanism(MATRIX), [40, 35, 25])
     assert one["people"] == 100
-    assert [row["estimate"] for row in one["estimates"]] == pytest.approx(wanted.frequencies.tolist())
-    assert [row["upper"] for row in one["estimates"]] == pytest.approx(wanted.intervals[:, 1].tolist())
-    holes = write(tmp_path, "h.csv", "id,level\n" + "1,a\n" * 40 + "2,b\n" * 35 + "3,c\n" * 25 + "4,\n" * 3)
+    assert [row["estimate"] for row in one["estimates"]] == pytest.approx(
+        wanted.frequencies.tolist()
+    )
+    assert [row["upper"] for row in one["estimates"]] == pytest.approx(
+        wanted.intervals[:, 1].tolist()
+    )
+    holes = write(
+        tmp_path, "h.csv", "id,level\n" + "1,a\n" * 40 + "2,b\n" * 35 + "3,c\n" * 25 + "4,\n" * 3
+    )
     asked = ("estimate", stored, "--data", holes, "--column", "level")
     assert "'' is none of" in run(*asked, code=2).output
     assert json.loads(run(*asked, "--missing", "drop", "--json").stdout) == one
@@ -45,16 +51,22 @@ def test_people_of_a_sample_have_weights(tmp_path: Path) -> None:
     asked = ("estimate", stored, "--data", data, "--column", "level", "--weight", "weight")
     found = json.loads(run(*asked, "--json").stdout)
     wanted = estimate(Mechanism(MATRIX, outputs=("a", "b", "c")), released=outputs, weights=weights)
-    assert [row["estimate"] for row in found["estimates"]] == pytest.approx(wanted.frequencies.tolist())
+    assert [row["estimate"] for row in found["estimates"]] == pytest.approx(
+        wanted.frequencies.tolist()
+    )
     assert found["people"] == 100
     assert found["effective"] == pytest.approx(140**2 / (40 + 35 * 6.25 + 25 * 0.25))
     assert "100 people (by weights 74 drawn alike)" in run(*asked).output
     data.write_text(data.read_text().replace("2.5", "often"))
     assert "a weight is no number" in run(*asked, code=2).output
-    assert "--weight" in run("estimate", stored, "--counts", data, "--weight", "weight", code=2).output
+    assert (
+        "--weight" in run("estimate", stored, "--counts", data, "--weight", "weight", code=2).output
+    )
 
 
-def test_columns_with_mechanisms_of_their_own_and_clear_ones_give_the_cross_table(tmp_path: Path) -> None:
+def test_columns_with_mechanisms_of_their_own_and_clear_ones_give_the_cross_table(
+    tmp_path: Path,
+) -> None:
     """The same as through the product mechanism, in one command."""
     first = write(tmp_path, "a.csv", "smokes,no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
     second = write(tmp_path, "b.csv", "drinks,no,yes\nno,0.9,0.1\nyes,0.1,0.9\n")
@@ -66,11 +78,20 @@ def test_columns_with_mechanisms_of_their_own_and_clear_ones_give_the_cross_tabl
         Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"]),
         Mechanism([[0.9, 0.1], [0.1, 0.9]], ["no", "yes"], ["no", "yes"]),
     )
-    wanted = estimate(product, {("no", "no"): 30, ("yes", "no"): 20, ("no", "yes"): 20, ("yes", "yes"): 30})
-    assert [row["estimate"] for row in found["estimates"]] == pytest.approx(wanted.frequencies.tolist())
-    assert found["independence"]["p_value"] == pytest.approx(0.0464, abs=5e-4)  # chi-square of 4.03 / 1.015
+    wanted = estimate(
+        product, {("no", "no"): 30, ("yes", "no"): 20, ("no", "yes"): 20, ("yes", "yes"): 30}
+    )
+    assert [row["estimate"] for row in found["estimates"]] == pytest.approx(
+        wanted.frequencies.tolist()
+    )
+    assert found["independence"]["p_value"] == pytest.approx(
+        0.0464, abs=5e-4
+    )  # chi-square of 4.03 / 1.015
     one = ["estimate", first, "--data", data, "--column", "smokes", "--by", "sex"]
-    assert [row["letter"] for row in json.loads(run(*one, "--json").stdout)["estimates"]][1] == ["no", "m"]
+    assert [row["letter"] for row in json.loads(run(*one, "--json").stdout)["estimates"]][1] == [
+        "no",
+        "m",
+    ]
     text = run(*one).output
     assert "no, f" in text
     assert "Independent columns" in text
@@ -113,24 +134,36 @@ def test_people_are_planned_for_and_other_files_refused(tmp_path: Path) -> None:
     assert f"{wanted} people" in run(*asked).output
     counts = write(tmp_path, "c.csv", "smokes,count\nno,9500\nyes,500\n")
     assert "no frequencies agree" in run("estimate", stored, "--counts", counts, code=2).output
-    found = json.loads(run("estimate", stored, "--counts", counts, "--least-fit", "0", "--json").stdout)
+    found = json.loads(
+        run("estimate", stored, "--counts", counts, "--least-fit", "0", "--json").stdout
+    )
     assert found["fit"]["p_value"] < 1e-6
     assert found["estimates"][0]["upper"] == 1
 
 
 def test_a_posterior_is_under_the_prior_of_the_design(tmp_path: Path) -> None:
-    prior, file, counts = Prior.from_counts({"a": 7, "b": 3}), tmp_path / "m.json", tmp_path / "c.csv"
+    prior, file, counts = (
+        Prior.from_counts({"a": 7, "b": 3}),
+        tmp_path / "m.json",
+        tmp_path / "c.csv",
+    )
     result = solve(design(prior, PML(0.3), EstimationError()))
     result.save(file)
     seen = dict.fromkeys(result.mechanism.with_named_outputs().outputs, 20)
-    counts.write_text("output,count\n" + "".join(f"{name},{count}\n" for name, count in seen.items()))
-    found = json.loads(run("estimate", file, "--counts", counts, "--posterior", "40", "--json").stdout)
+    counts.write_text(
+        "output,count\n" + "".join(f"{name},{count}\n" for name, count in seen.items())
+    )
+    found = json.loads(
+        run("estimate", file, "--counts", counts, "--posterior", "40", "--json").stdout
+    )
     assert found["prior"] == "the prior of the design"
     wanted = estimate(result.mechanism, list(seen.values())).posterior(prior, 40)
     assert [row["mean"] for row in found["estimates"]] == wanted.mean.tolist()
     numbers = "".join(f"{number},{count}\n" for number, count in enumerate(seen.values()))
     counts.write_text(f"output,count\n{numbers}")  # as it was released before outputs had names
-    again = json.loads(run("estimate", file, "--counts", counts, "--posterior", "40", "--json").stdout)
+    again = json.loads(
+        run("estimate", file, "--counts", counts, "--posterior", "40", "--json").stdout
+    )
     assert again["estimates"] == found["estimates"]
     response, rows = tmp_path / "response.csv", tmp_path / "rows.csv"
     response.write_text("x,no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")

@@ -31,7 +31,9 @@ def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_counts_become_a_page_whose_commands_give_its_points() -> None:
-    said = run("explore --counts counts.csv --utility absolute --epsilon 0.2,0.6 -o page.html").output
+    said = run(
+        "explore --counts counts.csv --utility absolute --epsilon 0.2,0.6 -o page.html"
+    ).output
     assert "8 points" in said
     for curve in shown()["curves"][:2]:
         point = curve["points"][1]
@@ -53,7 +55,10 @@ def test_counts_are_rounded_and_the_command_gives_the_point_again() -> None:
     (point,) = curve["points"]
     law = [140 / 260, 80 / 260, 30 / 260, 10 / 260]  # to tens by hand, and one step at least
     assert shown()["shared"][point["parts"][0]["prior"]] == pytest.approx(law, abs=1e-15)
-    assert "143" not in Path("page.html").read_text("utf-8").partition("id='data'>")[2].partition("<")[0]
+    assert (
+        "143"
+        not in Path("page.html").read_text("utf-8").partition("id='data'>")[2].partition("<")[0]
+    )
     subprocess.run(["sh", "-euc", shown()["before"]["command"]], check=True)
     assert Path("prior.csv").read_text() == "letter,count\n1,140\n2,80\n3,30\n4,10\n"
     run(point["command"].removeprefix("pmlopt "))
@@ -68,7 +73,9 @@ def test_the_table_of_pairs_is_rounded_and_the_command_gives_the_point_again() -
     Path("few.csv").write_text(",a,b\nf,143,6\nm,32,57\n")
     run("explore --about few.csv --utility hamming --epsilon 0.3 --beside none -o page.html")
     (point,) = shown()["curves"][0]["points"]
-    assert shown()["shared"][point["parts"][0]["prior"]] == pytest.approx([170 / 240, 70 / 240], abs=1e-15)
+    assert shown()["shared"][point["parts"][0]["prior"]] == pytest.approx(
+        [170 / 240, 70 / 240], abs=1e-15
+    )
     subprocess.run(["sh", "-euc", shown()["before"]["command"]], check=True)
     assert Path("pairs.csv").read_text() == ",a,b\nf,140,10\nm,30,60\n"
     run(point["command"].removeprefix("pmlopt "))
@@ -105,7 +112,9 @@ def test_a_ledger_the_stream_of_a_person_and_a_problem() -> None:
     ledger = Ledger([0.5, 0.5], people=2, total=1.0)
     ledger.record([[0.75, 0.25], [0.25, 0.75]], [0, 1])
     ledger.save("ledger.npz")
-    many = Streams(Stream(Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["in", "out"]), PML(0.4), "hamming"))
+    many = Streams(
+        Stream(Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["in", "out"]), PML(0.4), "hamming")
+    )
     many.release({"ann": "in"}, seed=1)
     many.save("streams.json")
     run("explore ledger.npz -o page.html")
@@ -121,7 +130,10 @@ def test_a_ledger_the_stream_of_a_person_and_a_problem() -> None:
     [
         ("--prior counts.csv --utility absolute -o page.pdf", "ending"),
         ("--prior counts.csv -o page.html", "give the utility"),
-        ("--prior counts.csv --utility hamming --beside dp -o page.html", "known are ldp, response, nothing"),
+        (
+            "--prior counts.csv --utility hamming --beside dp -o page.html",
+            "known are ldp, response, nothing",
+        ),
         ("--prior counts.csv --utility absolute --total 1 -o page.html", "--about"),
         ("--prior counts.csv --utility absolute --person ann -o page.html", "streams"),
         ("ledger.npz --utility absolute -o page.html", "leave out"),

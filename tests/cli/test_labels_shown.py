@@ -25,7 +25,9 @@ def test_an_audit_pairs_by_labels_alone(folder: Path) -> None:
     same: tuple[Any, ...] = (None, [1, 0])
     for inputs in same:  # positions, and the same letters in another order
         Mechanism(rule, inputs).save("rule.json")
-        assert json.loads(run(*audit.split(), "--json"))["level"] == pytest.approx(math.log(5), abs=1e-12)
+        assert json.loads(run(*audit.split(), "--json"))["level"] == pytest.approx(
+            math.log(5), abs=1e-12
+        )
     for others in (["yes", "no"], ["1", "0"], ["0", "1"]):
         Mechanism(rule, others).save("rule.json")
         assert "(0, 1)" in refused(folder, audit)
@@ -79,7 +81,17 @@ def test_labels_are_drawn_as_they_are_and_not_as_formulas(folder: Path) -> None:
         csv.writer(stream).writerows([["letter", "count"], [r"$\frac$", 2], ["$x\n", 1]])
     write(folder, "$\\frac$.csv", ',x,y\n$\\frac$,1,0\n"$x\n",0,1\n')
     run("design", "--prior", "odd.csv", "--epsilon", 0.3, "--utility", "hamming", "--plot", "m.svg")
-    run("sweep", "--prior", "odd.csv", "--epsilon", "0.3,0.4", "--utility", "$\\frac$.csv", "--plot", "s.svg")
+    run(
+        "sweep",
+        "--prior",
+        "odd.csv",
+        "--epsilon",
+        "0.3,0.4",
+        "--utility",
+        "$\\frac$.csv",
+        "--plot",
+        "s.svg",
+    )
     assert (folder / "m.svg").stat().st_size > 1000
     assert (folder / "s.svg").stat().st_size > 1000
 
@@ -94,6 +106,8 @@ def test_an_output_that_is_no_text_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
 @pytest.mark.parametrize("source", ["m.json", "data.csv"])
-def test_what_is_read_is_not_written_over_by_another_name(folder: Path, link: str, source: str) -> None:
+def test_what_is_read_is_not_written_over_by_another_name(
+    folder: Path, link: str, source: str
+) -> None:
     getattr(folder / "other", link)(folder / source)
     refused(folder, "apply m.json data.csv --column level -o other")

@@ -43,7 +43,17 @@ def test_some_people_are_named_and_outputs_that_are_tuples_have_their_columns(be
     pairs = mechanism(outputs=[["x", 1], ["x", 2], ["y", 1]], matrix=[[0.5, 0.25, 0.25]] * 3)
     write(begun.parent, "pairs.json", pairs)
     write(begun.parent, "pairs.csv", "number,letter\n1,x\n2,x\n1,y\n")
-    run("ledger", "record", begun, "pairs.json", "pairs.csv", "--column", "letter", "--column", "number")
+    run(
+        "ledger",
+        "record",
+        begun,
+        "pairs.json",
+        "pairs.csv",
+        "--column",
+        "letter",
+        "--column",
+        "number",
+    )
     assert Ledger.load(begun).releases == 2
 
 
@@ -90,7 +100,9 @@ def test_a_check_says_whether_the_total_is_kept_and_records_nothing(begun: Path)
     write(begun.parent, "all.json", mechanism(matrix=[[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
     write(begun.parent, "some.csv", "who\n1\n")
     before = begun.read_bytes()
-    assert "is kept" in run("ledger", "check", begun, "m.json", "--data", "some.csv", "--who", "who")
+    assert "is kept" in run(
+        "ledger", "check", begun, "m.json", "--data", "some.csv", "--who", "who"
+    )
     found = json.loads(run("ledger", "check", begun, "all.json", "--json", code=1))
     assert found == {"holds": False, "level": pytest.approx(math.log(3)), "total": 0.7}
     assert begun.read_bytes() == before
@@ -118,7 +130,9 @@ def test_a_release_is_applied_and_recorded_at_once(people: Path) -> None:
     for person in range(3):
         assert book.density(person) == pytest.approx(other.density(person))
     refused(people.parent, " ".join(APPLY))  # wave.csv is there
-    told = refused(people.parent, "ledger record ledger.npz m.json wave.csv --column level --who id")
+    told = refused(
+        people.parent, "ledger record ledger.npz m.json wave.csv --column level --who id"
+    )
     assert "recorded already" in told
     assert Ledger.load(people).releases == 1
 
@@ -126,7 +140,12 @@ def test_a_release_is_applied_and_recorded_at_once(people: Path) -> None:
 def test_what_a_ledger_cannot_keep_is_not_applied(people: Path) -> None:
     write(people.parent, "all.json", mechanism(matrix=[[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
     before, options = people.read_bytes(), "people.csv --column level --ledger ledger.npz -o"
-    for wrong in ("-", "other.csv --missing drop", "other.csv --also m.json id", "other.csv --who nobody"):
+    for wrong in (
+        "-",
+        "other.csv --missing drop",
+        "other.csv --also m.json id",
+        "other.csv --who nobody",
+    ):
         refused(people.parent, f"apply m.json {options} {wrong}")
     refused(people.parent, f"apply all.json {options} wave.csv")  # might break the total
     assert people.read_bytes() == before
@@ -134,12 +153,18 @@ def test_what_a_ledger_cannot_keep_is_not_applied(people: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals that cannot be caught")
 @pytest.mark.parametrize("renames", [0, 1])
-def test_a_release_that_is_killed_is_published_and_recorded_or_neither(people: Path, renames: int) -> None:
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(renames), *APPLY], check=False).returncode
+def test_a_release_that_is_killed_is_published_and_recorded_or_neither(
+    people: Path, renames: int
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, str(renames), *APPLY], check=False
+    ).returncode
     assert ended == -signal.SIGKILL
     wave = people.parent / "wave.csv"
     assert (Ledger.load(people).releases, wave.exists()) == (renames, False)
     run(*APPLY)  # again, as if nothing had been
     assert (Ledger.load(people).releases, wave.exists()) == (1, True)
-    refused(people.parent, "ledger record ledger.npz m.json wave.csv --column level")  # it is that release
+    refused(
+        people.parent, "ledger record ledger.npz m.json wave.csv --column level"
+    )  # it is that release
     assert not [path for path in people.parent.iterdir() if "draft" in path.name]

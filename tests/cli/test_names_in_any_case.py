@@ -32,7 +32,9 @@ def test_a_constraint_is_known_in_any_case(tmp_path: Path, prior: Path) -> None:
         run(*DESIGN, "--prior", prior, "--constraint", name, "-o", tmp_path / f"{name}.json")
         kept = [0.4, 0.35, 0.25] @ Mechanism.load(tmp_path / f"{name}.json").matrix
         assert kept == pytest.approx([0.4, 0.35, 0.25], abs=1e-12)
-    assert "did you mean 'invariant'" in run(*DESIGN, "--prior", prior, "--constraint", "invarant", code=2)
+    assert "did you mean 'invariant'" in run(
+        *DESIGN, "--prior", prior, "--constraint", "invarant", code=2
+    )
 
 
 def test_a_command_that_is_none_says_what_to_type() -> None:
@@ -48,7 +50,17 @@ def test_each_hint_names_a_command() -> None:
 
 
 def test_a_sweep_hands_options_to_its_solver(tmp_path: Path, prior: Path) -> None:
-    words = ("sweep", "--prior", prior, "--epsilon", "0.5", "--utility", "hamming", "--solver", "scs")
+    words = (
+        "sweep",
+        "--prior",
+        prior,
+        "--epsilon",
+        "0.5",
+        "--utility",
+        "hamming",
+        "--solver",
+        "scs",
+    )
     run(*words, "--solver-option", "eps_abs=1e-9", "--solver-option", "eps_rel=1e-9")
     assert "no_such_option" in run(*words, "--solver-option", "no_such_option=1", "--json", code=3)
     assert "key=value" in run(*words, "--solver-option", "eps_abs", code=2)

@@ -16,12 +16,26 @@ from pmlopt.releases.batches import BatchRelease
 
 @pytest.mark.parametrize("letters", [(1, 2, 3, 4), (0, 1, 2, 3)])
 @pytest.mark.parametrize("ending", [".csv", ".json", ".npz"])
-def test_outputs_are_told_from_letters(tmp_path: Path, letters: tuple[int, ...], ending: str) -> None:
+def test_outputs_are_told_from_letters(
+    tmp_path: Path, letters: tuple[int, ...], ending: str
+) -> None:
     prior, data = tmp_path / "prior.csv", tmp_path / "data.csv"
-    prior.write_text("educ,count\n" + "".join(f"{x},{40 - 10 * k}\n" for k, x in enumerate(letters)))
+    prior.write_text(
+        "educ,count\n" + "".join(f"{x},{40 - 10 * k}\n" for k, x in enumerate(letters))
+    )
     data.write_text("educ,id\n" + "".join(f"{x},1\n" for x in letters * 50))
     made, released = tmp_path / f"m{ending}", tmp_path / "released.csv"
-    run("design", "--prior", prior, "--epsilon", "0.5", "--utility", "mutual-information", "-o", made)
+    run(
+        "design",
+        "--prior",
+        prior,
+        "--epsilon",
+        "0.5",
+        "--utility",
+        "mutual-information",
+        "-o",
+        made,
+    )
     if ending == ".csv":
         header, *rows = csv.reader(made.read_text().splitlines())
         assert header[1:] == [f"y{k}" for k in range(len(header) - 1)]

@@ -48,18 +48,35 @@ def test_a_table_of_records_is_designed_audited_and_released(bits: Path) -> None
 def test_a_circle_is_designed_and_released(bits: Path) -> None:
     assert bits.exists()
     out = ("-o", "circle.json")
-    printed = run("design", "--circle", 8, "--utility", "absolute", "--epsilon", "0.6931471805599453", *out)
+    printed = run(
+        "design", "--circle", 8, "--utility", "absolute", "--epsilon", "0.6931471805599453", *out
+    )
     assert printed.splitlines()[2].split() == ["value", "1"]  # the mean of 0, 1, 1 and 2
     assert "P(output | secret)" in printed
     Path("hours.csv").write_text("hour\n" + "".join(f"{k % 8}\n" for k in range(40)))
-    run("apply", "circle.json", "hours.csv", "--column", "hour", "-o", "out.csv", "--seed", 1, "--keep-order")
+    run(
+        "apply",
+        "circle.json",
+        "hours.csv",
+        "--column",
+        "hour",
+        "-o",
+        "out.csv",
+        "--seed",
+        1,
+        "--keep-order",
+    )
     Path("names.csv").write_text("name;hour\n" + "".join(f"p,{k};{k % 8}\n" for k in range(40)))
     apply = ("apply", "circle.json", "names.csv", "--column=hour", "--keep=name")
     run(*apply, "-o", "names.out", "--seed", 1, "--keep-order")
     named = list(csv.reader(Path("names.out").read_text().splitlines()))
     assert [row[1] for row in named] == Path("out.csv").read_text().split()
     assert named[1][0] == "p,0"
-    hours = [int(row[0]) for row in csv.reader(Path("out.csv").read_text().splitlines()) if row[0] != "hour"]
+    hours = [
+        int(row[0])
+        for row in csv.reader(Path("out.csv").read_text().splitlines())
+        if row[0] != "hour"
+    ]
     assert max(min((y - k) % 8, (k - y) % 8) for k, y in enumerate(hours)) <= 2
 
 

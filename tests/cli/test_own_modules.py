@@ -60,11 +60,15 @@ def test_a_requirement_and_an_information_of_ones_own_are_solved_saved_and_verif
     assert "'fourth' is not known" in run(*design, "fourth", code=2)
     found = json.loads(run("solve", "mine.toml", *OWN, "-o", "mine.json", "--json"))
     same, known = (
-        json.loads(run(*design, "hamming", "--privacy", name, *OWN, "--json")) for name in ("evenly", "lip")
+        json.loads(run(*design, "hamming", "--privacy", name, *OWN, "--json"))
+        for name in ("evenly", "lip")
     )
     assert found["value"] == pytest.approx(same["value"], abs=1e-12)
     assert same["value"] == known["value"]
-    assert json.loads(Path("mine.json").read_text())["metadata"]["certificate"]["privacy"]["name"] == "evenly"
+    assert (
+        json.loads(Path("mine.json").read_text())["metadata"]["certificate"]["privacy"]["name"]
+        == "evenly"
+    )
     run(*design, "fourth", "-o", "f.json", *OWN)
     for name in ("mine.json", "f.json"):
         run("verify", name, *OWN)

@@ -85,7 +85,9 @@ def test_a_plan_of_two_columns(people: Path, tmp_path: Path) -> None:
     claims = {part["part"]: part for part in verdict["parts"]}
     assert claims["level together"]["recomputed"] == pytest.approx(described["together"], abs=1e-12)
     data, written = pd.read_csv(people), pd.read_csv(out / "released.csv")
-    written.loc[::3, ["education", "sex"]] = data.loc[::3, ["education", "sex"]]  # a third of the rows
+    written.loc[::3, ["education", "sex"]] = data.loc[
+        ::3, ["education", "sex"]
+    ]  # a third of the rows
     written.to_csv(out / "released.csv", index=False)
     assert "It FAILS." in run("check", out, code=1)
     plan.write_text(PLAN.replace("total = 1.0", "total = 0.1"))
@@ -95,7 +97,9 @@ def test_a_plan_of_two_columns(people: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("renames", [5, 6])
-def test_a_release_with_a_ledger_is_recorded_and_published_or_neither(tmp_path: Path, renames: int) -> None:
+def test_a_release_with_a_ledger_is_recorded_and_published_or_neither(
+    tmp_path: Path, renames: int
+) -> None:
     # five files of the folder, the ledger, the folder, and the ledger again
     data, book, out = tmp_path / "few.csv", tmp_path / "ledger.npz", tmp_path / "out"
     data.write_text("id,sex\n" + "".join(f"{k},{'fm'[k % 2]}\n" for k in range(40)))
@@ -124,8 +128,14 @@ def test_a_release_with_a_ledger_is_recorded_and_published_or_neither(tmp_path: 
         (["--dry-run"], "give --column NAME for one release, or --plan FILE"),
         (["--column", "education", "--dry-run"], "epsilon or privacy"),
         (["--column", "education", "--epsilon", "1", "--dry-run"], "give a utility"),
-        (["--column", "sex", "--epsilon", "1", "--utility", "absolute", "--dry-run"], "subtracts labels"),
-        (["--column", "sex", "--epsilon", "1", "--utility", "hamming", "--dry-run"], "'id', 'education'"),
+        (
+            ["--column", "sex", "--epsilon", "1", "--utility", "absolute", "--dry-run"],
+            "subtracts labels",
+        ),
+        (
+            ["--column", "sex", "--epsilon", "1", "--utility", "hamming", "--dry-run"],
+            "'id', 'education'",
+        ),
         (["--column", "age", "--epsilon", "1", "--utility", "hamming", "--dry-run"], "'age'"),
         (["--plan", "none.toml", "--dry-run"], "none.toml"),
         (["--plan", "none.toml", "--keep", "id", "--dry-run"], "leave out"),

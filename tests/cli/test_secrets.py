@@ -73,7 +73,9 @@ def test_a_design_about_a_secret_is_audited_with_its_witness() -> None:
     printed = run("audit", "out.json", *table)
     assert "the data" in printed
     assert f"Most is told of disease by the output {witness.outcome}" in printed
-    pufferfish: Any = json.loads(run("audit", "out.json", *table, "--privacy", "pufferfish", "--json"))
+    pufferfish: Any = json.loads(
+        run("audit", "out.json", *table, "--privacy", "pufferfish", "--json")
+    )
     assert pufferfish["levels"]["pufferfish"] > 0.1  # of two values, beside 0.1 to their mean
     run("sweep", *table, "--epsilon", "0,0.3", *utility, "c.csv")
     with Path("c.csv").open() as stream:
@@ -83,7 +85,9 @@ def test_a_design_about_a_secret_is_audited_with_its_witness() -> None:
 
 def test_rows_of_a_mechanism_in_another_order_are_found(folder: Path) -> None:
     write(folder, "turned.csv", ",x,y\nc,0.9,0.1\na,0.5,0.5\nb,0.2,0.8\n")
-    level = json.loads(run("audit", "turned.csv", "--about", "joint.csv", "--json"))["about"]["level"]
+    level = json.loads(run("audit", "turned.csv", "--about", "joint.csv", "--json"))["about"][
+        "level"
+    ]
     matrix = np.array([[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]])  # of a, b and c
     given = np.array([[1 / 3, 2 / 3, 0.0], [1 / 2, 1 / 6, 1 / 3]])
     means = np.array([4, 3, 2]) / 9 @ matrix

@@ -29,7 +29,9 @@ STREAMS = "stream new moves.csv --person who --column place --epsilon 0.8 -o s.j
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with people, a mechanism, and a ledger with a total of 0.7."""
     monkeypatch.chdir(tmp_path)
-    Path("people.csv").write_text("who,level\n" + "".join(f"{k},{'abc'[k % 3]}\n" for k in range(30)))
+    Path("people.csv").write_text(
+        "who,level\n" + "".join(f"{k},{'abc'[k % 3]}\n" for k in range(30))
+    )
     matrix = [[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]]
     Mechanism(matrix, LETTERS, LETTERS).save("m.json")
     Ledger(Prior.from_counts(dict.fromkeys(LETTERS, 10)), people=30, total=0.7).save("ledger.npz")
@@ -68,7 +70,9 @@ CLOSED = [">&-", "> /dev/full", "1< /dev/null"]
 @pytest.mark.parametrize(("words", "output"), [*((one, CLOSED[0]) for one in SPENDING),
                                                *((SPENDING[0], one) for one in CLOSED[1:]),
                                                (SPENDING[3], CLOSED[1])])  # fmt: skip
-def test_nothing_is_spent_where_the_output_cannot_be_written(place: Path, words: str, output: str) -> None:
+def test_nothing_is_spent_where_the_output_cannot_be_written(
+    place: Path, words: str, output: str
+) -> None:
     before = {path.name: path.read_bytes() for path in place.iterdir()}
     line = f"exec {sys.executable} -m pmlopt {words} {output}"
     ended = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
@@ -90,7 +94,11 @@ ledger.note_spent = leave
 main("stream release s.json --person ann --state out".split())
 """
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, pass_fds=[reader], text=True
+        [sys.executable, "-c", code],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        pass_fds=[reader],
+        text=True,
     )
     os.close(reader)
     os.close(writer)
@@ -165,7 +173,12 @@ def test_nothing_above_the_total_is_allowed_however_little() -> None:
         if not allowed:
             with pytest.raises(PrivacyError, match="over the total"):
                 ledger.record(half, [0])
-    for epsilon in (0.1, 0.25, 0.4, 0.6):  # a design uses the total up, and is proved in exact arithmetic
+    for epsilon in (
+        0.1,
+        0.25,
+        0.4,
+        0.6,
+    ):  # a design uses the total up, and is proved in exact arithmetic
         result = solve(design(prior, PML(epsilon), "hamming"))
         assert Ledger(prior, total=epsilon).allows(result.mechanism)
 

@@ -13,7 +13,15 @@ from pmlopt.data.tables import open_table, write_table
 from pmlopt.data.tables.reading import read_texts
 from pmlopt.releases import Crowd, Streams
 
-ROWS = [("p", "home"), ("q", "out"), ("p", "home"), ("q", "out"), ("p", "out"), ("q", "home"), ("p", "out")]
+ROWS = [
+    ("p", "home"),
+    ("q", "out"),
+    ("p", "home"),
+    ("q", "out"),
+    ("p", "out"),
+    ("q", "home"),
+    ("p", "out"),
+]
 
 
 @pytest.fixture
@@ -43,12 +51,26 @@ def test_one_person_is_released_and_shown(stored: Path) -> None:
 def test_a_table_of_people_is_released(stored: Path, tmp_path: Path) -> None:
     today, out = tmp_path / "today.csv", tmp_path / "out.csv"
     today.write_text("who,place\nann,home\nbob,out\n")
-    asked = ("stream", "release", stored, "--data", today, "--person", "who", "--column", "place", "-o", out)
+    asked = (
+        "stream",
+        "release",
+        stored,
+        "--data",
+        today,
+        "--person",
+        "who",
+        "--column",
+        "place",
+        "-o",
+        out,
+    )
     assert "2 outputs" in run(*asked, "--seed", 2).output
     rows = [line.split(",") for line in out.read_text().splitlines()]
     assert rows[0] == ["who", "place"]
     many = Streams.load(stored)
-    assert [(who, many.stream(who).history[0]) for who in ("ann", "bob")] == [tuple(row) for row in rows[1:]]
+    assert [(who, many.stream(who).history[0]) for who in ("ann", "bob")] == [
+        tuple(row) for row in rows[1:]
+    ]
     before = stored.read_bytes()
     today.write_text("who,place\nann,home\nann,out\n")
     assert "'ann' has two rows" in run(*asked, code=2).output
@@ -58,9 +80,13 @@ def test_a_table_of_people_is_released(stored: Path, tmp_path: Path) -> None:
 
 
 def test_tables_may_be_parquet_or_arrow_and_have_times(stored: Path, tmp_path: Path) -> None:
-    moves, people, today = (tmp_path / name for name in ("moves.parquet", "people.json", "today.arrow"))
+    moves, people, today = (
+        tmp_path / name for name in ("moves.parquet", "people.json", "today.arrow")
+    )
     rows = [(who, 10 - time, place) for time, (who, place) in enumerate(reversed(ROWS))]
-    write_table(moves, dict(zip(("who", "hour", "place"), map(list, zip(*rows, strict=True)), strict=True)))
+    write_table(
+        moves, dict(zip(("who", "hour", "place"), map(list, zip(*rows, strict=True)), strict=True))
+    )
     asked = ("--person", "who", "--column", "place", "--time", "hour", "--epsilon", 0.8)
     run("stream", "new", moves, *asked, "--caps", "0.3,0.6,0.72", "-o", people)
     before = people.read_bytes()
@@ -77,18 +103,36 @@ def test_tables_may_be_parquet_or_arrow_and_have_times(stored: Path, tmp_path: P
 
 def test_what_cannot_be_meant_is_refused(stored: Path) -> None:
     data = stored.with_name("moves.csv")
-    asked = ("stream", "new", data, "--person", "who", "--epsilon", 0.8, "-o", stored.with_name("other.json"))
+    asked = (
+        "stream",
+        "new",
+        data,
+        "--person",
+        "who",
+        "--epsilon",
+        0.8,
+        "-o",
+        stored.with_name("other.json"),
+    )
     assert "columns named 'where'" in run(*asked, "--column", "where", code=2).output
     assert "'state', 'path'" in run(*asked, "--column", "place", "--about", "0", code=2).output
     assert "about is '2,3'" in run(*asked, "--column", "place", "--about", "2,3", code=2).output
     assert not stored.with_name("other.json").exists()
     assert "moves.csv" in run("stream", "show", data, code=2).output
-    assert "give --state, or --data" in run("stream", "release", stored, "--person", "a", code=2).output
-    assert "nothing was released of 'zoe'" in run("stream", "show", stored, "--person", "zoe", code=2).output
+    assert (
+        "give --state, or --data"
+        in run("stream", "release", stored, "--person", "a", code=2).output
+    )
+    assert (
+        "nothing was released of 'zoe'"
+        in run("stream", "show", stored, "--person", "zoe", code=2).output
+    )
 
 
 def test_a_crowd_is_of_the_people_of_the_data(tmp_path: Path) -> None:
-    data, today, out, crowd = (tmp_path / name for name in ("m.csv", "today.csv", "out.csv", "crowd.npz"))
+    data, today, out, crowd = (
+        tmp_path / name for name in ("m.csv", "today.csv", "out.csv", "crowd.npz")
+    )
     data.write_text("who,place\n" + "".join(f"{who},{place}\n" for who, place in ROWS))
     asked = ("--person", "who", "--column", "place")
     run("stream", "new", data, *asked, "--epsilon", 0.8, "--designs", 4, "-o", crowd)
@@ -105,7 +149,10 @@ def test_a_crowd_is_of_the_people_of_the_data(tmp_path: Path) -> None:
     assert one == {"epsilon": 0.8, "level": again.levels_by_name["q"], "history": [told["q"]]}
     assert "1 release" in run(*show, "--person", "q").output
     before = crowd.read_bytes()
-    for rows, said in (("p,home\n", "'q' has no state"), ("p,home\nq,out\nr,out\n", "'r' is none of them")):
+    for rows, said in (
+        ("p,home\n", "'q' has no state"),
+        ("p,home\nq,out\nr,out\n", "'r' is none of them"),
+    ):
         today.write_text(f"who,place\n{rows}")
         assert said in run(*daily, code=2).output
     assert crowd.read_bytes() == before

@@ -33,13 +33,18 @@ HEEDING = (
 )
 """The program where interrupts are heeded: what runs in the background may have inherited to ignore them."""
 HERE = str(Path(pmlopt.__file__).parent.parent)
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([HERE, os.environ.get("PYTHONPATH", "")])}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join([HERE, os.environ.get("PYTHONPATH", "")]),
+}
 
 
 def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """A command as a process of its own."""
     command = [sys.executable, "-m", "pmlopt", *arguments]
-    return subprocess.run(command, text=True, timeout=60, check=False, **{"env": ENVIRONMENT, **options})
+    return subprocess.run(
+        command, text=True, timeout=60, check=False, **{"env": ENVIRONMENT, **options}
+    )
 
 
 @POSIX
@@ -102,11 +107,15 @@ def test_letters_that_the_output_does_not_have_are_escaped(folder: Path) -> None
 
 def test_what_a_program_reads_is_the_result_alone(folder: Path) -> None:
     """A solver may write notices to the same stream, below Python: a process of its own shows them."""
-    done = process(*DESIGN.split(), "--solver", "highs", "--json", stdout=subprocess.PIPE, cwd=folder)
+    done = process(
+        *DESIGN.split(), "--solver", "highs", "--json", stdout=subprocess.PIPE, cwd=folder
+    )
     assert json.loads(done.stdout)["solver"] == "highs"
 
 
-def test_an_mps_file_that_was_cut_short_is_not_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_mps_file_that_was_cut_short_is_not_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As HiGHS leaves it where the disk of the temporary folder is full: without a word."""
     write_model = highspy.Highs.writeModel
 
@@ -140,7 +149,9 @@ def test_an_interrupt_is_no_failed_claim(
     assert refused(folder, command, INTERRUPTED) == "pmlopt: interrupted\n"
 
 
-def test_an_interrupted_sweep_tells_how_it_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_sweep_tells_how_it_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pmlopt.sweeps.sweep", interrupted)
     sweep = "sweep --prior p.csv --epsilon 1,2 --utility hamming"
     assert "the same command goes on" in refused(folder, f"{sweep} -o table.csv", INTERRUPTED)
@@ -157,13 +168,25 @@ class Interrupt:
 sys.meta_path.insert(0, Interrupt())
 runpy.run_module("pmlopt", run_name="__main__")
 """
-    ended = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, check=False
+    )
     assert (ended.returncode, ended.stderr) == (INTERRUPTED, b"pmlopt: interrupted\n")
 
 
 @POSIX
 def test_a_sweep_that_the_keyboard_interrupts_goes_on(folder: Path) -> None:
-    arguments = ["sweep", "--prior", "p.csv", "--epsilon", "0.1:2:60", "--utility", "hamming", "-o", "t.csv"]
+    arguments = [
+        "sweep",
+        "--prior",
+        "p.csv",
+        "--epsilon",
+        "0.1:2:60",
+        "--utility",
+        "hamming",
+        "-o",
+        "t.csv",
+    ]
     part = folder / "t.csv.part"
     with subprocess.Popen(
         [sys.executable, "-c", HEEDING, *arguments],

@@ -46,7 +46,9 @@ def test_hints_point_at_what_was_meant(name: str, meant: str) -> None:
 
 
 def test_a_short_path_hints_too() -> None:
-    with pytest.raises(AttributeError, match=r"pmlopt.utility has no 'MI': write pmlopt.MutualInformation"):
+    with pytest.raises(
+        AttributeError, match=r"pmlopt.utility has no 'MI': write pmlopt.MutualInformation"
+    ):
         _ = pmlopt.utility.MI  # type: ignore[attr-defined]
     with pytest.raises(ImportError):
         from pmlopt.utility import MutualInfo  # type: ignore[attr-defined]  # noqa: F401

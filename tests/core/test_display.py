@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmlopt import PML, ExpectedLoss, Mechanism, MutualInformation, Prior, design, envelope, solve, sweep
+from pmlopt import (
+    PML,
+    ExpectedLoss,
+    Mechanism,
+    MutualInformation,
+    Prior,
+    design,
+    envelope,
+    solve,
+    sweep,
+)
 from pmlopt.core.display import format_facts_html, format_table_html
 from pmlopt.errors import MissingExtraError, SweepError
 from pmlopt.model.utility import hamming
@@ -22,7 +32,8 @@ def result() -> Any:
 @pytest.fixture(scope="module")
 def table() -> Any:
     return sweep(
-        lambda epsilon: design(PRIOR, PML(epsilon), MutualInformation()), {"epsilon": [0.1, 0.2, 0.4]}
+        lambda epsilon: design(PRIOR, PML(epsilon), MutualInformation()),
+        {"epsilon": [0.1, 0.2, 0.4]},
     )
 
 
@@ -30,7 +41,16 @@ def test_what_is_printed_is_short(result: Any, table: Any) -> None:
     large = Mechanism(np.full((300, 300), 1 / 300))
     program = design(PRIOR, PML(0.3), ExpectedLoss(hamming))
     other = solve(envelope(PRIOR, result.mechanism, 0.2))
-    shown = [PRIOR, large, program, result, result.certificate, other.certificate, table, Prior.uniform(1000)]
+    shown = [
+        PRIOR,
+        large,
+        program,
+        result,
+        result.certificate,
+        other.certificate,
+        table,
+        Prior.uniform(1000),
+    ]
     assert [repr(one) for one in shown if len(repr(one)) > 260] == []
     assert repr(table) == "<Sweep of 3 points over epsilon; 0 failed>"
     assert f"value {result.value:.9g}" in repr(result.certificate)
@@ -63,7 +83,9 @@ def test_frames_keep_labels_that_are_tuples() -> None:
     assert Prior([0.5, 0.5], pairs).to_pandas()["probability"].tolist() == [0.5, 0.5]
 
 
-def test_a_sweep_is_a_frame_a_latex_table_and_a_curve_for_each_of_a_second_coordinate(table: Any) -> None:
+def test_a_sweep_is_a_frame_a_latex_table_and_a_curve_for_each_of_a_second_coordinate(
+    table: Any,
+) -> None:
     frame = table.to_pandas()
     assert frame["value"].tolist() == table.column("value").tolist()
     assert table.to_latex(["epsilon", "solver"]).count(r"\\") == 4

@@ -67,7 +67,9 @@ def test_a_foreign_file_is_named_before_its_encoding_is_doubted(
 
 def test_tables_that_hold_people_are_named_where_a_small_table_is_needed(tmp_path: Path) -> None:
     content = b"level,count\na,1\nb,2\n"
-    pyarrow.parquet.write_table(pyarrow.table({"level": ["a"], "count": [1]}), tmp_path / "parquet.csv")
+    pyarrow.parquet.write_table(
+        pyarrow.table({"level": ["a"], "count": [1]}), tmp_path / "parquet.csv"
+    )
     (tmp_path / "gzip.csv").write_bytes(gzip.compress(content))
     (tmp_path / "utf16.csv").write_bytes(content.decode().encode("utf-16"))
     for name, expected in (("parquet", "Parquet"), ("gzip", "gzip"), ("utf16", "UTF-16")):
@@ -79,7 +81,9 @@ def test_tables_that_hold_people_are_named_where_a_small_table_is_needed(tmp_pat
     assert column_counts(tmp_path / "utf16.csv", "level") == {"a": 1, "b": 1}
 
 
-@pytest.mark.parametrize("header", [b"PK,n", b"{a},n", b"[a],n", b"<a>,n", b"ORK,n", b"Rar,n", b"X,n"])
+@pytest.mark.parametrize(
+    "header", [b"PK,n", b"{a},n", b"[a],n", b"<a>,n", b"ORK,n", b"Rar,n", b"X,n"]
+)
 def test_a_csv_that_begins_almost_like_one_is_read(tmp_path: Path, header: bytes) -> None:
     assert describe_foreign_file(header) is None
     (tmp_path / "p.csv").write_bytes(header + b"\nx,3\ny,1\n")
@@ -88,7 +92,10 @@ def test_a_csv_that_begins_almost_like_one_is_read(tmp_path: Path, header: bytes
 
 
 def test_a_file_that_ends_in_parquet_and_is_none_is_named(tmp_path: Path) -> None:
-    for content, expected in ((b"", "is empty, with 0 bytes"), (b"level\na\n", "begins with b'leve'")):
+    for content, expected in (
+        (b"", "is empty, with 0 bytes"),
+        (b"level\na\n", "begins with b'leve'"),
+    ):
         (tmp_path / "part.parquet").write_bytes(content)
         for data in (tmp_path, tmp_path / "part.parquet"):
             with pytest.raises(FileFormatError, match=f"no Parquet file: it {expected}"):

@@ -107,12 +107,16 @@ def test_labels_come_back_as_they_were_or_nothing_is_written(
         # a CSV file cannot state that nobody named the outputs: they are y0, y1, ... in it
         written = mechanism.with_named_outputs() if ending == ".csv" else mechanism
         assert_same(Mechanism.load(folder / f"m{ending}"), written)
-        assert repr(Mechanism.load(folder / f"m{ending}").inputs) == repr(tuple(labels))  # tells 1 from True
+        assert repr(Mechanism.load(folder / f"m{ending}").inputs) == repr(
+            tuple(labels)
+        )  # tells 1 from True
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("labels", [[(1, None), (3, 4)], [(float("inf"),), (1,)]])
-def test_labels_that_no_file_holds_are_refused(tmp_path: Path, ending: str, labels: list[Any]) -> None:
+def test_labels_that_no_file_holds_are_refused(
+    tmp_path: Path, ending: str, labels: list[Any]
+) -> None:
     with pytest.raises(FileFormatError):
         Mechanism(np.eye(2), labels).save(tmp_path / f"m{ending}")
     assert names_in(tmp_path) == []
@@ -125,7 +129,9 @@ def test_text_that_is_no_tuple_stays_text(text: str) -> None:
     assert parse_labels([text, text]) == (text, text)
 
 
-def test_columns_of_letters_are_tuples_where_the_last_one_is_named_as_a_number(tmp_path: Path) -> None:
+def test_columns_of_letters_are_tuples_where_the_last_one_is_named_as_a_number(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("smokes,age,count\nno,20,3\nyes,20,4\nno,30,5\n")
     assert read_letters(path) == ((("no", 20), ("yes", 20), ("no", 30)), [3, 4, 5])
@@ -134,7 +140,9 @@ def test_columns_of_letters_are_tuples_where_the_last_one_is_named_as_a_number(t
         read_letters(path)
 
 
-def test_csv_has_numbers_as_python_writes_them_and_marks_blank_lines_and_returns(tmp_path: Path) -> None:
+def test_csv_has_numbers_as_python_writes_them_and_marks_blank_lines_and_returns(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "m.csv"
     path.write_bytes(b"\xef\xbb\xbf,1,2\r\n\r\n0.5,1.0,0.0\r\n1.5,0.0,1.0\r\n")
     mechanism = Mechanism.load(path)
@@ -276,7 +284,9 @@ def zipped(**members: bytes) -> bytes:
 def promising(shape: tuple[int, ...]) -> bytes:
     """The header of an array of this shape, and no entries."""
     stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
     return stream.getvalue()
 
 
@@ -361,7 +371,9 @@ def test_broken_files_are_told_with_their_place(tmp_path: Path, ending: str) -> 
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_overwriting_keeps_permissions_and_link_and_leaves_nothing_else(tmp_path: Path, ending: str) -> None:
+def test_overwriting_keeps_permissions_and_link_and_leaves_nothing_else(
+    tmp_path: Path, ending: str
+) -> None:
     real, link = saved(tmp_path, ending), tmp_path / f"link{ending}"
     real.chmod(0o600)
     link.symlink_to(real)
@@ -373,7 +385,9 @@ def test_overwriting_keeps_permissions_and_link_and_leaves_nothing_else(tmp_path
     assert names_in(tmp_path) == [link.name, real.name]
 
 
-@pytest.mark.parametrize("path", [None, 3, object(), ["a.csv"], {}], ids=lambda path: type(path).__name__)
+@pytest.mark.parametrize(
+    "path", [None, 3, object(), ["a.csv"], {}], ids=lambda path: type(path).__name__
+)
 def test_what_is_no_path_is_refused(path: Any) -> None:
     program = design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))
     for use in (Mechanism.load, Mechanism(np.eye(2)).save, program.write_mps, files.check_target):

@@ -36,7 +36,8 @@ def distance(grid: Any, x: Any, y: Any) -> Any:
 def test_no_two_points_of_boxes_are_nearer_or_farther_than_the_boxes(grid: Any, seed: Any) -> None:
     random = np.random.default_rng(seed)
     here, there = (
-        grid.lower + random.random((20, *grid.lower.shape)) * (grid.upper - grid.lower) for _ in "ab"
+        grid.lower + random.random((20, *grid.lower.shape)) * (grid.upper - grid.lower)
+        for _ in "ab"
     )
     nearest = distance(grid, here[:, :, None, :], there[:, None, :, :]).min(axis=0)
     assert (grid.nearest() <= nearest + 1e-12).all()
@@ -59,7 +60,8 @@ def test_both_distances_are_reached(grid: Any, seed: Any) -> None:
     assert apart.min() - one.compute_min_distances()[box, other] <= 2 * step
     centre = one.centres[[other]]
     assert (
-        one.compute_max_distances(centre, slice(None))[box, 0] - distance(one, here[:, None], centre).max()
+        one.compute_max_distances(centre, slice(None))[box, 0]
+        - distance(one, here[:, None], centre).max()
         <= step
     )
 
@@ -71,7 +73,9 @@ def test_a_divided_grid_has_its_boxes_inside(grid: Any, pieces: Any, seed: Any) 
     assert fine.size == grid.size * pieces ** len(grid.edges)
     assert (fine.lower >= grid.lower[parents] - 1e-12).all()
     assert (fine.upper <= grid.upper[parents] + 1e-12).all()
-    points = np.random.default_rng(seed).random((30, len(grid.edges))) * [edges[-1] for edges in grid.edges]
+    points = np.random.default_rng(seed).random((30, len(grid.edges))) * [
+        edges[-1] for edges in grid.edges
+    ]
     found = grid.locate(points)
     assert (points >= grid.lower[found]).all()
     assert (points <= grid.upper[found]).all()

@@ -81,7 +81,9 @@ def test_positions_survive_copies_pickles_and_constructors(size: int) -> None:
     mechanism = Mechanism(np.eye(size), prior.labels, prior.labels)
     made += [prior.labels, mechanism.inputs, mechanism.outputs, mechanism.reduced().outputs]
     made += [pickle.loads(pickle.dumps(prior)).labels, prior.reordered(range(size)).labels]
-    assert all(isinstance(labels, DefaultLabels) and labels == tuple(range(size)) for labels in made)
+    assert all(
+        isinstance(labels, DefaultLabels) and labels == tuple(range(size)) for labels in made
+    )
 
 
 def test_positions_that_are_chosen_or_reordered_become_labels() -> None:
@@ -97,7 +99,9 @@ def test_positions_that_are_chosen_or_reordered_become_labels() -> None:
 # ---------------------------------------------------------------- labels that equal nothing
 
 
-@pytest.mark.parametrize("label", [NAN, np.float64("nan"), (1, NAN), (("a", NAN),), complex(NAN, 0)])
+@pytest.mark.parametrize(
+    "label", [NAN, np.float64("nan"), (1, NAN), (("a", NAN),), complex(NAN, 0)]
+)
 def test_a_nan_is_no_label_alone_or_twice(label: Any) -> None:
     for labels in ([label, "a"], [label, label]):
         with pytest.raises(PriorError, match="does not equal itself"):

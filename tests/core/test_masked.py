@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmlopt import PML, Chain, Continuous, ExpectedGain, ExpectedLoss, Ledger, Mechanism, Prior, Secret
+from pmlopt import (
+    PML,
+    Chain,
+    Continuous,
+    ExpectedGain,
+    ExpectedLoss,
+    Ledger,
+    Mechanism,
+    Prior,
+    Secret,
+)
 from pmlopt.core.frames import find_masked_entry
 from pmlopt.data.tables import column_counts
 from pmlopt.errors import InputError
@@ -35,7 +45,9 @@ TAKEN: dict[str, Callable[[], Any]] = {
     "joint law": lambda: Secret(HALVES / 2),
     "joint counts": lambda: Secret.from_counts(COUNTS),
     "ledger": lambda: Ledger(Prior([0.5, 0.5], ["no", "yes"]), 3).record(SAME, KEPT_BACK),
-    "outcomes": lambda: Ledger(Prior([0.5, 0.5]), 2).record(Mechanism(np.eye(2)), masked([0, 1], [0, 1])),
+    "outcomes": lambda: Ledger(Prior([0.5, 0.5]), 2).record(
+        Mechanism(np.eye(2)), masked([0, 1], [0, 1])
+    ),
     "people": lambda: Ledger(Prior([0.5, 0.5]), 2).record(
         Mechanism(np.eye(2)), [0, 1], masked([0, 1], [0, 1])
     ),

@@ -14,15 +14,24 @@ GOOD = "level,low,mid,high\nlow,0.7,0.2,0.1\nmid,0.15,0.7,0.15\nhigh,0.1,0.2,0.7
 PRIOR = "level,count\nlow,40\nmid,35\nhigh,25\n"
 LACKING = {
     "header": ("low,0.7,0.2,0.1\nmid,0.15,0.7,0.15\nhigh,0.1,0.2,0.7\n", "the header is missing"),
-    "inputs": ("low,mid,high\n0.7,0.2,0.1\n0.15,0.7,0.15\n0.1,0.2,0.7\n", "the column of inputs is missing"),
+    "inputs": (
+        "low,mid,high\n0.7,0.2,0.1\n0.15,0.7,0.15\n0.1,0.2,0.7\n",
+        "the column of inputs is missing",
+    ),
     "transposed": (
         "level,low,mid,high\nlow,0.7,0.15,0.1\nmid,0.2,0.7,0.2\nhigh,0.1,0.15,0.7\n",
         "transposed",
     ),
     "percent": ("level,low,mid,high\nlow,70,20,10\nmid,15,70,15\nhigh,10,20,70\n", "percentages"),
-    "signs": ("level,low,mid,high\nlow,70%,20%,10%\nmid,15%,70%,15%\nhigh,10%,20%,70%\n", "percentage"),
+    "signs": (
+        "level,low,mid,high\nlow,70%,20%,10%\nmid,15%,70%,15%\nhigh,10%,20%,70%\n",
+        "percentage",
+    ),
     "both": ("level,low,mid,high\nlow,70,15,10\nmid,20,70,20\nhigh,10,15,70\n", "transposed"),
-    "spaces": (GOOD.replace(",", ", ").replace("\n", "\n "), "' low' and 'low' differ by spaces only"),
+    "spaces": (
+        GOOD.replace(",", ", ").replace("\n", "\n "),
+        "' low' and 'low' differ by spaces only",
+    ),
     "case": (GOOD.replace("low", "Low"), "'Low' and 'low' differ by case only"),
 }
 
@@ -51,7 +60,9 @@ def test_a_letter_that_one_side_lacks_is_named(tmp_path: Path, prior: Path) -> N
     (tmp_path / "m.csv").write_text(GOOD)
     run("audit", tmp_path / "m.csv", "--prior", prior, "--epsilon", "1")
     (tmp_path / "four.csv").write_text(f"{PRIOR}other,5\n")
-    found = run("audit", tmp_path / "m.csv", "--prior", tmp_path / "four.csv", "--epsilon", "1", code=2)
+    found = run(
+        "audit", tmp_path / "m.csv", "--prior", tmp_path / "four.csv", "--epsilon", "1", code=2
+    )
     assert "'other' not among the inputs" in found
 
 

@@ -42,7 +42,9 @@ def test_labels_that_are_written_otherwise_only_are_named_once(
 ) -> None:
     assert expected in "; ".join(describe_near_labels(labels))
     path = tmp_path / "people.csv"
-    path.write_text("\n".join(["id,c", *(f"{k},{label}" for k, label in enumerate(labels)), ""]), "utf-8")
+    path.write_text(
+        "\n".join(["id,c", *(f"{k},{label}" for k, label in enumerate(labels)), ""]), "utf-8"
+    )
     with pytest.warns(LabelWarning) as caught:
         assert len(column_counts(path, "c")) == len(labels)  # each is a letter of its own
     assert [expected in str(one.message) for one in caught] == [True]
@@ -71,8 +73,15 @@ def test_many_pairs_are_counted() -> None:
 
 
 def test_a_difference_is_described_where_labels_do_not_match() -> None:
-    assert describe_difference(["mid", " low"], ("low", "mid")) == "; ' low' and 'low' differ by spaces only"
-    assert describe_difference(["other", "low"], ("low", "mid")) == describe_difference([1], (1,)) == ""
+    assert (
+        describe_difference(["mid", " low"], ("low", "mid"))
+        == "; ' low' and 'low' differ by spaces only"
+    )
+    assert (
+        describe_difference(["other", "low"], ("low", "mid"))
+        == describe_difference([1], (1,))
+        == ""
+    )
 
 
 def test_a_prior_and_a_mechanism_in_files_are_looked_at(tmp_path: Path) -> None:

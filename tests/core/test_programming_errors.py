@@ -64,7 +64,9 @@ def user() -> None:
 
 def own_code(expression: str) -> Callable[..., Any]:
     """Return a function of pmlopt, as far as its frame shows, that evaluates an expression."""
-    fail_in_package = eval("lambda: (_ for _ in ()).throw(AssertionError())", {"__name__": "pmlopt.planted"})
+    fail_in_package = eval(
+        "lambda: (_ for _ in ()).throw(AssertionError())", {"__name__": "pmlopt.planted"}
+    )
     names = {"np": np, "cp": cp, "linalg": linalg, "json": json, "refuse": refuse, "user": user}
     space = {"__name__": "pmlopt.planted", "math": math, "fail": fail_in_package, **names}
     found: Callable[..., Any] = eval(f"lambda *given, **named: {expression}", space)
@@ -88,7 +90,9 @@ def test_what_solvers_users_and_refusals_raise_is_none(expression: str) -> None:
 
 
 def test_an_error_is_described_with_its_type_its_file_and_its_line() -> None:
-    assert describe_error(raised_by("user()")).startswith("TypeError: a person's own function (test_pro")
+    assert describe_error(raised_by("user()")).startswith(
+        "TypeError: a person's own function (test_pro"
+    )
     with pytest.raises(SolverError) as caught:
         solve(PROGRAM, tolerance=1e-300)
     assert describe_error(caught.value) == f"SolverError: {caught.value}"
@@ -98,7 +102,11 @@ def test_an_error_is_described_with_its_type_its_file_and_its_line() -> None:
 @pytest.mark.parametrize(
     ("place", "name", "program"),
     [
-        (MarginPrograms, "ascend", envelope_design([0.5, 0.3, 0.2], 0.5, 0.1, ExpectedGain(np.eye(3)))),
+        (
+            MarginPrograms,
+            "ascend",
+            envelope_design([0.5, 0.3, 0.2], 0.5, 0.1, ExpectedGain(np.eye(3))),
+        ),
         (interior_point, "_iterate", design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))),
         (RatioPrograms, "solve", envelope(PRIOR, CHANNEL, 0.3)),
     ],
@@ -141,10 +149,14 @@ class TestAMistakeInAMethod:
         assert "TypeError: " in result.attempts[0]
         assert "(pmlopt/solvers/structured/simplex.py, line " in result.attempts[0]
 
-    def test_neither_a_grid_of_bins_nor_a_sweep_hides_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_neither_a_grid_of_bins_nor_a_sweep_hides_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(interior_point, "build_newton_system", lambda: None)  # bins are many
         with pytest.raises(TypeError, match="positional"):
-            solve(design(Continuous(truncexpon(2)), PML(0.5), DistanceLoss()), GridRefinement(most=16))
+            solve(
+                design(Continuous(truncexpon(2)), PML(0.5), DistanceLoss()), GridRefinement(most=16)
+            )
 
         def builder(epsilon: float) -> Any:
             return design([0.5, 0.3, 0.2], PML(epsilon), ExpectedGain(np.eye(3)))

@@ -93,7 +93,11 @@ def priors(draw: st.DrawFn) -> Prior:
 @st.composite
 def sets(draw: st.DrawFn, prior: Prior) -> PriorSet:
     """Sets of priors on three letters, of which some are around a prior, or know its labels."""
-    radius, delta, point = draw(st.floats(0.1, 2)), draw(st.none() | st.floats(0.01, 0.5)), [0.2, 0.3, 0.5]
+    radius, delta, point = (
+        draw(st.floats(0.1, 2)),
+        draw(st.none() | st.floats(0.01, 0.5)),
+        [0.2, 0.3, 0.5],
+    )
     labels = draw(st.sampled_from([None, prior.labels, ("a", "b", "c")]))
     kinds: list[Callable[[], PriorSet]] = [
         lambda: L1Ball(prior, radius, delta),
@@ -245,7 +249,9 @@ def test_whatever_else_stands_in_a_record_is_refused_by_its_path(
 ) -> None:
     base, record, context = case
     data = json.loads(json.dumps(to_plain(record, context)))
-    path, keys, leaf = choice.choice([one for one in places_of(data) if not isinstance(one[2], dict)])
+    path, keys, leaf = choice.choice(
+        [one for one in places_of(data) if not isinstance(one[2], dict)]
+    )
     refused(base, with_at(data, keys, {"strange": 1}), context, path)
     refused(base, with_at(data, keys, math.nan), context, path)
     if "distance" not in path:  # which may be infinite
@@ -257,11 +263,15 @@ def test_whatever_else_stands_in_a_record_is_refused_by_its_path(
     if isinstance(leaf, float | bool) and not path.endswith(".delta"):  # which a set may lack
         refused(base, with_at(data, keys, None), context, path.rpartition(".")[0])
     path, keys, table = choice.choice([one for one in places_of(data) if isinstance(one[2], dict)])
-    refused(base, with_at(data, keys, {**table, "zzz": 0}), context, f"{path}.zzz is not a known key")
+    refused(
+        base, with_at(data, keys, {**table, "zzz": 0}), context, f"{path}.zzz is not a known key"
+    )
     key = choice.choice(list(table))
     less = {name: value for name, value in table.items() if name != key}
     refused(base, with_at(data, keys, less), context, f"{path} lacks the key {key!r}")
-    twice = json.dumps(with_at(data, keys, {**table, "@twice": 0})).replace('"@twice"', json.dumps(key))
+    twice = json.dumps(with_at(data, keys, {**table, "@twice": 0})).replace(
+        '"@twice"', json.dumps(key)
+    )
     with pytest.raises(FileFormatError, match="twice") as caught:
         read_json(base, twice, "file", context)
     assert f"{path} has the key {key!r} twice" in str(caught.value)
@@ -399,7 +409,9 @@ def test_an_error_says_what_is_wrong_and_where(change: dict[str, Any], message: 
 def test_sizes_of_the_context_hold_in_every_record() -> None:
     with pytest.raises(FileFormatError, match=r"table has the shape .* \(N is 4 here\)"):
         read_record(Plain, GOOD, "file", Context(sizes={"N": 4}))
-    assert read_record(Plain, GOOD, "file", Context(sizes={"N": 3, "M": 2})) == read_record(Plain, GOOD)
+    assert read_record(Plain, GOOD, "file", Context(sizes={"N": 3, "M": 2})) == read_record(
+        Plain, GOOD
+    )
 
 
 def test_problem_files_may_leave_out_what_has_a_default() -> None:
@@ -409,7 +421,9 @@ def test_problem_files_may_leave_out_what_has_a_default() -> None:
     again = read_record(Requirement, data, "privacy", context)
     assert again == LIP(0.5, 1.0) & PML(0.25)
     with pytest.raises(InstanceError, match=r"privacy\.parts\[1\] lacks the key 'epsilon'"):
-        read_record(Requirement, {**data, "parts": [data["parts"][0], {"name": "pml"}]}, "privacy", context)
+        read_record(
+            Requirement, {**data, "parts": [data["parts"][0], {"name": "pml"}]}, "privacy", context
+        )
     with pytest.raises(FileFormatError, match="lacks the key 'over'"):
         read_record(Requirement, data["parts"][1], "privacy")
 
@@ -425,7 +439,9 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 def test_what_the_constructor_refuses_has_its_path() -> None:
     data = to_plain(PML(0.5) & LIP(0.5, 0.5))
     data["parts"][1]["upper"] = 800.0
-    with pytest.raises(FileFormatError, match=r"privacy\.parts\[1\]: the upper bound 800\.0 is past 700"):
+    with pytest.raises(
+        FileFormatError, match=r"privacy\.parts\[1\]: the upper bound 800\.0 is past 700"
+    ):
         read_record(Requirement, data, "privacy")
 
 
@@ -433,7 +449,9 @@ def test_a_class_without_a_name_of_its_own_or_with_that_of_another_cannot_be_sav
     class Nameless(LIP):
         """As LIP is, with other levels perhaps."""
 
-    with pytest.raises(FileFormatError, match="Nameless cannot be saved: give it a `name` of its own"):
+    with pytest.raises(
+        FileFormatError, match="Nameless cannot be saved: give it a `name` of its own"
+    ):
         to_plain(Nameless(0.5, 0.5))
 
     class Family(Record):
@@ -446,7 +464,9 @@ def test_a_class_without_a_name_of_its_own_or_with_that_of_another_cannot_be_sav
         find_tagged_classes(Family)
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, lambda x: x, math.nan, Prior([0.5, 0.5], [None, "b"])])
+@pytest.mark.parametrize(
+    "value", [object(), {1, 2}, lambda x: x, math.nan, Prior([0.5, 0.5], [None, "b"])]
+)
 def test_what_no_file_can_hold_is_not_written(value: Any) -> None:
     with pytest.raises(InputError):
         to_plain({"x": value})
@@ -465,7 +485,9 @@ def test_equal_is_what_has_equal_fields() -> None:
 
 def test_aliases_of_types_are_read_as_the_types_that_they_stand_for() -> None:
     # numpy 2.5 makes NDArray such an alias; on 3.11 typing_extensions has what 3.12 has in typing
-    home: Any = typing if hasattr(typing, "TypeAliasType") else pytest.importorskip("typing_extensions")
+    home: Any = (
+        typing if hasattr(typing, "TypeAliasType") else pytest.importorskip("typing_extensions")
+    )
     alias = home.TypeAliasType
     kind: Any = TypeVar("kind")  # type: ignore[misc]
     other: Any = TypeVar("other")  # type: ignore[misc]
@@ -494,7 +516,12 @@ def test_aliases_of_types_are_read_as_the_types_that_they_stand_for() -> None:
     values, *rest = made
     assert values.tolist() == [0.5, 1.0]
     assert rest == [None, {"a": 2.0}, ("x", 3)]
-    for wrong in ({"values": [-1.0, 1.0]}, {"limit": "x"}, {"table": {"a": "b"}}, {"labels": ["x"]}):
+    for wrong in (
+        {"values": [-1.0, 1.0]},
+        {"limit": "x"},
+        {"table": {"a": "b"}},
+        {"labels": ["x"]},
+    ):
         with pytest.raises(FileFormatError, match=next(iter(wrong))):
             read_record(Aliased, given | wrong, "", context)
 

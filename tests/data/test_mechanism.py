@@ -70,7 +70,9 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("fields", "parts"), REFUSED)
-def test_what_is_no_mechanism_is_named_with_a_remedy(fields: dict[str, Any], parts: list[str]) -> None:
+def test_what_is_no_mechanism_is_named_with_a_remedy(
+    fields: dict[str, Any], parts: list[str]
+) -> None:
     with refused(*parts):
         Mechanism(**fields)
 
@@ -109,7 +111,11 @@ def test_reduced_keeps_every_measure(pair: tuple[FloatArray, FloatArray]) -> Non
     reduced = doubled.reduced()
     assert reduced.matrix.shape[1] <= np.count_nonzero(matrix.max(axis=0))
     assert reduced.matrix.max(axis=0).min() > 0
-    for measure in (maximal_leakage, partial(leakage_level, prior), partial(mutual_information, prior)):
+    for measure in (
+        maximal_leakage,
+        partial(leakage_level, prior),
+        partial(mutual_information, prior),
+    ):
         assert measure(reduced) == pytest.approx(measure(doubled), abs=1e-11)
     before = dict(zip(doubled.outputs, pointwise_leakage(prior, doubled), strict=True))
     for label, leakage in zip(reduced.outputs, pointwise_leakage(prior, reduced), strict=True):
@@ -151,7 +157,9 @@ def test_sample_gives_an_array_of_labels_as_they_are(outputs: tuple[Any, ...], k
 
 
 def test_sample_takes_columns_of_any_library() -> None:
-    pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    pandas, polars, pyarrow = (
+        pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow")
+    )
     mechanism = Mechanism(np.eye(2), ["a", "b"], [10, 20])
     for column in (
         np.array(["b", "a"]), pandas.Series(["b", "a"], index=[7, 8]), polars.Series(["b", "a"]),

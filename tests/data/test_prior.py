@@ -68,7 +68,9 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("kind", "value", "parts"), REFUSED)
-def test_what_cannot_be_meant_is_named_with_a_remedy(kind: str, value: Any, parts: list[str]) -> None:
+def test_what_cannot_be_meant_is_named_with_a_remedy(
+    kind: str, value: Any, parts: list[str]
+) -> None:
     pattern = "(?s)" + "".join(f"(?=.*{part})" for part in parts)
     with pytest.raises(PriorError, match=pattern):
         MAKERS[kind](value)
@@ -82,7 +84,9 @@ def test_a_prior_keeps_what_it_was_given() -> None:
     assert as_prior(prior) is prior
     assert as_prior([0.25, 0.75]).probabilities.tolist() == [0.25, 0.75]
     near = Prior([0.5, 0.5 + 8e-10])  # the sum is divided by
-    assert near.pmf.tolist() == pytest.approx([0.5 / (1 + 8e-10), (0.5 + 8e-10) / (1 + 8e-10)], rel=1e-15)
+    assert near.pmf.tolist() == pytest.approx(
+        [0.5 / (1 + 8e-10), (0.5 + 8e-10) / (1 + 8e-10)], rel=1e-15
+    )
 
 
 def test_a_prior_shares_nothing_with_its_input_and_cannot_be_changed() -> None:
@@ -90,7 +94,11 @@ def test_a_prior_shares_nothing_with_its_input_and_cannot_be_changed() -> None:
     prior = Prior(given_values)
     given_values[0] = 0.1
     assert prior.probabilities[0] == 0.5
-    for array in (prior.probabilities, Prior.uniform(2).probabilities, prior.reordered([1, 0]).probabilities):
+    for array in (
+        prior.probabilities,
+        Prior.uniform(2).probabilities,
+        prior.reordered([1, 0]).probabilities,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0.2
 
@@ -115,7 +123,10 @@ def test_counts_samples_and_even_laws_take_every_kind_of_whole_number() -> None:
     assert turned.probabilities.tolist() == [0.5, 0.375, 0.125]
     observed = Prior.from_samples(["b", "a", "b", "c"])
     assert (observed.labels, observed.counts, observed.samples) == (("a", "b", "c"), (1, 2, 1), 4)
-    assert Prior.from_counts([10**400, 10**400]).probabilities.tolist() == [0.5, 0.5]  # past every float
+    assert Prior.from_counts([10**400, 10**400]).probabilities.tolist() == [
+        0.5,
+        0.5,
+    ]  # past every float
     sizes: list[Any] = [3, np.int64(3), 3.0]
     for size in sizes:
         even = Prior.uniform(size, labels=["a", "b", "c"])

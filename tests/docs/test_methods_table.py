@@ -9,7 +9,9 @@ from pmlopt import library, solve
 from pmlopt.programs.solving import REGISTRY
 
 METHODS = module("methods")
-PROBLEMS = [(*key, shown) for key, shown in METHODS.EVIDENCE.items() if not shown.startswith("benchmarks/")]
+PROBLEMS = [
+    (*key, shown) for key, shown in METHODS.EVIDENCE.items() if not shown.startswith("benchmarks/")
+]
 
 
 def test_the_table_is_that_of_the_code() -> None:

@@ -49,7 +49,9 @@ def test_fractions_are_stacked_and_brackets_match() -> None:
     stacked = notation.latex("log(f(a) / g(b))", display=True)
     assert stacked.count(r"\frac{f\left(a\right)}{g\left(b\right)}") == 1
     assert r"\frac" not in notation.latex("a / b")
-    refused(notation.NotationError, notation.latex, ".", ("(a",), ("a)",), ("{a",), ("[0, 1",), ("x^",))
+    refused(
+        notation.NotationError, notation.latex, ".", ("(a",), ("a)",), ("{a",), ("[0, 1",), ("x^",)
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,9 @@ def test_formulas_in_attributes_stay_as_they_are_written(text: str, attribute: s
 
 def test_punctuation_stays_on_the_line_of_its_formula() -> None:
     assert re.search(r'<span class="piece"><math.*</math>,</span> and', page("so `x <= 1`, and"))
-    assert re.search(r'<span class="long"><math.*</math>\.</span>', page(f"so `{'x + ' * 12}x <= 1`."))
+    assert re.search(
+        r'<span class="long"><math.*</math>\.</span>', page(f"so `{'x + ' * 12}x <= 1`.")
+    )
     assert "piece" not in page("so `x <= 1` and")
     assert "2^24" in page("# Alphabets of 2^24 letters")
 
@@ -157,7 +161,9 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
 def test_a_page_with_a_fault_is_refused(html: str, fault: str, tmp_path: Path) -> None:
     (tmp_path / "a.png").touch()
     (tmp_path / "index.html").write_text(html)
-    assert fault in "".join(line for line in check.faults(tmp_path) if line.startswith("index.html"))
+    assert fault in "".join(
+        line for line in check.faults(tmp_path) if line.startswith("index.html")
+    )
 
 
 def test_a_page_without_a_fault_passes(tmp_path: Path) -> None:

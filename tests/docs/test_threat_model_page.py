@@ -26,6 +26,8 @@ def test_the_tests_that_are_named_exist() -> None:
         place: ast.AST = ast.parse((ROOT / file).read_text("utf-8"))
         for part in name.split("::"):  # a class, and then a test of it
             nodes = ast.iter_child_nodes(place)
-            defined = {one.name: one for one in nodes if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+            defined = {
+                one.name: one for one in nodes if isinstance(one, ast.FunctionDef | ast.ClassDef)
+            }
             assert part in defined, f"{file} has no {name}"
             place = defined[part]

@@ -16,9 +16,13 @@ PAGE = ROOT / "docs" / "transcripts.md"
 SAME = doctest.OutputChecker()
 
 
-def test_the_transcripts_are_what_the_commands_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_transcripts_are_what_the_commands_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    steps = [step for block in blocks(PAGE.read_text()) for step in ("\n" + block.code).split("\n$ ")[1:]]
+    steps = [
+        step for block in blocks(PAGE.read_text()) for step in ("\n" + block.code).split("\n$ ")[1:]
+    ]
     assert len(steps) == 11
     for step in steps:
         command, _, wanted = step.partition("\n")

@@ -121,7 +121,8 @@ def leaking_mass(prior: Prior, matrix: FloatArray, ratio: float | Fraction) -> F
     law = [dot(p, list(column)) for column in columns]
     letters, outputs = range(len(given)), range(len(columns))
     leaks = [
-        [(t - columns[y][x] / law[y]) if z == x else zero for z in letters for y in outputs] for x in letters
+        [(t - columns[y][x] / law[y]) if z == x else zero for z in letters for y in outputs]
+        for x in letters
     ]
     shares = [[Fraction(int(y == z)) for _ in letters for z in outputs] for y in outputs]
     return largest_sum(leaks + shares, [zero] * len(given) + law)
@@ -148,7 +149,9 @@ def largest_sum(rows: list[list[Fraction]], limits: list[Fraction]) -> Fraction:
         leaving = min(places, key=lambda i: (Fraction(table[i, -1], table[i, entering]), basis[i]))
         pivot = table[leaving, entering]
         others = np.arange(size + 1) != leaving
-        table[others] = (table[others] * pivot - np.outer(table[others, entering], table[leaving])) // last
+        table[others] = (
+            table[others] * pivot - np.outer(table[others, entering], table[leaving])
+        ) // last
         basis[leaving], last = entering, pivot
     return Fraction(int(table[size, -1]), int(last))
 
@@ -167,18 +170,26 @@ def largest_gain(p: FloatArray, pairs: list[Pair], gains: FloatArray) -> float:
         if (row > 0).any():
             rows.append(np.kron(row / np.abs(row).max(), np.eye(m)))
     bounds, weighted = np.vstack(rows), p[:, None] * gains
-    size = float(np.abs(weighted).max()) or 1.0  # the solver's tolerances are for objectives of size one
+    size = (
+        float(np.abs(weighted).max()) or 1.0
+    )  # the solver's tolerances are for objectives of size one
     sums = np.kron(np.eye(n), np.ones(m))
     try:
         answer = linear_program(
-            -(weighted / size).ravel(), A_ub=bounds, b_ub=np.zeros(len(bounds)), A_eq=sums, b_eq=np.ones(n)
+            -(weighted / size).ravel(),
+            A_ub=bounds,
+            b_ub=np.zeros(len(bounds)),
+            A_eq=sums,
+            b_eq=np.ones(n),
         )
     except AssertionError as cause:
         raise UndecidedError(str(cause)) from None
     return -float(answer.fun) * size
 
 
-def order_level(weights: Weights, rows: Sequence[Weights], alpha: float, *, mean: bool = False) -> Decimal:
+def order_level(
+    weights: Weights, rows: Sequence[Weights], alpha: float, *, mean: bool = False
+) -> Decimal:
     """The largest Renyi divergence of a posterior from a prior, or their mean, in decimals of 60 digits."""
     with localcontext() as context:
         context.prec = 60

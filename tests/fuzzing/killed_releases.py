@@ -136,9 +136,9 @@ def kill_before_step(number: int) -> Callable[[], None]:
 
     def look(event: str, arguments: Any) -> None:
         if event == "open":
-            changes = bool(arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)) and "output" not in str(
-                arguments[0]
-            )
+            changes = bool(
+                arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            ) and "output" not in str(arguments[0])
         else:
             changes = event in CHANGES
         if changes:
@@ -152,7 +152,9 @@ def kill_before_step(number: int) -> Callable[[], None]:
 def demand(holds: bool, claim: str) -> None:
     """Raise unless a claim holds."""
     if not holds:
-        output = Path("output").read_text(errors="replace")[-1500:] if Path("output").exists() else ""
+        output = (
+            Path("output").read_text(errors="replace")[-1500:] if Path("output").exists() else ""
+        )
         raise WrongStateError(f"{claim}\n{sorted(map(str, Path().iterdir()))}\n{output}")
 
 
@@ -166,10 +168,14 @@ def check_published(command: Command) -> None:
     """Check that a target is whole."""
     place = Path(command.target)
     if command.name.startswith("release"):
-        demand(check(place).holds is not False, f"{command.name}: what is published fails its check")
+        demand(
+            check(place).holds is not False, f"{command.name}: what is published fails its check"
+        )
     if command.name == "apply folder":
         names = sorted(path.name for path in place.iterdir())
-        demand(names == ["applied.json", *(f"f{k}.parquet" for k in range(FILES))], f"it has {names}")
+        demand(
+            names == ["applied.json", *(f"f{k}.parquet" for k in range(FILES))], f"it has {names}"
+        )
     if "folder" not in command.name:
         demand(len(outcomes_of(command.target)) == PEOPLE, f"{command.name}: rows are missing")
 
@@ -220,8 +226,13 @@ def kill_once(folder: Path, command: Command, kill: Callable[[], int]) -> bool:
     check_published(command)
     if command.ledger is not None:
         check_ledger(command.ledger, [command.target])
-    check_nothing_left(folder, [command.target, *([] if command.ledger is None else [command.ledger])])
-    demand("Traceback" not in Path("output").read_text(errors="replace"), f"{command.name}: a traceback")
+    check_nothing_left(
+        folder, [command.target, *([] if command.ledger is None else [command.ledger])]
+    )
+    demand(
+        "Traceback" not in Path("output").read_text(errors="replace"),
+        f"{command.name}: a traceback",
+    )
     return killed < 0
 
 
@@ -245,7 +256,9 @@ def kill_at_random(folder: Path, command: Command, longest: float, rng: random.R
     return kill_once(folder, command, kill)
 
 
-def race(folder: Path, kind: int, targets: Sequence[str], ledgers: Sequence[str], rng: random.Random) -> int:
+def race(
+    folder: Path, kind: int, targets: Sequence[str], ledgers: Sequence[str], rng: random.Random
+) -> int:
     """Let four writers of a kind release at once; return how many releases are acknowledged."""
     clear(folder)
     for ledger in set(ledgers):
@@ -257,7 +270,9 @@ def race(folder: Path, kind: int, targets: Sequence[str], ledgers: Sequence[str]
         time.sleep(rng.uniform(0, 0.02))
     codes = list(map(wait, processes))
     names = sorted({command.target for command in made})
-    acknowledged = sorted(command.target for command, code in zip(made, codes, strict=True) if code == 0)
+    acknowledged = sorted(
+        command.target for command, code in zip(made, codes, strict=True) if code == 0
+    )
     if made[0].name == "apply":  # who comes after another has ended writes over the file
         acknowledged = sorted(set(acknowledged))
     demand(acknowledged == names, f"acknowledged {acknowledged} of {names}, the codes are {codes}")
@@ -266,7 +281,9 @@ def race(folder: Path, kind: int, targets: Sequence[str], ledgers: Sequence[str]
     used = sorted({command.ledger for command in made if command.ledger is not None})
     for ledger in used:
         own = [
-            one.target for one, code in zip(made, codes, strict=True) if code == 0 and one.ledger == ledger
+            one.target
+            for one, code in zip(made, codes, strict=True)
+            if code == 0 and one.ledger == ledger
         ]
         check_ledger(ledger, own)
     check_nothing_left(folder, [*names, *set(ledgers)])
@@ -282,7 +299,9 @@ RACES = [
 """Targets and ledgers of four writers: one and one, one and several, several and one, two and two."""
 
 
-def run_all(folder: Path, steps: bool, kills: int, rounds: int, seed: int) -> collections.Counter[str]:
+def run_all(
+    folder: Path, steps: bool, kills: int, rounds: int, seed: int
+) -> collections.Counter[str]:
     """Kill and race as often as is asked, in a folder; return how often."""
     rng, done = random.Random(seed), collections.Counter[str]()
     os.chdir(folder)
@@ -329,6 +348,8 @@ if __name__ == "__main__":
     options = asked.parse_args()
     warm_up()
     with tempfile.TemporaryDirectory() as place:
-        found = run_all(Path(place).resolve(), options.steps, options.kills, options.rounds, options.seed)
+        found = run_all(
+            Path(place).resolve(), options.steps, options.kills, options.rounds, options.seed
+        )
         sys.stdout.write(f"{dict(found)}\n")
         os.chdir("/")

@@ -76,7 +76,9 @@ def run(folder: Path, releases: int, rng: np.random.Generator) -> Counter[str]:
         life.join(float(rng.uniform(0, LONGEST_LIFE)))
         life.kill()
         life.join()
-        demand(life.exitcode in (0, -signal.SIGKILL), f"a writer ended with the code {life.exitcode}")
+        demand(
+            life.exitcode in (0, -signal.SIGKILL), f"a writer ended with the code {life.exitcode}"
+        )
         told["killed"] += life.exitcode != 0
         lives[victim] = None
         done[victim] = len((folder / f"acknowledged-{victim}").read_text())
@@ -91,7 +93,9 @@ def run(folder: Path, releases: int, rng: np.random.Generator) -> Counter[str]:
     demand(off <= 1e-12, f"the level is off by {off}")
     drafts = list(folder.glob(".pmlopt-*"))
     demand(not drafts, f"the drafts {drafts} are left")
-    demand(len(list(folder.glob("published-*"))) == WRITERS * releases, "a release is not published")
+    demand(
+        len(list(folder.glob("published-*"))) == WRITERS * releases, "a release is not published"
+    )
     told["acknowledged"] = sum(done)
     return told
 
@@ -100,4 +104,7 @@ def check(folder: Path) -> None:
     """Compare what is acknowledged with what one reads in the ledger, while another one may write it."""
     before = sum(len(file.read_text()) for file in folder.glob("acknowledged-*"))
     ledger = Ledger.load(folder / "ledger.npz")
-    demand(ledger.releases >= before, f"{before} releases are acknowledged, and {ledger.releases} recorded")
+    demand(
+        ledger.releases >= before,
+        f"{before} releases are acknowledged, and {ledger.releases} recorded",
+    )

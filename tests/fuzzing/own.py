@@ -36,7 +36,9 @@ def take(module: ModuleType) -> None:
     KINDS[:] = [
         kind
         for kind in vars(module).values()
-        if isinstance(kind, type) and issubclass(kind, Requirement) and kind.__module__ == module.__name__
+        if isinstance(kind, type)
+        and issubclass(kind, Requirement)
+        and kind.__module__ == module.__name__
     ]
 
 
@@ -46,13 +48,18 @@ def own_requirement(rng: np.random.Generator) -> Result[Any]:
     What is a LIP is held against its pairs in fractions, and what is not against its own other forms.
     """
     kind, prior = KINDS[int(rng.integers(len(KINDS)))], random_prior(rng)
-    levels = [float(rng.choice([0.1, rng.uniform(0.05, 1), rng.uniform(0.05, 3)])) for _ in fields(kind)]
+    levels = [
+        float(rng.choice([0.1, rng.uniform(0.05, 1), rng.uniform(0.05, 3)])) for _ in fields(kind)
+    ]
     requirement = kind(*levels)
     gains = random_gains(rng, prior.size)
     result: Result[Any] = solve(design(prior, requirement, ExpectedGain(gains), gains.shape[1]))
     demand(is_stochastic(result.mechanism.matrix), "a row does not sum to exactly one")
     if isinstance(requirement, LIP):
-        above, lower = to_means([exact_prior(prior)], requirement.upper), Fraction(requirement.lower)
+        above, lower = (
+            to_means([exact_prior(prior)], requirement.upper),
+            Fraction(requirement.lower),
+        )
         pairs = above + [(mean, letter, lower) for letter, mean, _ in above]
         check_pairs(result, pairs)
         check_gain(result, pairs, gains, prior)

@@ -97,7 +97,9 @@ def _in_another_order(rng: np.random.Generator, prior: Prior, gains: FloatArray)
     import pandas as pd
 
     rows, columns = rng.permutation(prior.size), rng.permutation(gains.shape[1])
-    return pd.DataFrame(gains[np.ix_(rows, columns)], [prior.labels[x] for x in rows], columns.tolist())
+    return pd.DataFrame(
+        gains[np.ix_(rows, columns)], [prior.labels[x] for x in rows], columns.tolist()
+    )
 
 
 def robust(rng: np.random.Generator) -> Result[Any]:
@@ -139,17 +141,21 @@ def several_guesses(rng: np.random.Generator) -> Result[Any]:
     prior = random_prior(rng, int(rng.integers(1, 6)))
     guesses, epsilon = int(rng.integers(1, prior.size + 2)), random_epsilon(rng, prior)
     gains = random_gains(rng, prior.size)
-    result = solve(design(prior, GuessLeakage(guesses, epsilon), ExpectedGain(gains), gains.shape[1]))
+    result = solve(
+        design(prior, GuessLeakage(guesses, epsilon), ExpectedGain(gains), gains.shape[1])
+    )
     p = exact_prior(prior)
     before = sum(sorted(p)[-guesses:])
     claimed = result.certificate.privacy.limits["guess_leakage"]
     demand(
-        claimed <= max(epsilon, MIN_FLOAT_LEVEL), f"{claimed} nats are claimed, and {epsilon} were asked for"
+        claimed <= max(epsilon, MIN_FLOAT_LEVEL),
+        f"{claimed} nats are claimed, and {epsilon} were asked for",
     )
     sets = combinations(range(prior.size), min(guesses, prior.size))
     below, level = [before * one for one in p], Fraction(claimed)
     pairs: list[Pair] = [
-        ([p[x] if x in chosen else Fraction(0) for x in range(prior.size)], below, level) for chosen in sets
+        ([p[x] if x in chosen else Fraction(0) for x in range(prior.size)], below, level)
+        for chosen in sets
     ]
     check_pairs(result, pairs)
     check_gain(result, pairs, gains, prior)
@@ -164,7 +170,9 @@ def mutual_information(rng: np.random.Generator) -> Result[Any]:
     pairs = to_means([exact_prior(prior)], epsilon)
     check_pairs(result, pairs)
     most = float(prior.pmf @ np.minimum(epsilon, -np.log(prior.pmf)))
-    demand(result.value <= most + SLACK, f"the value is {result.value}, above the closed bound {most}")
+    demand(
+        result.value <= most + SLACK, f"the value is {result.value}, above the closed bound {most}"
+    )
     check_information(rng, result, pairs, prior)
     return result
 
@@ -175,7 +183,9 @@ def least(rng: np.random.Generator) -> Result[Any]:
     gains = rng.random((prior.size, int(rng.integers(2, 5))))
     if rng.random() < 0.5:
         order = utility_order(gains)
-        program = worst_case_utility(prior, order, int(rng.integers(1, gains.shape[1] + 1)), gains.shape[1])
+        program = worst_case_utility(
+            prior, order, int(rng.integers(1, gains.shape[1] + 1)), gains.shape[1]
+        )
     else:
         low = float((prior.pmf @ gains).max())
         high = float(prior.pmf @ gains.max(axis=1))
@@ -194,7 +204,10 @@ def least(rng: np.random.Generator) -> Result[Any]:
         if result.bound > 2e-6:  # a little below the bound the floor is out of reach
             below = to_means([exact_prior(prior)], result.bound - 1e-6)
             most = largest_gain(prior.pmf, below, gains)
-            demand(most <= program.floor.expected.value + SLACK, f"{most} can be reached below the bound")
+            demand(
+                most <= program.floor.expected.value + SLACK,
+                f"{most} can be reached below the bound",
+            )
     return result
 
 
@@ -276,13 +289,21 @@ def check_pairs(result: Result[Any], pairs: list[Pair]) -> None:
     demand(result.certificate.verify(), "the exact check fails on what is returned")
 
 
-def check_information(rng: np.random.Generator, result: Result[Any], pairs: list[Pair], prior: Prior) -> None:
+def check_information(
+    rng: np.random.Generator, result: Result[Any], pairs: list[Pair], prior: Prior
+) -> None:
     """The value as the matrix says, and the bound beside mechanisms drawn towards the constant."""
     told = information(prior.pmf, result.mechanism.matrix)
-    demand(abs(told - result.value) <= SLACK, f"the value is {result.value}, and the mechanism tells {told}")
+    demand(
+        abs(told - result.value) <= SLACK,
+        f"the value is {result.value}, and the mechanism tells {told}",
+    )
     for _ in range(5):
         other = information(prior.pmf, random_within(rng, pairs, prior.pmf))
-        demand(other <= result.bound + SLACK, f"a mechanism tells {other}, above the bound {result.bound}")
+        demand(
+            other <= result.bound + SLACK,
+            f"a mechanism tells {other}, above the bound {result.bound}",
+        )
 
 
 def check_gain(result: Result[Any], pairs: list[Pair], gains: FloatArray, prior: Prior) -> None:
@@ -290,9 +311,15 @@ def check_gain(result: Result[Any], pairs: list[Pair], gains: FloatArray, prior:
     best = largest_gain(prior.pmf, pairs, gains)
     size = float(np.abs(gains).max()) or 1.0
     own = float((prior.pmf[:, None] * gains * result.mechanism.matrix).sum())
-    demand(abs(own - result.value) <= SLACK * size, f"the value is {result.value}, of the matrix {own}")
-    demand(result.value <= best + SLACK * size, f"the value {result.value} is above the optimum {best}")
-    demand(result.bound >= best - SLACK * size, f"the bound {result.bound} is below the optimum {best}")
+    demand(
+        abs(own - result.value) <= SLACK * size, f"the value is {result.value}, of the matrix {own}"
+    )
+    demand(
+        result.value <= best + SLACK * size, f"the value {result.value} is above the optimum {best}"
+    )
+    demand(
+        result.bound >= best - SLACK * size, f"the bound {result.bound} is below the optimum {best}"
+    )
     if result.status is Status.OPTIMAL:
         allowed = SLACK * size + 1e-7 * float(prior.pmf @ np.ptp(gains, axis=1))
         demand(result.value >= best - allowed, f"called optimal at {result.value}, and {best} is")

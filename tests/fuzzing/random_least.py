@@ -128,7 +128,9 @@ def best_at(problem: Problem, level: float) -> float:
     """Return by how much the best design of a level exceeds the target; negative where it is short of it."""
     sign = 1.0 if problem.utility.maximised else -1.0
     try:
-        found = solve(design(problem.prior, problem.family(level), problem.utility), tolerance=1e-11)
+        found = solve(
+            design(problem.prior, problem.family(level), problem.utility), tolerance=1e-11
+        )
     except SolverError as error:
         if error.result is None:
             raise UndecidedError(str(error)) from None

@@ -39,9 +39,14 @@ def order_at_the_ends(rng: np.random.Generator) -> Result[Any]:
     bound is at most the loss of the best constant.
     """
     prior = Prior(rng.dirichlet(np.ones(int(rng.integers(2, 5)))))
-    alpha = float(rng.choice([1 + 2.0**-52, 1 + 10.0 ** rng.uniform(-15, -1), 2.0, 7.0, rng.uniform(1.1, 9)]))
+    alpha = float(
+        rng.choice([1 + 2.0**-52, 1 + 10.0 ** rng.uniform(-15, -1), 2.0, 7.0, rng.uniform(1.1, 9)])
+    )
     epsilon = float(rng.choice([0.0, 10.0 ** rng.uniform(-18, -3), rng.uniform(0.01, 1)]))
-    gains, kind = random_gains(rng, prior.size), str(rng.choice(["each", "mean", "every", "about", "over"]))
+    gains, kind = (
+        random_gains(rng, prior.size),
+        str(rng.choice(["each", "mean", "every", "about", "over"])),
+    )
     other = rng.dirichlet(np.ones(prior.size))
     forms: dict[str, Requirement] = {
         "each": RenyiPML(alpha, epsilon),
@@ -58,14 +63,20 @@ def order_at_the_ends(rng: np.random.Generator) -> Result[Any]:
     # a set of priors and a secret have the prior to the last digits
     slack = 1e-12 if kind in ("about", "over") else 0.0
     level = order_level(exact_prior(prior), rows, alpha, mean=mean)
-    demand(float(level) <= epsilon * (1 + 1e-12) + slack, f"the level is {level}, above {epsilon!r}")
+    demand(
+        float(level) <= epsilon * (1 + 1e-12) + slack, f"the level is {level}, above {epsilon!r}"
+    )
     constant, size = float((prior.pmf @ gains).max()), float(np.abs(gains).max())
     demand(
-        result.bound >= constant - NEAR * size, f"the bound {result.bound} is below a constant's {constant}"
+        result.bound >= constant - NEAR * size,
+        f"the bound {result.bound} is below a constant's {constant}",
     )
     most = constant + float(np.ptp(gains, axis=0).max()) * math.sqrt(epsilon / 2)
     if not mean:
-        demand(result.value <= most + NEAR * size, f"the value {result.value} is above Pinsker's {most}")
+        demand(
+            result.value <= most + NEAR * size,
+            f"the value {result.value} is above Pinsker's {most}",
+        )
     return result
 
 
@@ -86,7 +97,11 @@ def other_units(rng: np.random.Generator) -> Result[Any]:
     moved = np.array([float(Fraction(v) - Fraction(float(numbers[0]))) for v in numbers.tolist()])
     width = float(moved.max())
     if width == 0:
-        numbers, moved, width = scale * steps, scale * (steps - steps[0]), float(scale * np.ptp(steps))
+        numbers, moved, width = (
+            scale * steps,
+            scale * (steps - steps[0]),
+            float(scale * np.ptp(steps)),
+        )
     plain = solve(design(prior, PML(epsilon), EstimationError(moved / width)))
     result = solve(design(prior, PML(epsilon), EstimationError(numbers)))
     _hold_status(result, maximised=False)
@@ -121,7 +136,9 @@ def chain_with_float_rows(rng: np.random.Generator) -> Result[Any]:
         stream.record(mechanism.outputs[output])
         own = [_divided(law) for law in laws]
         told = _told(own[0], own[1:], emitted)
-        demand(abs(stream.level - told) <= 1e-11, f"the level is {stream.level}, by all paths {told}")
+        demand(
+            abs(stream.level - told) <= 1e-11, f"the level is {stream.level}, by all paths {told}"
+        )
         demand(told <= epsilon + 1e-12, f"the level of all paths is {told}, above {epsilon}")
         moves = chain.kernel(1)[chain.labels.index(state)]
         state = chain.labels[int(rng.choice(n, p=moves / moves.sum()))]
@@ -149,7 +166,9 @@ def _divided(law: list[float]) -> list[Fraction]:
     return [v / sum(exact) for v in exact]
 
 
-def _told(first: list[Fraction], kernel: list[list[Fraction]], emitted: list[list[Fraction]]) -> float:
+def _told(
+    first: list[Fraction], kernel: list[list[Fraction]], emitted: list[list[Fraction]]
+) -> float:
     """The level about each state after these outputs, in nats, by all paths."""
     chances = list(_paths(first, kernel, emitted))
     total, lifts = sum(after for _, _, after in chances), []
@@ -169,4 +188,8 @@ def _paths(
         chance = first[path[0]]
         for x, z in pairwise(path):
             chance *= kernel[x][z]
-        yield path, chance, chance * math.prod(column[x] for column, x in zip(emitted, path, strict=True))
+        yield (
+            path,
+            chance,
+            chance * math.prod(column[x] for column, x in zip(emitted, path, strict=True)),
+        )

@@ -25,7 +25,13 @@ from oracles.finite_orders import (
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
-from pmlopt.model.privacy import MaximalAlphaLeakage, RenyiPML, Requirement, SibsonLeakage, Vulnerability
+from pmlopt.model.privacy import (
+    MaximalAlphaLeakage,
+    RenyiPML,
+    Requirement,
+    SibsonLeakage,
+    Vulnerability,
+)
 from pmlopt.model.uncertainty import Box, ConvexHull, L1Ball, PriorSet
 from pmlopt.model.utility import ExpectedGain
 from pmlopt.programs.designs import design
@@ -59,15 +65,21 @@ def finite_order(rng: np.random.Generator) -> Result[Any]:
         worst = [worst_of_two(ends, column, alpha, most)[0] for column in result.mechanism.matrix.T]
         # the ends of the set and the priors between them are rounded
         _hold_levels(
-            result, epsilon + 1e-13, (order_level(exact_prior(Prior(one)), rows, alpha) for one in worst)
+            result,
+            epsilon + 1e-13,
+            (order_level(exact_prior(Prior(one)), rows, alpha) for one in worst),
         )
-        _hold_gain(result, gains, lambda: largest_gain_between(prior.pmf, gains, alpha, epsilon, ends))
+        _hold_gain(
+            result, gains, lambda: largest_gain_between(prior.pmf, gains, alpha, epsilon, ends)
+        )
         return result
     else:
         _hold_levels(result, epsilon, [order_level(exact_prior(prior), rows, alpha, mean=mean)])
 
     def best() -> tuple[float, float]:
-        return (largest_gain_of_order(prior.pmf, alpha, epsilon, gains, mean=mean, about=views),) * 2
+        return (
+            largest_gain_of_order(prior.pmf, alpha, epsilon, gains, mean=mean, about=views),
+        ) * 2
 
     _hold_gain(result, gains, best)
     return result
@@ -77,13 +89,17 @@ def order_of_every_prior(rng: np.random.Generator) -> Result[Any]:
     """A design under maximal alpha-leakage, beside cuts at priors, its level at the worst one."""
     prior, (alpha, epsilon) = _prior(rng), _order(rng)
     gains = random_gains(rng, prior.size)
-    result = solve(design(prior, MaximalAlphaLeakage(alpha, epsilon), ExpectedGain(gains), gains.shape[1]))
+    result = solve(
+        design(prior, MaximalAlphaLeakage(alpha, epsilon), ExpectedGain(gains), gains.shape[1])
+    )
     matrix = result.mechanism.matrix
     laws = (worst_prior(matrix, alpha)[0], *rng.dirichlet(np.ones(prior.size), 3))
     rows, priors = _fractions(matrix), (Prior((law + 1e-12) / (law + 1e-12).sum()) for law in laws)
     levels = (order_level(exact_prior(one), rows, alpha, mean=True) for one in priors)
     _hold_levels(result, epsilon, levels)
-    _hold_gain(result, gains, lambda: largest_gain_for_every_prior(prior.pmf, gains, alpha, epsilon))
+    _hold_gain(
+        result, gains, lambda: largest_gain_for_every_prior(prior.pmf, gains, alpha, epsilon)
+    )
     return result
 
 
@@ -130,7 +146,9 @@ def _between_two(rng: np.random.Generator, p: FloatArray) -> tuple[PriorSet, Flo
     if len(p) == 2 and rng.random() < 0.5:
         half = rng.uniform(0, 0.9) * min(p)
         ends = p + half * np.array([[1, -1], [-1, 1]])
-        return (L1Ball(p, 2 * half) if rng.random() < 0.5 else Box(ends.min(axis=0), ends.max(axis=0))), ends
+        return (
+            L1Ball(p, 2 * half) if rng.random() < 0.5 else Box(ends.min(axis=0), ends.max(axis=0))
+        ), ends
     other = rng.dirichlet(np.ones(len(p)))
     ends = np.array([p, p + rng.uniform(0, 1) * (other - p)])
     return ConvexHull(ends), ends

@@ -23,7 +23,14 @@ from oracles.ratio_bounds import shortest
 
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
-from pmlopt.model.privacy import PML, GainLeakage, MetricPrivacy, Pufferfish, RatioBound, Requirement
+from pmlopt.model.privacy import (
+    PML,
+    GainLeakage,
+    MetricPrivacy,
+    Pufferfish,
+    RatioBound,
+    Requirement,
+)
 from pmlopt.model.uncertainty import ConvexHull, JointLaws
 from pmlopt.model.utility import ExpectedGain, MutualInformation
 from pmlopt.programs.certificate import Status
@@ -65,7 +72,9 @@ def _within_levels(result: Result[Any], requirement: Requirement, pairs: list[Pa
         if level > limit:
             unproved = result.status is Status.UNPROVED and level <= ABOVE
             demand(unproved, f"the level {name} is {level}, above {limit}")
-            pairs = [(above, below, max(epsilon, Fraction(level))) for above, below, epsilon in pairs]
+            pairs = [
+                (above, below, max(epsilon, Fraction(level))) for above, below, epsilon in pairs
+            ]
     return pairs
 
 
@@ -82,10 +91,14 @@ def random_secret(rng: np.random.Generator) -> tuple[Secret, list[list[list[Frac
         return Secret.from_counts(counts), [[[Fraction(int(c)) for c in row] for row in counts]]
     laws = []
     for _ in range(1 if rng.random() < 0.7 else 2):
-        law = rng.dirichlet(np.full(values * letters, float(rng.choice([0.3, 1.0])))).reshape(values, letters)
+        law = rng.dirichlet(np.full(values * letters, float(rng.choice([0.3, 1.0])))).reshape(
+            values, letters
+        )
         law = law * (rng.random(law.shape) < 0.8) + 0.01 * _staircase(values, letters)
         laws.append(law / law.sum())
-    return Secret(np.array(laws)), [[[Fraction(float(v)) for v in row] for row in law] for law in laws]
+    return Secret(np.array(laws)), [
+        [[Fraction(float(v)) for v in row] for row in law] for law in laws
+    ]
 
 
 def _staircase(rows: int, columns: int) -> Any:
@@ -101,7 +114,9 @@ def _about(rng: np.random.Generator) -> Made:
     epsilon = _level(rng)
     means = [share([sum(column, Fraction(0)) for column in zip(*law, strict=True)]) for law in laws]
     bound = Fraction(epsilon)
-    pairs = [(share(row), mean, bound) for law, mean in zip(laws, means, strict=True) for row in law]
+    pairs = [
+        (share(row), mean, bound) for law, mean in zip(laws, means, strict=True) for row in law
+    ]
     return secret.prior, PML(epsilon, about=secret), pairs
 
 
@@ -157,7 +172,9 @@ def _metric(rng: np.random.Generator) -> Made:
     else:
         distance = rng.choice([0.5, 1.0, 3.0, math.inf], (n, n))
         distance = np.triu(distance, 1) + np.triu(distance, 1).T
-    ways = shortest([[None if math.isinf(d) else Fraction(float(d)) for d in row] for row in distance])
+    ways = shortest(
+        [[None if math.isinf(d) else Fraction(float(d)) for d in row] for row in distance]
+    )
     rows = [unit(x, n) for x in range(n)]
     pairs = [
         (rows[x], rows[y], Fraction(epsilon) * way)

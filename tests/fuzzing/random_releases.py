@@ -40,10 +40,14 @@ def envelope(rng: np.random.Generator) -> Result[Any]:
     delta = float(rng.choice([1e-12, 1e-6, 0.01, 0.5, rng.uniform(0.01, 0.99)]))
     result = solve(envelope_of(prior, matrix, delta))
     demand(result.certificate.verify(), "the exact check fails")
-    demand(result.value <= result.bound, f"the value {result.value} is above the bound {result.bound}")
+    demand(
+        result.value <= result.bound, f"the value {result.value} is above the bound {result.bound}"
+    )
     below, above = math.exp(result.value) * (1 - DIGITS), math.exp(result.bound) * (1 + DIGITS)
     reached = leaking_mass(prior, matrix, max(1.0, below))
-    demand(reached >= delta, f"at the value only {float(reached)} leaks as much, and delta is {delta}")
+    demand(
+        reached >= delta, f"at the value only {float(reached)} leaks as much, and delta is {delta}"
+    )
     left = leaking_mass(prior, matrix, above)
     demand(left < delta, f"past the bound {float(left)} still leaks as much, and delta is {delta}")
     attacked = matrix @ result.certificate.attack.matrix
@@ -64,16 +68,24 @@ def designed_envelope(rng: np.random.Generator) -> Result[Any]:
     """A design within an envelope: what leaks more, in fractions, and the bound beside designs within PML."""
     n = int(rng.integers(2, 4))
     prior, gains = Prior(rng.dirichlet(np.full(n, 2.0))), rng.random((n, int(rng.integers(2, 4))))
-    epsilon, delta = float(rng.uniform(0.05, 0.9) * prior.max_leakage), float(rng.uniform(0.01, 0.3))
+    epsilon, delta = (
+        float(rng.uniform(0.05, 0.9) * prior.max_leakage),
+        float(rng.uniform(0.01, 0.3)),
+    )
     result = solve(envelope_design(prior, epsilon, delta, ExpectedGain(gains)))
     demand(result.certificate.verify(), "the check of the proof fails")
     matrix = result.mechanism.matrix
     more = leaking_mass(prior, matrix, math.exp(epsilon) * (1 + DIGITS))
-    demand(more <= delta, f"more than epsilon leaks with probability {float(more)}, and delta is {delta}")
+    demand(
+        more <= delta,
+        f"more than epsilon leaks with probability {float(more)}, and delta is {delta}",
+    )
     own = float((prior.pmf[:, None] * gains * matrix).sum())
     demand(abs(own - result.value) <= SLACK, f"the value is {result.value}, of the matrix {own}")
     least = largest_gain(prior.pmf, to_means([exact_prior(prior)], epsilon), gains)
-    demand(result.value >= least - SLACK, f"PML alone gains {least}, and the value is {result.value}")
+    demand(
+        result.value >= least - SLACK, f"PML alone gains {least}, and the value is {result.value}"
+    )
     for _ in range(5):
         other = _channel(rng, n, gains.shape[1])
         gained = float((prior.pmf[:, None] * gains * other).sum())
@@ -93,7 +105,9 @@ def record_leakage(rng: np.random.Generator) -> Result[Any]:
     worst = result.certificate.prior()
     demand(abs(worst.sum() - 1) <= SLACK, f"the worst prior sums to {worst.sum()}")
     uncertain = records.entropy(worst)
-    demand(uncertain >= least - SLACK, f"the worst prior has the entropy {uncertain}, and b is {least}")
+    demand(
+        uncertain >= least - SLACK, f"the worst prior has the entropy {uncertain}, and b is {least}"
+    )
     told = records.information(_datasets(channel), result.certificate.record, worst.ravel())
     near = abs(told - result.value) <= SLACK
     demand(near, f"the worst prior leaks {told}, and the value is {result.value}")
@@ -122,7 +136,9 @@ def tradeoff(rng: np.random.Generator) -> Result[Any]:
     matrix = result.mechanism.matrix
     channel = matrix[query.table()] if len(matrix) == len(values) else _by_dataset(result)
     own = float((channel * loss[query.table()]).sum() / query.table().size)
-    demand(abs(own - result.certificate.distortion) <= SLACK, f"the matrix has the distortion {own}")
+    demand(
+        abs(own - result.certificate.distortion) <= SLACK, f"the matrix has the distortion {own}"
+    )
     _check_bound(rng, channel, least, result.certificate.leakage)
     other = _channel(rng, len(values), len(values))
     if result.certificate.sense == "leakage":
@@ -130,10 +146,15 @@ def tradeoff(rng: np.random.Generator) -> Result[Any]:
         share = min(1.0, limit / spent) if spent > 0 else 1.0
         tried = (1 - share) * np.eye(len(values)) + share * other
         leaked = solve(leakage_of(query, tried, least), tolerance=1e-3, time_limit=20).bound
-        demand(result.bound <= leaked + SLACK, f"a mechanism leaks {leaked}, below the bound {result.bound}")
+        demand(
+            result.bound <= leaked + SLACK,
+            f"a mechanism leaks {leaked}, below the bound {result.bound}",
+        )
     else:
         best = loss[:, (masses @ loss).argmin()]
-        demand(result.bound <= float(masses @ best) + SLACK, "a constant distorts less than the bound")
+        demand(
+            result.bound <= float(masses @ best) + SLACK, "a constant distorts less than the bound"
+        )
     return result
 
 
@@ -152,7 +173,9 @@ def _check_bound(rng: np.random.Generator, channel: FloatArray, least: float, bo
         law = records.feasible(rng.dirichlet(np.full(len(data.rows), spread)), least)
         for record in range(channel.ndim - 1):
             told = records.information(data, record, law)
-            demand(told <= bound + SLACK, f"a prior leaks {told} about record {record}, above {bound}")
+            demand(
+                told <= bound + SLACK, f"a prior leaks {told} about record {record}, above {bound}"
+            )
 
 
 def _datasets(channel: FloatArray) -> records.Datasets:

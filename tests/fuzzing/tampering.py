@@ -27,7 +27,11 @@ from pmlopt.programs.envelope_design.program import envelope_design
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
 from pmlopt.programs.least_leakage.program import build_least_leakage, least_leakage
-from pmlopt.programs.linear.certificate import LinearCertificate, OrbitCertificate, SymmetricCertificate
+from pmlopt.programs.linear.certificate import (
+    LinearCertificate,
+    OrbitCertificate,
+    SymmetricCertificate,
+)
 from pmlopt.programs.program import Program
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.program import record_leakage
@@ -108,7 +112,13 @@ def places(data: Any, path: Path = ()) -> Iterator[Path]:
         [(), ('a',), ('a', 0), ('b',)]
     """
     yield path
-    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    items: Any = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    )
     for key, value in items:
         yield from places(value, (*path, key))
 
@@ -167,7 +177,11 @@ def still_true(data: Any) -> bool:
     if isinstance(certificate, ComplianceCertificate):  # no bound: the level is all there is
         levels = certificate.privacy.levels(certificate.prior, mechanism)
         highest = abs(certificate.value - max(levels.values())) <= TOLERANCE
-        return highest and certificate.bound == math.inf and _within(levels, certificate.privacy.limits)
+        return (
+            highest
+            and certificate.bound == math.inf
+            and _within(levels, certificate.privacy.limits)
+        )
     program = restated(certificate)
     if isinstance(certificate, TradeoffCertificate) and certificate.value == certificate.bound == 0:
         return certificate.violation == 0  # no leakage or distortion is negative
@@ -181,7 +195,9 @@ def still_true(data: Any) -> bool:
         if not _within(levels, certificate.privacy.limits):
             return False
     if isinstance(certificate, OrbitCertificate):
-        listed = certificate.privacy.levels(certificate.mechanism.space.prior.listed(), mechanism.listed())
+        listed = certificate.privacy.levels(
+            certificate.mechanism.space.prior.listed(), mechanism.listed()
+        )
         if not _within(listed, certificate.privacy.limits):
             return False
     reached = sign * certificate.value <= sign * again.bound + room
@@ -205,16 +221,22 @@ def restated(certificate: Certificate) -> Program[Any] | None:
     if isinstance(certificate, LinearCertificate):
         return _linear(certificate)
     if isinstance(certificate, ColumnCertificate):
-        return design(certificate.prior, certificate.privacy, list_informations()[certificate.utility]())
+        return design(
+            certificate.prior, certificate.privacy, list_informations()[certificate.utility]()
+        )
     if isinstance(certificate, EstimationCertificate):
         wanted = certificate.workload if certificate.criterion == "A" else None
-        return design(certificate.prior, certificate.privacy, EstimationError(wanted, certificate.criterion))
+        return design(
+            certificate.prior, certificate.privacy, EstimationError(wanted, certificate.criterion)
+        )
     if isinstance(certificate, SymmetricCertificate | SymmetricLevelCertificate):
         return _by_orbits(certificate)
     if isinstance(certificate, LevelCertificate):
         return _level(certificate)
     if isinstance(certificate, EnvelopeCertificate):
-        return envelope(certificate.prior, certificate.mechanism, certificate.delta, over=certificate.over)
+        return envelope(
+            certificate.prior, certificate.mechanism, certificate.delta, over=certificate.over
+        )
     if isinstance(certificate, ProcessedFailureCertificate):
         over = certificate.over
         return failure_after_processing(
@@ -271,7 +293,11 @@ def _keeps_threshold(certificate: ThresholdCertificate) -> bool:
         return solve(build_least_leakage(prior, allowed, outputs, over)).value
 
     kept = least(certificate.order >= certificate.threshold) <= certificate.epsilon + TOLERANCE
-    return kept and least(certificate.order > certificate.max_possible_rank) > certificate.epsilon - TOLERANCE
+    return (
+        kept
+        and least(certificate.order > certificate.max_possible_rank)
+        > certificate.epsilon - TOLERANCE
+    )
 
 
 def _linear(certificate: LinearCertificate) -> Program[Any]:

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 from commands import write
-from library.problem_files import DESIGN, ENVELOPE, ESTIMATION, LEAST, PRIVACY, RECORD, TRADEOFF, WORST
+from library.problem_files import (
+    DESIGN,
+    ENVELOPE,
+    ESTIMATION,
+    LEAST,
+    PRIVACY,
+    RECORD,
+    TRADEOFF,
+    WORST,
+)
 
 from pmlopt.errors import InputError, PmloptError
 from pmlopt.library import load

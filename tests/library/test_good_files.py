@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import run, write
-from library.problem_files import DESIGN, ENVELOPE, ESTIMATION, LEAST, PRIVACY, RECORD, TRADEOFF, WORST
+from library.problem_files import (
+    DESIGN,
+    ENVELOPE,
+    ESTIMATION,
+    LEAST,
+    PRIVACY,
+    RECORD,
+    TRADEOFF,
+    WORST,
+)
 
 from pmlopt import (
     LDP,
@@ -100,12 +109,18 @@ def test_the_prior_is_that_of_the_secret_where_none_is_given(tmp_path: Path) -> 
     assert program.prior.labels == ("x", "y")
 
 
-@pytest.mark.parametrize(("letters", "keys"), [(3, ', over = { kind = "l1-ball", radius = 0.1 }'), (2, "")])
-def test_the_robust_binary_form_is_for_two_letters_and_a_set(tmp_path: Path, letters: int, keys: str) -> None:
+@pytest.mark.parametrize(
+    ("letters", "keys"), [(3, ', over = { kind = "l1-ball", radius = 0.1 }'), (2, "")]
+)
+def test_the_robust_binary_form_is_for_two_letters_and_a_set(
+    tmp_path: Path, letters: int, keys: str
+) -> None:
     text = DESIGN.replace(PRIOR, f"prior = {{ probabilities = {[1 / letters] * letters} }}")
     text = text.replace('{ log = "5/4" }', f"0.5{keys}")
     text = text.replace('"hamming"', '{ kind = "information-density", of = "robust_binary" }')
-    with pytest.raises(InstanceError, match=f"robust_binary is for 2 letters .* not for {letters} letters"):
+    with pytest.raises(
+        InstanceError, match=f"robust_binary is for 2 letters .* not for {letters} letters"
+    ):
         load(write(tmp_path, text))
 
 
@@ -123,7 +138,9 @@ def test_a_file_about_the_least_level_becomes_a_program(tmp_path: Path, text: st
 @pytest.mark.parametrize("privacy", ['"ldp"', '{ name = "ldp", epsilon = 0.0 }'])
 def test_a_file_about_the_least_level_of_any_requirement(tmp_path: Path, privacy: str) -> None:
     """Randomized response tells the truth with e^eps / (e^eps + 3), half the time at log 3."""
-    text = LEAST.replace("expected = 0.5", f"privacy = {privacy}\nreach = 0.5").replace("0.6931", "1.0986")
+    text = LEAST.replace("expected = 0.5", f"privacy = {privacy}\nreach = 0.5").replace(
+        "0.6931", "1.0986"
+    )
     instance = load(write(tmp_path, text))
     assert solve(instance.program()).value == pytest.approx(math.log(3), abs=2e-7)
     with pytest.raises(PmloptError, match="give `reach`"):
@@ -147,13 +164,17 @@ def test_an_envelope_is_solved_from_the_shell(tmp_path: Path) -> None:
     assert "no post-processing leaks more than 0.57536" in run("solve", write(tmp_path, ENVELOPE))
     wrong = ENVELOPE.replace("0.5753641449035619", "0.5")
     assert run("solve", write(tmp_path, wrong), code=1)
-    assert "no post-processing leaks more than 0.5 nats but" in run("solve", "envelope-design-binary")
+    assert "no post-processing leaks more than 0.5 nats but" in run(
+        "solve", "envelope-design-binary"
+    )
 
 
 LOSS = '{ kind = "coordinate-loss", function = "hamming" }'
 
 
-def symmetric(prior: str, privacy: str = '{ name = "pml", epsilon = 1.0 }', utility: str = LOSS) -> str:
+def symmetric(
+    prior: str, privacy: str = '{ name = "pml", epsilon = 1.0 }', utility: str = LOSS
+) -> str:
     """A design with a prior, a requirement and a utility."""
     text = DESIGN[: DESIGN.index("[expected]")].replace(PRIOR, f"prior = {prior}")
     return text.replace(PRIVACY, privacy).replace('"hamming"', utility, 1)
@@ -204,9 +225,13 @@ def test_a_question_about_records_is_read(tmp_path: Path) -> None:
 
 def test_both_directions_of_a_trade_off_are_read(tmp_path: Path) -> None:
     there = load(write(tmp_path, TRADEOFF))
-    assert there.closed_value() == pytest.approx(0.75 * math.log(1.5) + 0.25 * math.log(0.5), abs=1e-14)
+    assert there.closed_value() == pytest.approx(
+        0.75 * math.log(1.5) + 0.25 * math.log(0.5), abs=1e-14
+    )
     text = TRADEOFF.replace('"leakage_distortion"', '"distortion_leakage"')
-    text = text.replace("distortion = 0.25", "leakage = 0.1").replace("parity_leakage", "parity_distortion")
+    text = text.replace("distortion = 0.25", "leakage = 0.1").replace(
+        "parity_leakage", "parity_distortion"
+    )
     back = load(write(tmp_path, text))
     program: Any = back.program()
     assert program.sense == "distortion"

@@ -103,14 +103,18 @@ def test_every_closed_form_is_feasible_and_has_the_value(instance: Instance) -> 
     program, expected, value = instance.program(), instance.expected, instance.closed_value()
     assert expected is not None
     assert expected.closed_form is not None
-    assert value == pytest.approx(expected.value, rel=1e-9 if instance.arguments.get("query") else 1e-12)
+    assert value == pytest.approx(
+        expected.value, rel=1e-9 if instance.arguments.get("query") else 1e-12
+    )
     if isinstance(program, LinearDesign | ColumnDesign):
         form = build_closed_form(program, expected.closed_form)
         levels = program.privacy.levels(program.prior, form)
         assert all(levels[name] <= limit + 1e-12 for name, limit in program.privacy.limits.items())
         assert value == program.utility.value(program.prior, form)
     elif isinstance(program, LeastLeakage):
-        assert value == leakage_level(instance.prior, build_closed_form(program, expected.closed_form))
+        assert value == leakage_level(
+            instance.prior, build_closed_form(program, expected.closed_form)
+        )
 
 
 # ---------------------------------------------------------------- programs of another hand
@@ -148,15 +152,21 @@ def subconvex(program: ColumnDesign, value: float) -> None:
             column_oracles.best_weights(p, columns, worth(p, columns)).value, abs=1e-7
         )
     elif len(p) <= 12 or (len(p) == 16 and program.utility.name == "mutual-information"):
-        assert value == pytest.approx(column_oracles.optimum(p, program.privacy, worth).value, abs=1e-7)
+        assert value == pytest.approx(
+            column_oracles.optimum(p, program.privacy, worth).value, abs=1e-7
+        )
 
 
 def symmetric(program: SymmetricDesign, value: float) -> None:
-    if program.prior.size > 64:  # test_symmetric_design has many bits beside a program of another hand
+    if (
+        program.prior.size > 64
+    ):  # test_symmetric_design has many bits beside a program of another hand
         return
     prior = program.prior.listed()
     table = program.utility.evaluate_table(prior.labels, prior.labels)
-    if prior.size > 16:  # as many rows as pairs of letters: the listed program, which the dense one holds
+    if (
+        prior.size > 16
+    ):  # as many rows as pairs of letters: the listed program, which the dense one holds
         wanted = solve(design(prior, program.privacy, ExpectedGain(-table))).value
     else:
         wanted = optimum(prior.pmf, program.privacy, -table).value
@@ -166,13 +176,17 @@ def symmetric(program: SymmetricDesign, value: float) -> None:
 def estimation(program: EstimationDesign, value: float) -> None:
     if program.criterion == "A":
         columns = column_oracles.extreme_columns(program.prior.pmf, program.privacy)
-        assert value == pytest.approx(least_error(program.prior.pmf, columns, program.workload), rel=1e-5)
+        assert value == pytest.approx(
+            least_error(program.prior.pmf, columns, program.workload), rel=1e-5
+        )
 
 
 def level(program: LeastLeakage, value: float) -> None:
     floor = program.floor
     gains, least = (None, 0.0) if floor is None else (floor.normalized_gains, floor.min_gain)
-    assert value == pytest.approx(bisected(program.prior.pmf, program.allowed, gains, least), abs=1e-8)
+    assert value == pytest.approx(
+        bisected(program.prior.pmf, program.allowed, gains, least), abs=1e-8
+    )
 
 
 def least_epsilon(program: LeastEpsilon, value: float) -> None:
@@ -180,14 +194,16 @@ def least_epsilon(program: LeastEpsilon, value: float) -> None:
     assert gains is not None
     reach = program.reach if program.utility.maximised else -program.reach
     below, above = (
-        best_gain(program.prior.pmf, program.at(value + step).privacy, gains) for step in (-1e-6, 1e-6)
+        best_gain(program.prior.pmf, program.at(value + step).privacy, gains)
+        for step in (-1e-6, 1e-6)
     )
     assert below < reach < above
 
 
 def worst_case(program: BestWorstCase, value: float) -> None:
     levels = [
-        bisected(program.prior.pmf, program.order >= rank) for rank in range(1, program.highest_rank + 1)
+        bisected(program.prior.pmf, program.order >= rank)
+        for rank in range(1, program.highest_rank + 1)
     ]
     kept = max(rank for rank, level in enumerate(levels, 1) if level <= program.epsilon + 1e-9)
     assert value == (kept if program.utilities is None else program.utilities[kept - 1])
@@ -230,20 +246,30 @@ def over_paths(arguments: dict[str, Any]) -> float:
     n, steps = chain.size, len(arguments.get("released", ())) + 1
     paths = list(product(range(n), repeat=steps))
     moves = [math.prod(chain.kernels[0][a, b] for a, b in pairwise(path)) for path in paths]
-    prior = np.array([chain.initial[path[0]] * move for path, move in zip(paths, moves, strict=True)])
+    prior = np.array(
+        [chain.initial[path[0]] * move for path, move in zip(paths, moves, strict=True)]
+    )
     joint, loss = prior.copy(), np.inf
     for step in range(steps):
         if arguments.get("about") == "path":
-            events = [[path[: step + 1] == one for path in paths] for one in {p[: step + 1] for p in paths}]
+            events = [
+                [path[: step + 1] == one for path in paths]
+                for one in {p[: step + 1] for p in paths}
+            ]
         else:
             events = [[path[s] == a for path in paths] for s in range(steps) for a in range(n)]
         states = np.array([[path[step] == x for path in paths] for x in range(n)], dtype=float)
         factor = np.exp(caps[step])
         # of each event E and output y: P(E, y) <= e^cap P(E) P(y), with variables P[x, y]
-        rows = [states @ (joint * event) - factor * (prior @ event) * (states @ joint) for event in events]
+        rows = [
+            states @ (joint * event) - factor * (prior @ event) * (states @ joint)
+            for event in events
+        ]
         bounds, sums = np.kron(np.array(rows), np.eye(n)), np.kron(np.eye(n), np.ones(n))
         wrong = ((states @ joint)[:, None] * (1 - np.eye(n))).ravel()
-        found = linear_program(wrong, A_ub=bounds, b_ub=np.zeros(len(bounds)), A_eq=sums, b_eq=np.ones(n))
+        found = linear_program(
+            wrong, A_ub=bounds, b_ub=np.zeros(len(bounds)), A_eq=sums, b_eq=np.ones(n)
+        )
         loss = found.fun / joint.sum()
         if step < steps - 1:
             told = chain.labels.index(arguments["released"][step])

@@ -53,8 +53,14 @@ def test_the_command_audits_a_curve(laplace: Path, tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
     found = json.loads(audit(laplace, "--entropy", "2.7,2,2.7", "--json"))
     assert [row["status"] for row in found] == ["optimal"] * 3
-    assert [row["warm_started"] for row in found] == [False, True, False]  # from the largest entropy down
-    assert [row["value"] for row in found] == pytest.approx([0.0110038, 0.0795415, 0.0110038], abs=1e-7)
+    assert [row["warm_started"] for row in found] == [
+        False,
+        True,
+        False,
+    ]  # from the largest entropy down
+    assert [row["value"] for row in found] == pytest.approx(
+        [0.0110038, 0.0795415, 0.0110038], abs=1e-7
+    )
     assert found[0]["holds"] is None
 
 
@@ -68,9 +74,18 @@ def test_the_command_decides_claims(laplace: Path) -> None:
     ("options", "message"),
     [
         (["--query", "weight", "--records", "4", "--entropy", "1"], "2 rows"),
-        (["--query", "modular-sum", "--records", "4", "--entropy", "1"], "--modulus belong together"),
-        (["--query", "weight", "--records", "1", "--modulus", "2", "--entropy", "0"], "belong together"),
-        (["--query", "weight", "--records", "1", "--letters", "3", "--entropy", "0"], "--letters belongs"),
+        (
+            ["--query", "modular-sum", "--records", "4", "--entropy", "1"],
+            "--modulus belong together",
+        ),
+        (
+            ["--query", "weight", "--records", "1", "--modulus", "2", "--entropy", "0"],
+            "belong together",
+        ),
+        (
+            ["--query", "weight", "--records", "1", "--letters", "3", "--entropy", "0"],
+            "--letters belongs",
+        ),
         (["--query", "weight", "--records", "1", "--entropy", "x"], "give numbers with commas"),
         (["--query", "weight", "--records", "1", "--entropy", "5"], "no prior has it"),
         (["--query", "weight", "--records", "0", "--entropy", "0"], "number of records"),
@@ -128,7 +143,9 @@ def test_the_trade_off_refuses(options: list[str], message: str) -> None:
 
 def test_the_penalty_method_from_the_command_line() -> None:
     query = ("--query", "modular-sum", "--records", 2, "--modulus", 2, "--entropy", 0)
-    found = json.loads(run("leakage-distortion", *query, "--leakage", 0.2, "--solver", "penalty", "--json"))
+    found = json.loads(
+        run("leakage-distortion", *query, "--leakage", 0.2, "--solver", "penalty", "--json")
+    )
     assert found[0]["bound"] is None
     assert found[0]["gap"] is None
     reached = found[0]["value"] >= closed_forms.parity_distortion(2, 0.2, 0.0) - 1e-9
@@ -148,7 +165,9 @@ def test_what_is_designed_is_audited(tmp_path: Path, query: tuple[Any, ...]) -> 
     design = ("leakage-distortion", *query, "--entropy", 1, "--distortion", 0.25)
     found = json.loads(run(*design, "--tolerance", 1e-4, "-o", target, "--json"))[0]
     claim = found["level"]
-    audit = run("record-leakage", target, *query, "--entropy", 1, "--epsilon", claim + 1e-6, "--json")
+    audit = run(
+        "record-leakage", target, *query, "--entropy", 1, "--epsilon", claim + 1e-6, "--json"
+    )
     assert json.loads(audit)[0]["bound"] <= claim + 1e-6
     given = queries.ModularSum(query[3], query[5], query[7] if len(query) > 6 else 2)
     assert queries.expected_distortion(given, Mechanism.load(target)) <= 0.25 + 1e-12

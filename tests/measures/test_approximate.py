@@ -46,12 +46,18 @@ QUARTERS = [0.25] * 4
 THREE = [[0.9, 0, 0.1], [0, 0.9, 0.1]]
 """ENV, Example 3."""
 
-DELTAS = st.one_of(st.sampled_from([1e-9, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-9]), st.floats(1e-6, 1 - 1e-6))
+DELTAS = st.one_of(
+    st.sampled_from([1e-9, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-9]), st.floats(1e-6, 1 - 1e-6)
+)
 
 
 def events(outputs: int) -> list[FloatArray]:
     """Every non-empty set of outputs, as 0 and 1."""
-    return [np.array(bits, dtype=float) for bits in itertools.product([0, 1], repeat=outputs) if any(bits)]
+    return [
+        np.array(bits, dtype=float)
+        for bits in itertools.product([0, 1], repeat=outputs)
+        if any(bits)
+    ]
 
 
 def random_pair(rng: np.random.Generator, size: int = 6) -> tuple[FloatArray, FloatArray]:
@@ -75,7 +81,9 @@ def random_channel(rng: np.random.Generator, inputs: int) -> FloatArray:
 
 def test_example_1() -> None:
     level = math.log(10 / 9)
-    assert pointwise_leakage(QUARTERS, HALVES) == pytest.approx([math.log(4)] * 2 + [level] * 2, abs=1e-15)
+    assert pointwise_leakage(QUARTERS, HALVES) == pytest.approx(
+        [math.log(4)] * 2 + [level] * 2, abs=1e-15
+    )
     assert mean_slack(QUARTERS, HALVES, level) == pytest.approx(13 / 180, abs=1e-15)
     merged = Mechanism(HALVES).post_process(MERGE)
     assert pointwise_leakage(QUARTERS, merged) == pytest.approx([math.log(6 / 5)] * 2, abs=1e-15)
@@ -85,10 +93,14 @@ def test_example_1() -> None:
 
 def test_example_2_the_two_quantiles() -> None:
     assert leakage_quantile(QUARTERS, HALVES, 0.1) == pytest.approx(math.log(10 / 9), abs=1e-15)
-    assert leakage_quantile(QUARTERS, HALVES, 0.1, upper=True) == pytest.approx(math.log(4), abs=1e-15)
+    assert leakage_quantile(QUARTERS, HALVES, 0.1, upper=True) == pytest.approx(
+        math.log(4), abs=1e-15
+    )
     for delta, level in ((0.0999, math.log(4)), (0.1001, math.log(10 / 9))):
         for upper in (False, True):
-            assert leakage_quantile(QUARTERS, HALVES, delta, upper=upper) == pytest.approx(level, abs=1e-15)
+            assert leakage_quantile(QUARTERS, HALVES, delta, upper=upper) == pytest.approx(
+                level, abs=1e-15
+            )
     matrix, last = [[0.75, 0.25], [0.4, 0.6]], math.nextafter(1.0, 0.0)
     least = float(pointwise_leakage([0.5, 0.5], matrix).min())
     for upper in (False, True):
@@ -110,7 +122,9 @@ def test_example_3_a_union_can_leak_less_than_both() -> None:
 
 def test_example_4_the_leakage_of_events_is_not_monotone() -> None:
     assert event_leakage([0.5, 0.5], THREE, [0, 0, 1]) == 0
-    assert event_leakage([0.5, 0.5], THREE, [1, 0, 1]) == pytest.approx(math.log(1 / 0.55), abs=1e-15)
+    assert event_leakage([0.5, 0.5], THREE, [1, 0, 1]) == pytest.approx(
+        math.log(1 / 0.55), abs=1e-15
+    )
     assert event_leakage([0.5, 0.5], THREE, [1, 0, 0]) == pytest.approx(math.log(2), abs=1e-15)
 
 
@@ -156,7 +170,9 @@ def slacks(pair: tuple[FloatArray, FloatArray], epsilon: float) -> tuple[float, 
 
 @given(pairs(tiny=False), epsilons(5.0))
 @MODEST
-def test_both_slacks_are_their_definitions(pair: tuple[FloatArray, FloatArray], epsilon: float) -> None:
+def test_both_slacks_are_their_definitions(
+    pair: tuple[FloatArray, FloatArray], epsilon: float
+) -> None:
     first, second = slacks(pair, epsilon)
     assert mean_slack(*pair, epsilon) == pytest.approx(first, abs=1e-12)
     assert slack(*pair, epsilon) == pytest.approx(second, abs=1e-12)
@@ -223,7 +239,9 @@ def rational_cases(draw: st.DrawFn) -> tuple[list[Fraction], list[list[Fraction]
 
 @given(rational_cases())
 @settings(max_examples=60, deadline=None)
-def test_quantiles_are_their_definitions(case: tuple[list[Fraction], list[list[Fraction]], Fraction]) -> None:
+def test_quantiles_are_their_definitions(
+    case: tuple[list[Fraction], list[list[Fraction]], Fraction],
+) -> None:
     p, rows, delta = case
     columns = list(zip(*rows, strict=True))
     law = [sum((a * b for a, b in zip(p, column, strict=True)), Fraction(0)) for column in columns]
@@ -260,9 +278,13 @@ def algorithm_1(p: FloatArray, matrix: FloatArray, delta: float) -> float:
 
 
 @given(pairs(tiny=False), DELTAS)
-@example((np.array([0.5, 0.5]), np.array([[0.999999999, 0.0, 9.99999999e-10], [1.0, 0.0, 0.0]])), 1e-9)
+@example(
+    (np.array([0.5, 0.5]), np.array([[0.999999999, 0.0, 9.99999999e-10], [1.0, 0.0, 0.0]])), 1e-9
+)
 @MODEST
-def test_the_binary_envelope_is_algorithm_1(pair: tuple[FloatArray, FloatArray], delta: float) -> None:
+def test_the_binary_envelope_is_algorithm_1(
+    pair: tuple[FloatArray, FloatArray], delta: float
+) -> None:
     found = binary_envelope(*pair, delta)
     assert found == pytest.approx(algorithm_1(*pair, delta), abs=1e-9)
     event = binary_event(*pair, delta)
@@ -321,20 +343,44 @@ def test_what_cannot_be_meant_is_refused() -> None:
     for slack_of in (slack, mean_slack):
         levels = (-1e-9, math.nan, math.inf, "one", None)
         refused(PrivacyError, slack_of, ".", *((QUARTERS, HALVES, bad) for bad in levels))
-    events: list[Any] = [[1, 0], [1, 0, 0, 0], [], [[1, 0, 0]], [0.5, -0.1, 0], [1.1, 0, 0], [math.nan, 1, 0]]
-    refused(MechanismError, event_leakage, ".", *(([0.5, 0.5], THREE, one) for one in [*events, [0, 0, 0]]))
+    events: list[Any] = [
+        [1, 0],
+        [1, 0, 0, 0],
+        [],
+        [[1, 0, 0]],
+        [0.5, -0.1, 0],
+        [1.1, 0, 0],
+        [math.nan, 1, 0],
+    ]
+    refused(
+        MechanismError,
+        event_leakage,
+        ".",
+        *(([0.5, 0.5], THREE, one) for one in [*events, [0, 0, 0]]),
+    )
     never = ([0.5, 0.5], [[0.5, 0.5, 0], [0.2, 0.8, 0]], [0, 0, 1])
     refused(MechanismError, event_leakage, "never happens", never)
     steps: list[Any] = [np.ones((2, 2)) / 2, np.ones((2, 3, 2)) / 2, np.ones((3, 2, 2)), "second"]
     first = [[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]
     refused(ValueError, conditional_maximal_leakage, ".", *((first, second) for second in steps))
-    refused(PrivacyError, counted_envelope_bound, ".", *((few, 0.5) for few in (0, -1, 2.5, math.nan, "two")))
+    refused(
+        PrivacyError,
+        counted_envelope_bound,
+        ".",
+        *((few, 0.5) for few in (0, -1, 2.5, math.nan, "two")),
+    )
     sums: list[Any] = [[-0.1], [math.nan], [math.inf], [], "one"]
     refused(PrivacyError, composed_envelope_bound, ".", *((leakages, 0.5) for leakages in sums))
     assert counted_envelope_bound(4, 0.25) == pytest.approx(math.log(16), abs=1e-15)
     assert composed_envelope_bound([0.0], 0.5) == pytest.approx(math.log(2), abs=1e-15)
     deltas: list[Any] = [0, 1, 0.0, 1.0, -0.1, 1.1, math.nan, math.inf, "half", None, True]
-    for measure in (approximate_pml_level, leakage_quantile, binary_envelope, binary_event, envelope_bounds):
+    for measure in (
+        approximate_pml_level,
+        leakage_quantile,
+        binary_envelope,
+        binary_event,
+        envelope_bounds,
+    ):
         refused(PrivacyError, measure, ".", *((QUARTERS, HALVES, bad) for bad in deltas))
     refused(PrivacyError, counted_envelope_bound, ".", *((4, bad) for bad in deltas))
     refused(PrivacyError, composed_envelope_bound, ".", *(([1.0], bad) for bad in deltas))

@@ -13,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.finite_orders import worst_prior
 from refusals import refused
-from strategies import MODEST, epsilons, exact, exact_columns, exact_law, log_of, mechanisms, pairs, priors
+from strategies import (
+    MODEST,
+    epsilons,
+    exact,
+    exact_columns,
+    exact_law,
+    log_of,
+    mechanisms,
+    pairs,
+    priors,
+)
 
 from pmlopt import (
     PML,
@@ -43,7 +53,10 @@ from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
 
 Pair = tuple[FloatArray, FloatArray]
 CLOSE: dict[str, Any] = {"rel": 1e-12, "abs": 1e-14}
-OF_CHANNELS, OF_OUTCOMES = ("maximal_leakage", "ldp_level"), ("information_density", "pointwise_leakage")
+OF_CHANNELS, OF_OUTCOMES = (
+    ("maximal_leakage", "ldp_level"),
+    ("information_density", "pointwise_leakage"),
+)
 
 
 def output_law(prior: FloatArray, matrix: FloatArray) -> list[Fraction]:
@@ -54,8 +67,13 @@ def output_law(prior: FloatArray, matrix: FloatArray) -> list[Fraction]:
 def defined(prior: FloatArray, matrix: FloatArray) -> Mapping[str, Any]:
     """The measures by name, from sums and quotients in fractions."""
     p, law, columns = exact_law(prior), output_law(prior, matrix), exact_columns(matrix)
-    rows = [[v / q if v > 0 else Fraction(0) for v, q in zip(exact(row), law, strict=True)] for row in matrix]
-    density = np.array([[log_of(ratio) if ratio > 0 else -math.inf for ratio in row] for row in rows])
+    rows = [
+        [v / q if v > 0 else Fraction(0) for v, q in zip(exact(row), law, strict=True)]
+        for row in matrix
+    ]
+    density = np.array(
+        [[log_of(ratio) if ratio > 0 else -math.inf for ratio in row] for row in rows]
+    )
     occurring = density[:, matrix.max(axis=0) > 0]
     joint = [float(w * v) for w, row in zip(p, matrix, strict=True) for v in exact(row)]
     return {
@@ -120,7 +138,9 @@ def test_tiny_levels_and_little_information_have_their_digits() -> None:
         prior, matrix = np.array([0.3, 0.7]), np.array([[0.6 + step, 0.4 - step], [0.6, 0.4]])
         expected = defined(prior, matrix)
         for name in ("leakage_level", "lip_levels", "maximal_leakage", "ldp_level"):
-            assert measured(name, prior, matrix) == pytest.approx(expected[name], rel=1e-6, abs=0), name
+            assert measured(name, prior, matrix) == pytest.approx(
+                expected[name], rel=1e-6, abs=0
+            ), name
     for step in (1e-3, 1e-5, 1e-6):
         matrix = np.array([[0.5 + step, 0.5 - step], [0.5 - step, 0.5 + step]])
         # the series of the capacity of a binary symmetric channel: 2 s^2 + 4/3 s^4 + 32/15 s^6 + ...
@@ -162,7 +182,9 @@ def test_failure_probability_by_hand() -> None:
 
 @given(pairs())
 @MODEST
-def test_lemmas_2_and_3_the_parts_add_up_and_the_second_is_zero_where_letters_look_alike(pair: Pair) -> None:
+def test_lemmas_2_and_3_the_parts_add_up_and_the_second_is_zero_where_letters_look_alike(
+    pair: Pair,
+) -> None:
     """[song2026worstcase]: and both are those of exact arithmetic."""
     prior, matrix = pair
     excluded, rest = leakage_parts(prior, matrix)
@@ -172,7 +194,9 @@ def test_lemmas_2_and_3_the_parts_add_up_and_the_second_is_zero_where_letters_lo
     assert (excluded[~occurs] == -math.inf).all()
     assert (rest[~occurs] == 0).all()
     law = exact_law(prior)
-    for column, first, second in zip(exact_columns(matrix), excluded[occurs], rest[occurs], strict=True):
+    for column, first, second in zip(
+        exact_columns(matrix), excluded[occurs], rest[occurs], strict=True
+    ):
         mass = sum((p for p, value in zip(law, column, strict=True) if value > 0), Fraction(0))
         mean = sum((p * value for p, value in zip(law, column, strict=True)), Fraction(0))
         assert first == pytest.approx(log_of(1 / mass), rel=1e-9, abs=1e-14)
@@ -204,7 +228,10 @@ def test_ratios_of_products_are_those_of_fractions(pair: Pair, seed: int) -> Non
     assert (log_product_ratios(np.zeros((2, 7)), rng.uniform(size=(2, 7)), many) == -math.inf).all()
     for k, y in np.ndindex(found.shape):
         up, down = (
-            sum((w * v for w, v in zip(exact(row[k]), exact(matrix[:, y]), strict=True)), Fraction(0))
+            sum(
+                (w * v for w, v in zip(exact(row[k]), exact(matrix[:, y]), strict=True)),
+                Fraction(0),
+            )
             for row in (above, below)
         )
         if down == 0:
@@ -212,7 +239,9 @@ def test_ratios_of_products_are_those_of_fractions(pair: Pair, seed: int) -> Non
         elif up == 0:
             assert found[k, y] == -math.inf
         else:
-            assert found[k, y] == pytest.approx(math.log(up / down), abs=1e-12 + 1e-14 * float(down / up))
+            assert found[k, y] == pytest.approx(
+                math.log(up / down), abs=1e-12 + 1e-14 * float(down / up)
+            )
 
 
 def test_ratios_of_entries_at_the_ends() -> None:
@@ -232,10 +261,13 @@ def test_it_is_the_definition_in_fractions(seed: int) -> None:
     for y, column in enumerate(matrix.T):
         v = [Fraction(entry) for entry in column.tolist()]
         mean = sum(
-            (Fraction(int(n), total) * e for n, e in zip(counts.sum(axis=0), v, strict=True)), Fraction(0)
+            (Fraction(int(n), total) * e for n, e in zip(counts.sum(axis=0), v, strict=True)),
+            Fraction(0),
         )
         for s, row in enumerate(counts.tolist()):
-            given = sum((Fraction(n, sum(row)) * e for n, e in zip(row, v, strict=True)), Fraction(0))
+            given = sum(
+                (Fraction(n, sum(row)) * e for n, e in zip(row, v, strict=True)), Fraction(0)
+            )
             expected[s, y] = -math.inf if given == 0 else math.log(given / mean)
     of_outcomes = [max(expected[s, y] for s in range(3)) for y in range(5)]
     assert pointwise_leakage(secret, matrix) == pytest.approx(of_outcomes, rel=1e-12, abs=1e-14)
@@ -287,7 +319,9 @@ def test_of_a_symmetric_channel_it_is_that_of_even_letters(alpha: float) -> None
 
 def test_its_limits_are_the_capacity_and_the_maximal_leakage() -> None:
     matrix = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]
-    assert maximal_alpha_leakage(matrix, 1 + 1e-6)[0] == pytest.approx(channel_capacity(matrix)[0], abs=1e-5)
+    assert maximal_alpha_leakage(matrix, 1 + 1e-6)[0] == pytest.approx(
+        channel_capacity(matrix)[0], abs=1e-5
+    )
     assert maximal_alpha_leakage(matrix, 1e5)[0] == pytest.approx(maximal_leakage(matrix), abs=1e-4)
     assert maximal_alpha_leakage([[0.5, 0.5], [0.5, 0.5]], 3)[1] == pytest.approx(0, abs=1e-12)
 
@@ -302,7 +336,10 @@ def test_both_ends_hold_however_soon_it_ends(iterations: int) -> None:
     z_channel = [[1.0, 0.0], [0.5, 0.5]]
     pairs = (
         (math.log(5 / 4), channel_capacity(z_channel, iterations=iterations)),
-        (maximal_alpha_leakage(z_channel, 2)[0], maximal_alpha_leakage(z_channel, 2, iterations=iterations)),
+        (
+            maximal_alpha_leakage(z_channel, 2)[0],
+            maximal_alpha_leakage(z_channel, 2, iterations=iterations),
+        ),
     )
     for known, (lower, upper) in pairs:
         assert lower < known < upper

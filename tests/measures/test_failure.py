@@ -95,7 +95,9 @@ def test_conditions_that_miss_each_other_by_little_are_told_apart() -> None:
     """The limits of both outputs sum to 1 - 1.5e-6: they cannot both fail."""
     corners = np.array([[0.62898778, 0.37101222], [0.27034882, 0.72965118], [0.9800309, 0.0199691]])
     matrix = np.array([[0.32235976, 0.67764024], [0.32265149, 0.67734851]])
-    found = failure_probability([0.5, 0.5], matrix, 0.00029313987232316367, over=ConvexHull(corners))
+    found = failure_probability(
+        [0.5, 0.5], matrix, 0.00029313987232316367, over=ConvexHull(corners)
+    )
     assert found == pytest.approx(exact_supremum(corners, matrix, 0.00029313987232316367), abs=1e-8)
     assert found < 0.68
 
@@ -143,6 +145,8 @@ def test_no_multipliers_prove_a_node_empty_that_has_a_prior(
             limits[y] = np.nextafter(limits[y], math.inf * fates[y])
     search = _FailureSearch(ConvexHull([law]), columns, limits, np.ones(4))
     monkeypatch.setattr(
-        search, "_solve_relaxation", lambda *_, **__: (law, rng.uniform(0, 2, 4), rng.uniform(0, 2, 4), 1e-3)
+        search,
+        "_solve_relaxation",
+        lambda *_, **__: (law, rng.uniform(0, 2, 4), rng.uniform(0, 2, 4), 1e-3),
     )
     assert not search._is_empty(fates)

@@ -15,10 +15,26 @@ from pmlopt.measures.orders import order_levels, order_surplus, sibson_level
 from pmlopt.programs.compliance import prove
 from pmlopt.programs.exact.arithmetic import is_met_exactly, round_rows_to_grid
 
-ORDERS = (1 + 2.0**-52, 1 + 1e-15, 1 + 1e-12, 1 + 1e-9, 1 + 1e-6, 1.001, 1.1, 1.5, 2.0, 7.0, 64.0, 1e3, 1e6)
+ORDERS = (
+    1 + 2.0**-52,
+    1 + 1e-15,
+    1 + 1e-12,
+    1 + 1e-9,
+    1 + 1e-6,
+    1.001,
+    1.1,
+    1.5,
+    2.0,
+    7.0,
+    64.0,
+    1e3,
+    1e6,
+)
 
 
-def decimal_levels(law: FloatArray, matrix: FloatArray, alpha: float) -> tuple[list[Decimal], Decimal]:
+def decimal_levels(
+    law: FloatArray, matrix: FloatArray, alpha: float
+) -> tuple[list[Decimal], Decimal]:
     """The level of each column, and Sibson's mean over them, from the definitions in 400 digits."""
     with localcontext(Context(prec=400, Emax=10**12, Emin=-(10**12))):
         masses, order = [Decimal(w) for w in law.tolist()], Decimal(alpha)
@@ -51,7 +67,9 @@ def test_levels_have_all_digits_at_every_order(alpha: float) -> None:
             assert sibson_level(law, matrix, alpha) == pytest.approx(float(mean), rel=1e-12, abs=0)
 
 
-def test_the_surplus_of_an_order_is_that_of_a_product_at_order_two_and_of_a_logarithm_at_one() -> None:
+def test_the_surplus_of_an_order_is_that_of_a_product_at_order_two_and_of_a_logarithm_at_one() -> (
+    None
+):
     d = np.array([-1.0, -0.3, 1e-12, 1e-3, 0.2, 40.0])
     assert order_surplus(d, 2.0) == pytest.approx(d**2, rel=1e-14)
     assert order_surplus(d, 1 + 2.0**-52) == pytest.approx(order_surplus(d, 1.0), rel=1e-14)
@@ -64,7 +82,9 @@ def test_next_to_order_one_levels_are_not_lost() -> None:
     ledger = Ledger([0.5, 0.5])
     ledger.record(response, [0])
     assert ledger.levels_of_order(first)[0] == pytest.approx(divergence, rel=1e-12)
-    assert maximal_alpha_leakage(response, first) == pytest.approx(channel_capacity(response), abs=1e-12)
+    assert maximal_alpha_leakage(response, first) == pytest.approx(
+        channel_capacity(response), abs=1e-12
+    )
     for kind in (RenyiPML, SibsonLeakage, MaximalAlphaLeakage):
         assert kind(first, 0.2).level(prior, response) == pytest.approx(divergence, rel=1e-12)
         assert not kind(first, 0.13).holds(prior, response)
@@ -76,6 +96,9 @@ def test_the_check_of_whole_orders_has_the_power_of_epsilon() -> None:
     alone = round_rows_to_grid(np.eye(7))
     below = float(np.nextafter(np.log(7), 0))
     for order in (2.0, 3.0, 64.0):
-        for epsilon in (float(np.log(7)), below):  # both are below log 7, as floats have it, or above it
+        for epsilon in (
+            float(np.log(7)),
+            below,
+        ):  # both are below log 7, as floats have it, or above it
             inside = Decimal(epsilon).exp(Context(prec=60)) >= 7
             assert is_met_exactly(Prior.uniform(7), RenyiPML(order, epsilon), alone) is inside

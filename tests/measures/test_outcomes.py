@@ -31,11 +31,14 @@ from pmlopt.measures import (
 )
 
 
-@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=2, max_size=4), st.data())
+@given(
+    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=2, max_size=4), st.data()
+)
 @MODEST
 def test_the_posterior_is_that_of_bayes(table: list[list[int]], data: st.DataObject) -> None:
     rows = [
-        [Fraction(entry + (place == 0), sum(row) + 1) for place, entry in enumerate(row)] for row in table
+        [Fraction(entry + (place == 0), sum(row) + 1) for place, entry in enumerate(row)]
+        for row in table
     ]
     weights = data.draw(st.lists(st.integers(1, 9), min_size=len(rows), max_size=len(rows)))
     prior = [Fraction(weight, sum(weights)) for weight in weights]
@@ -48,7 +51,9 @@ def test_the_posterior_is_that_of_bayes(table: list[list[int]], data: st.DataObj
             continue
         exact = [float(p * row[y] / law) for p, row in zip(prior, rows, strict=True)]
         assert found[:, y] == pytest.approx(exact, abs=1e-14)
-    tells: Any = {one.output: one for one in summarize_outcomes(np.array(prior, dtype=float), matrix)}
+    tells: Any = {
+        one.output: one for one in summarize_outcomes(np.array(prior, dtype=float), matrix)
+    }
     levels = pointwise_leakage(np.array(prior, dtype=float), matrix)
     for y, one in tells.items():
         column = [row[y] for row in rows]
@@ -67,7 +72,10 @@ def test_tiny_probabilities_keep_their_digits() -> None:
 
 def test_what_is_said_of_outcomes() -> None:
     tells = summarize_outcomes([0.4, 0.3, 0.3], [[1, 0], [0, 1], [0, 1]])
-    assert str(tells[0]) == "If the output is 0, the true value is 0 with certainty; before it was 0.4."
+    assert (
+        str(tells[0])
+        == "If the output is 0, the true value is 0 with certainty; before it was 0.4."
+    )
     assert str(tells[1]).endswith("with probability 0.5; before it was 0.3. It cannot be 0.")
     assert list_outcome_warnings(tells) == (
         "Whoever sees the output 0 knows the true value with certainty.",
@@ -157,4 +165,9 @@ def test_the_mean_success_grows_by_no_more_than_the_worst_outcome_tells() -> Non
 def test_impossible_numbers_are_refused() -> None:
     half = ([0.5, 0.5], np.eye(2))
     refused(PrivacyError, guessing_probability, "guesses", (*half, 0))
-    refused(PrivacyError, guesswork, "order", *((*half, order) for order in (0, -1.0, math.inf, math.nan)))
+    refused(
+        PrivacyError,
+        guesswork,
+        "order",
+        *((*half, order) for order in (0, -1.0, math.inf, math.nan)),
+    )

@@ -90,7 +90,9 @@ def test_laws_have_the_probabilities_of_their_tails(matrix: FloatArray) -> None:
         losses, chances = privacy_loss_law(matrix, first, second)
         assert chances.sum() == pytest.approx(1, abs=1e-12)
         # E e^-L is what the second letter gives the outcomes of the first
-        assert chances @ np.exp(-losses) == pytest.approx(matrix[second, matrix[first] > 0].sum(), abs=1e-12)
+        assert chances @ np.exp(-losses) == pytest.approx(
+            matrix[second, matrix[first] > 0].sum(), abs=1e-12
+        )
 
 
 def test_losses_by_letters_and_where_they_are_infinite() -> None:
@@ -108,4 +110,9 @@ def test_losses_by_letters_and_where_they_are_infinite() -> None:
 
 def test_what_is_no_level_is_refused() -> None:
     for measure in (approximate_dp_delta, probabilistic_dp_delta, approximate_dp_level):
-        refused(PrivacyError, measure, ".", *((np.eye(2), bad) for bad in (-1.0, math.nan, math.inf, "one")))
+        refused(
+            PrivacyError,
+            measure,
+            ".",
+            *((np.eye(2), bad) for bad in (-1.0, math.nan, math.inf, "one")),
+        )

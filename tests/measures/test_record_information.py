@@ -18,14 +18,19 @@ from pmlopt.model.queries import (
     Weight,
     independent_leakage,
 )
-from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_record_information
+from pmlopt.model.queries.record_leakage_measures import (
+    compute_dataset_entropy,
+    compute_record_information,
+)
 
 QUERIES: list[Query] = [
     Weight(3),
     Quadratic(4),
     ModularSum(3, 3, [2, 3, 2]),
     TableQuery([[0, 1, 2], [1, 2, 0]]),
-    TableQuery(np.indices((2, 2, 2))[1:].sum(axis=0) % 2),  # an idle record has the counts of the others
+    TableQuery(
+        np.indices((2, 2, 2))[1:].sum(axis=0) % 2
+    ),  # an idle record has the counts of the others
 ]
 
 
@@ -95,7 +100,9 @@ class TestGradientsOfTheEntropy:
         others = JOINT / marginal[:, None]
         for letter in range(2):
             found = slope(
-                lambda p: compute_dataset_entropy(p[:, None] * others, ONE_EACH), marginal, (letter,)
+                lambda p: compute_dataset_entropy(p[:, None] * others, ONE_EACH),
+                marginal,
+                (letter,),
             )
             inner = -float(others[letter] @ np.log(others[letter]))
             assert found == pytest.approx(inner - math.log(marginal[letter]) - 1, abs=1e-8)
@@ -105,7 +112,9 @@ class TestGradientsOfTheEntropy:
         others = JOINT / marginal[:, None]
         for place in np.ndindex(2, 4):
             found = slope(
-                lambda rows: compute_dataset_entropy(marginal[:, None] * rows, ONE_EACH), others, place
+                lambda rows: compute_dataset_entropy(marginal[:, None] * rows, ONE_EACH),
+                others,
+                place,
             )
             mass = float(marginal[place[0]])
             assert found == pytest.approx(-mass * (math.log(mass * others[place]) + 1), abs=1e-8)
@@ -138,13 +147,17 @@ def test_the_line_of_figure_4() -> None:
     """log 2, the most that is known of a letter of two: the parity itself leaks it up to (n - 1) log 2."""
     parity = queries.ModularSum(4, 2)
     for b in (0.0, 1.0, 3 * math.log(2) - 1e-9):
-        assert solve(record_leakage(parity, np.eye(2), b)).value == pytest.approx(math.log(2), abs=1e-6)
+        assert solve(record_leakage(parity, np.eye(2), b)).value == pytest.approx(
+            math.log(2), abs=1e-6
+        )
     assert solve(record_leakage(parity, np.eye(2), 2.5)).bound < math.log(2) - 0.1
 
 
 def test_the_information_is_convex_in_the_rows_of_case_1() -> None:
     """[wu2026entropy, Section 3.1], Case 1: unit vectors are best by convexity, not by concavity."""
-    odd = np.array([[0.1, 0.9], [0.9, 0.1]])  # of parity through BSC(0.1), by first and second record
+    odd = np.array(
+        [[0.1, 0.9], [0.9, 0.1]]
+    )  # of parity through BSC(0.1), by first and second record
 
     def leaked(rows: np.ndarray) -> float:
         says = (rows * odd).sum(axis=1)

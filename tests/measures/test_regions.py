@@ -22,7 +22,9 @@ from pmlopt.model.closed_forms import k_singular
 def defined_boundaries(prior: FloatArray) -> list[float]:
     """eps_k = -log of the sum of the N - k largest probabilities."""
     descending = sorted(exact_law(prior), reverse=True)
-    return [-log_of(sum(descending[: len(descending) - k], Fraction(0))) for k in range(len(descending))]
+    return [
+        -log_of(sum(descending[: len(descending) - k], Fraction(0))) for k in range(len(descending))
+    ]
 
 
 @given(priors())
@@ -46,7 +48,9 @@ def test_the_region_is_between_its_boundaries(prior: FloatArray, epsilon: float)
 
 @given(pairs())
 @MODEST
-def test_a_mechanism_has_fewer_zeros_a_column_than_its_region(pair: tuple[FloatArray, FloatArray]) -> None:
+def test_a_mechanism_has_fewer_zeros_a_column_than_its_region(
+    pair: tuple[FloatArray, FloatArray],
+) -> None:
     prior, matrix = pair
     region = privacy_region(prior, leakage_level(prior, matrix) + 1e-12)
     occurring = matrix[:, matrix.max(axis=0) > 0]
@@ -82,5 +86,8 @@ def test_a_rare_letter_has_its_own_border_and_a_region_needs_a_level() -> None:
         assert region_boundaries(prior)[1] == pytest.approx(-math.log1p(-least), rel=1e-12)
         assert [privacy_region(prior, share * least) for share in (0.0, 0.999, 1.001)] == [1, 1, 2]
     refused(
-        PrivacyError, privacy_region, "epsilon", *(([0.5, 0.5], bad) for bad in (-0.1, math.nan, math.inf))
+        PrivacyError,
+        privacy_region,
+        "epsilon",
+        *(([0.5, 0.5], bad) for bad in (-0.1, math.nan, math.inf)),
     )

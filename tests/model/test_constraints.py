@@ -80,7 +80,11 @@ def test_designs_keep_them_and_are_the_best_that_do(privacy: Requirement, kind: 
         prior, loss = Prior(p, LETTERS), rng.uniform(size=(4, len(outputs)))
         rows = [inequalities(one, prior.pmf, LETTERS, outputs) for one in constraints]
         best = optimum(
-            prior.pmf, privacy, -loss, np.vstack([a for a, _ in rows]), np.concatenate([b for _, b in rows])
+            prior.pmf,
+            privacy,
+            -loss,
+            np.vstack([a for a, _ in rows]),
+            np.concatenate([b for _, b in rows]),
         )
         found = solve(design(prior, privacy, ExpectedLoss(loss), outputs, constraints))
         assert found.value == pytest.approx(-best.value, abs=1e-7)
@@ -97,19 +101,27 @@ def test_information_is_on_the_outcomes_of_the_largest_budget(most: float) -> No
     few = {"u": 0.05, "x": 0.05, "w": 0.02}
     budgets = few | dict.fromkeys("vyz", most)
     found = solve(design(prior, PML(0.7), MutualInformation(), outputs, [OutcomeLeakage(budgets)]))
-    classes = [columns.extreme_columns(prior.pmf, PML(min(nats, 0.7))) for nats in (0.02, 0.05, most)]
+    classes = [
+        columns.extreme_columns(prior.pmf, PML(min(nats, 0.7))) for nats in (0.02, 0.05, most)
+    ]
     lifts = np.hstack(classes)
-    best = columns.best_weights(prior.pmf, lifts, MutualInformation().column_values(prior.pmf, lifts))
+    best = columns.best_weights(
+        prior.pmf, lifts, MutualInformation().column_values(prior.pmf, lifts)
+    )
     assert found.value == pytest.approx(best.value, abs=1e-9)
     assert found.status.value == "optimal"
     assert found.certificate.verify()
-    for label, level in zip(found.mechanism.outputs, pointwise_leakage(prior, found.mechanism), strict=True):
+    for label, level in zip(
+        found.mechanism.outputs, pointwise_leakage(prior, found.mechanism), strict=True
+    ):
         assert level <= budgets[str(label)]
     beside = solve(design(prior, LDP(1.0), MutualInformation(), outputs, [OutcomeLeakage(budgets)]))
     assert beside.certificate.verify()
     assert max(pointwise_leakage(prior, beside.mechanism)) <= most + 1e-12
     free = solve(design(prior, LDP(1.0), MutualInformation(), outputs, [OutcomeLeakage(few)]))
-    assert free.value == pytest.approx(solve(design(prior, LDP(1.0), MutualInformation())).value, abs=1e-9)
+    assert free.value == pytest.approx(
+        solve(design(prior, LDP(1.0), MutualInformation())).value, abs=1e-9
+    )
     assert not free.matrix[:, [free.mechanism.outputs.index(label) for label in few]].any()
     with pytest.raises(ProgramError, match="fewer than the 3 letters"):
         design(prior, PML(0.7), MutualInformation(), list("uvw"), [OutcomeLeakage({"u": 0.1})])
@@ -139,12 +151,20 @@ def test_an_even_law_is_kept_at_no_cost_and_who_is_alone_is_told() -> None:
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused(constraints: Sequence[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        design(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), PML(1.0), "hamming", constraints=constraints)
+        design(
+            Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), PML(1.0), "hamming", constraints=constraints
+        )
 
 
 def test_they_are_refused_where_nothing_would_keep_them() -> None:
     with pytest.raises(ProgramError, match="other labels than the prior's"):
-        design(Prior([0.5, 0.5], ["a", "b"]), PML(1.0), ExpectedLoss(np.ones((2, 1))), ["a"], [Invariant()])
+        design(
+            Prior([0.5, 0.5], ["a", "b"]),
+            PML(1.0),
+            ExpectedLoss(np.ones((2, 1))),
+            ["a"],
+            [Invariant()],
+        )
     with pytest.raises(ProgramError, match="listed letters"):
         design([0.5, 0.5], PML(1.0), "mutual-information", constraints=[Invariant()])
     refused(InputError, Variance, "largest variance", (-1,))
@@ -188,13 +208,18 @@ def test_the_shell_takes_them_by_name(tmp_path: Path) -> None:
         assert json.loads(run(*plain, *options).stdout)["value"] == pytest.approx(wanted, abs=1e-9)
     assert "known are" in run(*plain, "--constraint", "fair", code=2).output
     assert "give variance=MOST" in run(*plain, "--constraint", "variance", code=2).output
-    assert "'1,5' stands where a number belongs" in run(*plain, "--constraint", "variance=1,5", code=2).output
+    assert (
+        "'1,5' stands where a number belongs"
+        in run(*plain, "--constraint", "variance=1,5", code=2).output
+    )
     assert "give invariant" in run(*plain, "--constraint", "invariant=1", code=2).output
 
 
 @pytest.mark.parametrize("base", [0, 2**53, -(2**53) - 1, 1_556_559_573_141_592_653])
 @pytest.mark.parametrize("by_scores", [False, True])
-def test_constraints_are_on_differences_of_whole_numbers_of_any_size(base: int, by_scores: bool) -> None:
+def test_constraints_are_on_differences_of_whole_numbers_of_any_size(
+    base: int, by_scores: bool
+) -> None:
     labels = [base + step for step in range(3)]
     letters = range(3) if by_scores else labels
     scores = dict(zip(letters, labels, strict=True)) if by_scores else None
@@ -213,9 +238,9 @@ def test_scores_past_floats_come_back_from_a_file(tmp_path: Path) -> None:
     kept = Unbiased({0: labels[0], 1: labels[1], 2: labels[2]})
     solve(design([0.5, 0.3, 0.2], PML(1.2), "squared", range(3), [kept])).save(tmp_path / "m.json")
     assert verify_file(tmp_path / "m.json").holds
-    read = json.loads((tmp_path / "m.json").read_text())["metadata"]["certificate"]["added"][0]["constraint"][
-        "scores"
-    ]
+    read = json.loads((tmp_path / "m.json").read_text())["metadata"]["certificate"]["added"][0][
+        "constraint"
+    ]["scores"]
     assert [score for _, score in read] == labels
 
 
@@ -253,7 +278,9 @@ def test_the_law_of_a_very_rare_letter_is_kept(mass: float, epsilon: float) -> N
 
 
 def test_the_law_of_one_in_a_hundred_million_is_kept() -> None:
-    result = solve(design(Prior.from_counts([10**8, 1]), PML(2), "hamming", constraints=[Invariant()]))
+    result = solve(
+        design(Prior.from_counts([10**8, 1]), PML(2), "hamming", constraints=[Invariant()])
+    )
     assert result.value == pytest.approx(rare_letter_loss(Fraction(1, 10**8 + 1), 2.0), rel=2e-6)
 
 
@@ -270,7 +297,9 @@ def test_a_letter_below_the_steps_of_floats_is_not_dropped_in_silence(
 def test_a_budget_of_a_rare_outcome_is_relative_to_its_probability() -> None:
     prior = Prior([1 - 1e-7, 1e-7], ["no", "yes"])
     for nats in (0.0, 1.0, 3.0):
-        found = solve(design(prior, PML(9.0), "hamming", constraints=[OutcomeLeakage({"yes": nats})]))
+        found = solve(
+            design(prior, PML(9.0), "hamming", constraints=[OutcomeLeakage({"yes": nats})])
+        )
         told = pointwise_leakage(prior, found.mechanism)[1]
         assert found.mechanism.matrix[:, 1].max() == 0 or told <= nats + 1e-5
         assert found.certificate.verify()
@@ -291,7 +320,9 @@ OTHER_FORMS: list[tuple[Any, tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("kind", "arguments"), OTHER_FORMS)
-def test_what_has_another_form_is_refused_with_the_right_one(kind: Any, arguments: tuple[Any, ...]) -> None:
+def test_what_has_another_form_is_refused_with_the_right_one(
+    kind: Any, arguments: tuple[Any, ...]
+) -> None:
     with pytest.raises(ProgramError):
         kind(*arguments)
 

@@ -12,7 +12,18 @@ from pmlopt import LDP, LIP, PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMas
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import PriorSet
 
-KINDS = ("pml", "ldp", "lip", "ball", "other centre", "all by ball", "mass", "all", "one law", "box")
+KINDS = (
+    "pml",
+    "ldp",
+    "lip",
+    "ball",
+    "other centre",
+    "all by ball",
+    "mass",
+    "all",
+    "one law",
+    "box",
+)
 """The requirements that are bands."""
 
 
@@ -49,7 +60,9 @@ class Bounded:
         return PML(epsilon, self.over)
 
 
-def bounded(kind: str, prior: Prior, rng: np.random.Generator, share: float | None = None) -> Bounded:
+def bounded(
+    kind: str, prior: Prior, rng: np.random.Generator, share: float | None = None
+) -> Bounded:
     """A requirement of a kind; `share`: of the largest radius or least mass that is of the kind."""
     p, n = prior.pmf, prior.size
     unit = np.eye(n)
@@ -92,7 +105,9 @@ def least_cost(shape: Shape, costs: FloatArray, epsilon: float, lower: float = 1
         rows = np.vstack([rows, np.hstack([floor, np.zeros((n * m, m))])])
     sums = np.hstack([np.kron(np.eye(n), np.ones((1, m))), np.zeros((n, m))])
     cost = np.concatenate([costs.ravel(), np.zeros(m)])
-    return float(linear_program(cost, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(n)).fun)
+    return float(
+        linear_program(cost, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(n)).fun
+    )
 
 
 def support(shape: Shape, costs: FloatArray, keep: float) -> float:
@@ -102,5 +117,7 @@ def support(shape: Shape, costs: FloatArray, keep: float) -> float:
     means = np.hstack([-shape.laws, np.full((k, 1), keep)])
     mean = np.append(shape.prior, 0.0)[None, :]
     rows = np.vstack([tops, means])
-    answer = linear_program(np.append(-costs, 0.0), A_ub=rows, b_ub=np.zeros(n + k), A_eq=mean, b_eq=[1.0])
+    answer = linear_program(
+        np.append(-costs, 0.0), A_ub=rows, b_ub=np.zeros(n + k), A_eq=mean, b_eq=[1.0]
+    )
     return -float(answer.fun)

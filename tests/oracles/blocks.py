@@ -38,12 +38,17 @@ def wide(kind: str, prior: Prior, rng: np.random.Generator, epsilon: float) -> R
         right = float(np.sort(p)[::-1][:guesses].sum())
         return GuessLeakage(guesses, float(rng.uniform(0.1, 0.9)) * -float(np.log(right)))
     if kind == "wide ball":
-        return PML(epsilon, L1Ball(prior, float(2 * p.min() + rng.uniform(0.01, 0.5) * (1 - 2 * p.min()))))
+        return PML(
+            epsilon, L1Ball(prior, float(2 * p.min() + rng.uniform(0.01, 0.5) * (1 - 2 * p.min())))
+        )
     if kind == "unseen letter":
         law[int(rng.integers(n))] = 0.0
         return PML(epsilon, L1Ball(law / law.sum(), float(rng.uniform(0.05, 0.5))))
     if kind in ("bounds on both sides", "known letter"):
-        lower, upper = law * rng.uniform(0.2, 0.9, n), np.minimum(law * rng.uniform(1.1, 3.0, n) + 0.01, 0.9)
+        lower, upper = (
+            law * rng.uniform(0.2, 0.9, n),
+            np.minimum(law * rng.uniform(1.1, 3.0, n) + 0.01, 0.9),
+        )
         if kind == "known letter":
             lower[0] = upper[0] = law[0]
         return PML(epsilon, Box(lower, upper))

@@ -16,7 +16,13 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
-from pmlopt.model.utility import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
+from pmlopt.model.utility import (
+    ChiSquare,
+    FInformation,
+    Hellinger,
+    MutualInformation,
+    TotalVariation,
+)
 from pmlopt.programs.subconvex.columns import ColumnFamily, ColumnUtility
 
 Column = tuple[Fraction, ...]
@@ -76,7 +82,9 @@ def rounded(columns: set[Column] | FloatArray) -> list[tuple[float, ...]]:
     return sorted({tuple(round(float(v), 9) + 0.0 for v in column) for column in columns})
 
 
-def reduced(p: Sequence[float], phi: Scalar, rho: Sequence[float], column: Sequence[float]) -> float:
+def reduced(
+    p: Sequence[float], phi: Scalar, rho: Sequence[float], column: Sequence[float]
+) -> float:
     """What a column is worth beyond its cost."""
     assert min(column) >= -1e-12  # rounding may leave a zero just below
     return math.fsum(w * (phi(max(v, 0.0)) - r * v) for w, r, v in zip(p, rho, column, strict=True))
@@ -120,7 +128,9 @@ class Problem:
 
     def largest(self, found: Sequence[ColumnFamily]) -> float:
         """The largest value among columns that were found."""
-        return max(self.value(column) for part in found for column in part.build_lifts(self.p).T.tolist())
+        return max(
+            self.value(column) for part in found for column in part.build_lifts(self.p).T.tolist()
+        )
 
 
 def assert_allowed(p: FloatArray, lifts: FloatArray, family: Family, within: float = 1e-11) -> None:
@@ -162,7 +172,9 @@ KINDS = ("pml", "tied", "lip", "ldp", "ball")
 
 
 @st.composite
-def problems(draw: st.DrawFn, kinds: Sequence[str] = KINDS, min_size: int = 2, max_size: int = 7) -> Problem:
+def problems(
+    draw: st.DrawFn, kinds: Sequence[str] = KINDS, min_size: int = 2, max_size: int = 7
+) -> Problem:
     """Random problems, some with equal letters, and multipliers from none to large."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
     n = draw(st.integers(min_size, max_size), label="letters")
@@ -171,7 +183,9 @@ def problems(draw: st.DrawFn, kinds: Sequence[str] = KINDS, min_size: int = 2, m
     p = np.array(counts) / sum(counts)
     families = families_of(rng, p, draw(st.sampled_from(kinds), label="kind"))
     scale = draw(st.sampled_from([0.0, 0.1, 1.0, 10.0]), label="scale")
-    rho = scale * rng.normal(size=n) + draw(st.sampled_from([0.0, 1.0])) * np.minimum(-np.log(p), 1.0)
+    rho = scale * rng.normal(size=n) + draw(st.sampled_from([0.0, 1.0])) * np.minimum(
+        -np.log(p), 1.0
+    )
     return Problem(counts, families, draw(st.sampled_from(sorted(UTILITIES, key=str))), rho)
 
 

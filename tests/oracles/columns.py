@@ -197,7 +197,11 @@ def _random_law(rng: np.random.Generator, n: int, kind: int) -> FloatArray:
 
 def random_level(rng: np.random.Generator, p: FloatArray) -> float:
     """A level in one of the regions, at one of their ends, near to zero or past the maximum."""
-    ends = [*-np.log(np.cumsum(np.sort(p)[::-1])[::-1]), -math.log(p.min()), -1.5 * math.log(p.min())]
+    ends = [
+        *-np.log(np.cumsum(np.sort(p)[::-1])[::-1]),
+        -math.log(p.min()),
+        -1.5 * math.log(p.min()),
+    ]
     ends[0] = 0.0
     region = int(rng.integers(len(ends) - 1))
     share = float(rng.choice([0.0, 1e-3, *rng.uniform(0.0, 1.0, 8)]))
@@ -219,11 +223,18 @@ def small_cases(draw: st.DrawFn) -> tuple[Case, np.random.Generator]:
 def assert_proved(program: ColumnDesign, result: Result[ColumnCertificate], gap: float) -> None:
     """What is claimed of the mechanism holds: the requirement in exact arithmetic, the value, the gap."""
     prior, matrix = program.prior, result.mechanism.matrix
-    assert result.status is Status.OPTIMAL, (result.gap, program.scale, program.rounding_gap, result.solver)
+    assert result.status is Status.OPTIMAL, (
+        result.gap,
+        program.scale,
+        program.rounding_gap,
+        result.solver,
+    )
     assert result.certificate.verify()
     assert oracles.is_stochastic(matrix)
     assert oracles.meets(prior, program.privacy, matrix)
-    assert all(result.certificate.levels[name] <= limit for name, limit in program.privacy.limits.items())
+    assert all(
+        result.certificate.levels[name] <= limit for name, limit in program.privacy.limits.items()
+    )
     assert result.value == program.utility.value(prior, result.mechanism)
     assert result.value <= result.bound
     assert result.gap == result.bound - result.value
@@ -231,10 +242,14 @@ def assert_proved(program: ColumnDesign, result: Result[ColumnCertificate], gap:
     assert matrix.shape[1] <= prior.size or program.outputs is not None
 
 
-def assert_optimal(program: ColumnDesign, results: Sequence[Result[ColumnCertificate]], best: float) -> None:
+def assert_optimal(
+    program: ColumnDesign, results: Sequence[Result[ColumnCertificate]], best: float
+) -> None:
     """Each result is proved, and reaches what full enumeration reaches."""
     n = program.prior.size
-    told, nothing = (program.utility.value(program.prior, matrix) for matrix in (np.eye(n), np.ones((n, 1))))
+    told, nothing = (
+        program.utility.value(program.prior, matrix) for matrix in (np.eye(n), np.ones((n, 1)))
+    )
     for result in results:
         assert_proved(program, result, max(1e-7 * (told - nothing), program.rounding_gap))
         assert abs(result.value - best) <= 1e-8

@@ -48,7 +48,10 @@ def _sums(one: Constraint, p: FloatArray, letters: list[Any], outputs: list[Any]
     if isinstance(one, OutcomeLeakage):
         return [
             (
-                [(z, outputs.index(label), (z == x) - np.exp(nats) * p[z]) for z in range(len(letters))],
+                [
+                    (z, outputs.index(label), (z == x) - np.exp(nats) * p[z])
+                    for z in range(len(letters))
+                ],
                 0.0,
                 False,
             )
@@ -62,10 +65,20 @@ def _sums(one: Constraint, p: FloatArray, letters: list[Any], outputs: list[Any]
         apart = [(x, y) for x, y in pairs if group[letters[x]] != group[outputs[y]]]
         return [([(x, y, 1.0)], 0.0, True) for x, y in apart]
     if isinstance(one, Retention):
-        return [([(x, outputs.index(label), -p[x]) for x, label in enumerate(letters)], -one.least, False)]
+        return [
+            (
+                [(x, outputs.index(label), -p[x]) for x, label in enumerate(letters)],
+                -one.least,
+                False,
+            )
+        ]
     if isinstance(one, CategoryRetention):
-        floors = one.least if isinstance(one.least, tuple) else [(label, one.least) for label in letters]
-        return [([(letters.index(a), outputs.index(a), -1.0)], -share, False) for a, share in floors]
+        floors = (
+            one.least if isinstance(one.least, tuple) else [(label, one.least) for label in letters]
+        )
+        return [
+            ([(letters.index(a), outputs.index(a), -1.0)], -share, False) for a, share in floors
+        ]
     assert isinstance(one, Unbiased | Variance | Within)
     score = dict(one.scores or ((label, label) for label in (*letters, *outputs)))
     change = {(x, y): score[outputs[y]] - score[letters[x]] for x, y in pairs}

@@ -56,7 +56,9 @@ def ldp_rows(p: FloatArray, m: int, epsilon: float) -> FloatArray:
 
 def lip_rows(p: FloatArray, m: int, lower: float, upper: float) -> FloatArray:
     """`e^-lower q[y] <= P[x,y] <= e^upper q[y]`."""
-    return np.vstack([pml_rows(p, m, upper), np.kron(np.exp(-lower) * p - np.eye(len(p)), np.eye(m))])
+    return np.vstack(
+        [pml_rows(p, m, upper), np.kron(np.exp(-lower) * p - np.eye(len(p)), np.eye(m))]
+    )
 
 
 def optimum(
@@ -103,7 +105,9 @@ def _peak_rows(n: int, m: int, epsilon: float) -> tuple[FloatArray, FloatArray, 
     return np.vstack([peaks, total]), right, m
 
 
-def _slack_rows(p: FloatArray, m: int, privacy: ApproximatePML) -> tuple[FloatArray, FloatArray, int]:
+def _slack_rows(
+    p: FloatArray, m: int, privacy: ApproximatePML
+) -> tuple[FloatArray, FloatArray, int]:
     """`e^-eps (P[x,y] - s[x,y]) <= q[y]`, `sum_y s[x,y] <= delta`, with N M numbers s after the matrix."""
     n, down = len(p), np.exp(-privacy.epsilon) * np.eye(len(p) * m)
     sums = np.kron(np.eye(n), np.ones((1, m)))
@@ -116,13 +120,18 @@ def support(p: FloatArray, requirement: Requirement, gains: FloatArray) -> float
     rows = _column_rows(p, 1, requirement)
     best = -np.inf
     for column in gains.T:
-        answer = linear_program(-p * column, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=p[None, :], b_eq=[1.0])
+        answer = linear_program(
+            -p * column, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=p[None, :], b_eq=[1.0]
+        )
         best = max(best, -float(answer.fun))
     return best
 
 
 def joint_support(
-    p: FloatArray, privacy: MaximalLeakage | ApproximatePML, gains: FloatArray, with_mass: bool = True
+    p: FloatArray,
+    privacy: MaximalLeakage | ApproximatePML,
+    gains: FloatArray,
+    with_mass: bool = True,
 ) -> float:
     """The same where a bound is on all columns together; `with_mass`: `sum_y q[y] = 1`."""
     n, m = gains.shape
@@ -149,7 +158,9 @@ def violation(prior: Prior, requirement: Requirement, matrix: FloatArray) -> flo
     mechanism.value, law.value = matrix, (prior.pmf @ matrix)[None, :]
     for name, value in requirement.auxiliary_values(prior, matrix).items():
         declared.variables[name].value = value
-    return max(float(np.max(constraint.violation())) for constraint in declared.constraints.values())
+    return max(
+        float(np.max(constraint.violation())) for constraint in declared.constraints.values()
+    )
 
 
 # ---------------------------------------------------------------- exact arithmetic

@@ -26,7 +26,9 @@ HALVES = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 
 """[saeidian2026envelopes, eq. (7)]."""
 
 
-def solved(p: PriorLike, matrix: MechanismLike, delta: float, **options: Any) -> Result[EnvelopeCertificate]:
+def solved(
+    p: PriorLike, matrix: MechanismLike, delta: float, **options: Any
+) -> Result[EnvelopeCertificate]:
     """The envelope, solved."""
     return solve(envelope(p, matrix, delta), **options)
 
@@ -61,7 +63,9 @@ def bisected(p: FloatArray, matrix: FloatArray, delta: float) -> float:
     low, high = 0.0, -math.log(p.min())
     while high - low > 2e-9:
         middle = (low + high) / 2
-        low, high = (middle, high) if most_mass(p, matrix, math.exp(middle)) >= delta else (low, middle)
+        low, high = (
+            (middle, high) if most_mass(p, matrix, math.exp(middle)) >= delta else (low, middle)
+        )
     return low
 
 
@@ -69,7 +73,8 @@ def quantile(p: FloatArray, matrix: FloatArray, delta: float, short: float = 1e-
     """The largest t such that outcomes with t or more have mass delta, up to rounding."""
     law = p @ matrix
     found = sorted(
-        ((math.log(matrix[:, z].max() / law[z]), law[z]) for z in np.flatnonzero(law > 0)), reverse=True
+        ((math.log(matrix[:, z].max() / law[z]), law[z]) for z in np.flatnonzero(law > 0)),
+        reverse=True,
     )
     mass = 0.0
     for level, share in found:
@@ -90,7 +95,9 @@ def assert_sound(p: FloatArray, matrix: FloatArray, found: Result[EnvelopeCertif
     assert found.certificate.verify()
     assert attack.min() >= 0
     assert np.abs(attack.sum(axis=1) - 1).max() <= 1e-12
-    assert quantile(p, matrix @ attack, found.certificate.delta) == pytest.approx(found.value, abs=1e-7)
+    assert quantile(p, matrix @ attack, found.certificate.delta) == pytest.approx(
+        found.value, abs=1e-7
+    )
     low, high = envelope_bounds(p, matrix, found.certificate.delta)
     assert low <= found.value + 1e-9
     assert found.bound <= high + 1e-9
@@ -128,7 +135,9 @@ def random_mechanism(seed: int) -> tuple[FloatArray, FloatArray]:
     return p / p.sum(), matrix / matrix.sum(axis=1, keepdims=True)
 
 
-def channels(rng: np.random.Generator, found: Result[EnvelopeCertificate], count: int) -> list[FloatArray]:
+def channels(
+    rng: np.random.Generator, found: Result[EnvelopeCertificate], count: int
+) -> list[FloatArray]:
     """Post-processings: merges, any channel, and the attack disturbed, which is near the best."""
     attack = found.certificate.attack.matrix
     m, k = attack.shape

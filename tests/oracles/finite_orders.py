@@ -46,13 +46,21 @@ def largest_gain_of_order(
     """
     mechanism = cp.Variable(gains.shape, nonneg=True)
     views = [(p, np.eye(len(p)))] if about is None else about
-    rules = [rule for law, given in views for rule in within(law, given @ mechanism, alpha, epsilon, mean)]
+    rules = [
+        rule
+        for law, given in views
+        for rule in within(law, given @ mechanism, alpha, epsilon, mean)
+    ]
     return best_of(p, gains, mechanism, rules)
 
 
-def within(p: FloatArray, matrix: Any, alpha: float, epsilon: float, mean: bool = False) -> list[Any]:
+def within(
+    p: FloatArray, matrix: Any, alpha: float, epsilon: float, mean: bool = False
+) -> list[Any]:
     """The norms of the columns beside their means under p, or their sum."""
-    norms = [cp.pnorm(cp.multiply(p ** (1 / alpha), column), alpha, approx=False) for column in matrix.T]
+    norms = [
+        cp.pnorm(cp.multiply(p ** (1 / alpha), column), alpha, approx=False) for column in matrix.T
+    ]
     most, law = math.exp((alpha - 1) * epsilon / alpha), p @ matrix
     return [sum(norms) <= most] if mean else [norm <= most * law[y] for y, norm in enumerate(norms)]
 
@@ -80,7 +88,9 @@ def sibson(p: FloatArray, matrix: FloatArray, alpha: float) -> float:
     return alpha / (alpha - 1) * math.log(((p @ matrix**alpha) ** (1 / alpha)).sum())
 
 
-def worst_of_two(ends: FloatArray, column: FloatArray, alpha: float, most: float) -> tuple[FloatArray, float]:
+def worst_of_two(
+    ends: FloatArray, column: FloatArray, alpha: float, most: float
+) -> tuple[FloatArray, float]:
     """The prior between two under which a column misses a bound most, and by how much.
 
     That is the norm of the column less a multiple of its mean, which is concave in the prior.
@@ -128,7 +138,9 @@ def largest_gain_between(
                 share = max(share, missed / (missed + (most - 1) * float(p @ column)) + 1e-9)
         return priors, share
 
-    return _by_cuts(p, gains, ends[0], cut, lambda prior, matrix: within(prior, matrix, alpha, epsilon))
+    return _by_cuts(
+        p, gains, ends[0], cut, lambda prior, matrix: within(prior, matrix, alpha, epsilon)
+    )
 
 
 def _by_cuts(

@@ -27,17 +27,26 @@ def ball_vertices(center: FloatArray, radius: float) -> FloatArray:
 
 def laws_of(law: FloatArray, conditionals: list[FloatArray]) -> list[FloatArray]:
     """(S, N) joint laws: each law of the secret with each choice of laws of the data."""
-    return [weights[:, None] * np.array(rows) for weights in law for rows in itertools.product(*conditionals)]
+    return [
+        weights[:, None] * np.array(rows)
+        for weights in law
+        for rows in itertools.product(*conditionals)
+    ]
 
 
 def most_told(joints: list[FloatArray], matrix: FloatArray) -> FloatArray:
     """(S, M) the largest `Q(y | s) / Q(y)` over joint laws in which each value has positive probability."""
     found = [
-        (joint @ matrix) / joint.sum(axis=1, keepdims=True) / (joint.sum(axis=0) @ matrix) for joint in joints
+        (joint @ matrix) / joint.sum(axis=1, keepdims=True) / (joint.sum(axis=0) @ matrix)
+        for joint in joints
     ]
     return np.asarray(np.max(found, axis=0))
 
 
 def pairs_over(joints: list[FloatArray], epsilon: float) -> Pairs:
     """Each law of the data given a value beside e^epsilon times the law of the data, for each joint law."""
-    return [(row / row.sum(), math.exp(epsilon) * joint.sum(axis=0)) for joint in joints for row in joint]
+    return [
+        (row / row.sum(), math.exp(epsilon) * joint.sum(axis=0))
+        for joint in joints
+        for row in joint
+    ]

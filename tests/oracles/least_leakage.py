@@ -13,7 +13,11 @@ from pmlopt.core.arrays import BoolArray
 
 
 def feasible(
-    p: FloatArray, allowed: BoolArray, level: float, gains: FloatArray | None = None, floor: float = 0.0
+    p: FloatArray,
+    allowed: BoolArray,
+    level: float,
+    gains: FloatArray | None = None,
+    floor: float = 0.0,
 ) -> bool:
     """Whether a mechanism of this level emits allowed pairs only and has an expected gain of `floor`.
 
@@ -38,7 +42,9 @@ def feasible(
     return bool(answer.status == 0)
 
 
-def bisected(p: FloatArray, allowed: BoolArray, gains: FloatArray | None = None, floor: float = 0.0) -> float:
+def bisected(
+    p: FloatArray, allowed: BoolArray, gains: FloatArray | None = None, floor: float = 0.0
+) -> float:
     """The least level, to 1e-10: 0 where nothing needs to leak. Over a hull up to 16 nats, else inf."""
     low, high = 0.0, -math.log(p.min()) if p.ndim == 1 else 16.0
     if feasible(p, allowed, low, gains, floor):

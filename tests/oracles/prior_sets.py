@@ -67,7 +67,9 @@ class Region:
         for tight in combinations(range(len(rows)), n - 1):
             system = [[Fraction(1)] * n, *(rows[k] for k in tight)]
             point = _solved(system, [Fraction(1), *(right[k] for k in tight)])
-            if point and all(_dot(row, point) <= most for row, most in zip(rows, right, strict=True)):
+            if point and all(
+                _dot(row, point) <= most for row, most in zip(rows, right, strict=True)
+            ):
                 means.append(_dot(point, column))
         return min(means)
 
@@ -127,7 +129,9 @@ def box(lower: Exact, upper: Exact) -> Region:
     """`lower <= Q <= upper`."""
     n = len(lower)
     rows = [Fraction(side * int(x == z)) for side in (1, -1) for x in range(n) for z in range(n)]
-    return Region(_objects(rows, (2 * n, n)), _objects([*upper, *(-low for low in lower)], (2 * n,)))
+    return Region(
+        _objects(rows, (2 * n, n)), _objects([*upper, *(-low for low in lower)], (2 * n,))
+    )
 
 
 def hull(points: Sequence[Exact]) -> Hull:
@@ -143,7 +147,9 @@ def extreme_points(rows: FloatArray, right: FloatArray, fixed: int = 0) -> Float
     """(K, N) the extreme points of `rows z <= right`, the first `fixed` of them equations: by bases."""
     n = rows.shape[1]
     equations = tuple(range(fixed))
-    bases = np.array([equations + rest for rest in combinations(range(fixed, len(rows)), n - fixed)])
+    bases = np.array(
+        [equations + rest for rest in combinations(range(fixed, len(rows)), n - fixed)]
+    )
     bases = bases[np.abs(np.linalg.det(rows[bases])) > 1e-10]
     points = np.linalg.solve(rows[bases], right[bases][:, :, None])[:, :, 0]
     points = points[(points @ rows.T <= right + 1e-11).all(axis=1)]
@@ -218,19 +224,25 @@ def random_set(kind: str, rng: np.random.Generator, n: int) -> Case:
     p = oracles.random_prior(rng, n, float(rng.choice([0.5, 2.0, 10.0])))
     if kind == "l1 ball":
         least = 2 * float(p.min())
-        radius = float(rng.choice([0.0, rng.uniform() * least, rng.uniform(0, 2), rng.uniform(0, 2), 2.0]))
+        radius = float(
+            rng.choice([0.0, rng.uniform() * least, rng.uniform(0, 2), rng.uniform(0, 2), 2.0])
+        )
         return ball_case(p, radius)
     if kind == "minimum mass":
         mass = float(rng.choice([0.0, 1 / n, *rng.uniform(0, 1 / n, 4)]))
         return Case(MinimumMass(n, mass), box([Fraction(mass)] * n, [Fraction(1)] * n), p)
     if kind == "vertices":
         points = np.vstack([p, rng.dirichlet(np.ones(n), int(rng.integers(0, 4)))])
-        points[1:] = np.where(rng.random(points[1:].shape) < 0.2, 0.0, points[1:]) + 1e-3 * np.eye(n)[0]
+        points[1:] = (
+            np.where(rng.random(points[1:].shape) < 0.2, 0.0, points[1:]) + 1e-3 * np.eye(n)[0]
+        )
         points /= points.sum(axis=1, keepdims=True)
         return Case(ConvexHull(points), hull([exact(point) for point in points]), p)
     if kind == "box":
         lower = p * rng.uniform(0, 1, n) * (rng.random(n) < 0.8)
-        upper = np.minimum(1.0, np.where(rng.random(n) < 0.3, 1.0, p + rng.uniform(0, 0.5, n) * (1 - p)))
+        upper = np.minimum(
+            1.0, np.where(rng.random(n) < 0.3, 1.0, p + rng.uniform(0, 0.5, n) * (1 - p))
+        )
         return Case(Box(lower, upper), box(exact(lower), exact(upper)), p)
     return Case(AllPriors(n), box([Fraction(0)] * n, [Fraction(1)] * n), p)
 

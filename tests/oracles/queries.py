@@ -57,7 +57,10 @@ def logs(counts: list[list[int]]) -> list[list[float]]:
 
 def modular_sum(sizes: tuple[int, ...], modulus: int) -> Case:
     return Case(
-        ModularSum(len(sizes), modulus, sizes), sizes, tuple(range(modulus)), lambda x: sum(x) % modulus
+        ModularSum(len(sizes), modulus, sizes),
+        sizes,
+        tuple(range(modulus)),
+        lambda x: sum(x) % modulus,
     )
 
 
@@ -99,7 +102,9 @@ LABELS = st.one_of(NUMBERS, st.sampled_from(["a", "b", "no answer"]))
 def _explicits(entries: st.SearchStrategy[Any]) -> st.SearchStrategy[Case]:
     def of_sizes(sizes: tuple[int, ...]) -> st.SearchStrategy[Case]:
         size = math.prod(sizes)
-        return st.lists(entries, min_size=size, max_size=size).map(lambda known: explicit(sizes, known))
+        return st.lists(entries, min_size=size, max_size=size).map(
+            lambda known: explicit(sizes, known)
+        )
 
     small = st.lists(st.integers(1, 3), min_size=1, max_size=3).map(tuple)
     return small.flatmap(of_sizes)

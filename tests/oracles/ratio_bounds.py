@@ -34,9 +34,13 @@ def pairs_of(requirement: Requirement, prior: Prior) -> Pairs:
         return [(p * row, math.exp(requirement.epsilon) * most * p) for row in requirement.gain]
     if isinstance(requirement, RatioBound):
         factors = np.exp(requirement.each)
-        return list(zip(requirement.numerators, factors[:, None] * requirement.denominators, strict=True))
+        return list(
+            zip(requirement.numerators, factors[:, None] * requirement.denominators, strict=True)
+        )
     if isinstance(requirement, LDP):
-        return [(eye[x], math.exp(requirement.epsilon) * eye[y]) for x in range(n) for y in range(n)]
+        return [
+            (eye[x], math.exp(requirement.epsilon) * eye[y]) for x in range(n) for y in range(n)
+        ]
     if isinstance(requirement, LIP):
         return [pair for x in range(n) for pair in ((eye[x], math.exp(requirement.upper) * p),
                                                     (p, math.exp(requirement.lower) * eye[x]))]  # fmt: skip
@@ -67,7 +71,9 @@ def broken_pairs(epsilon: float, distance: Any, matrix: Any) -> set[tuple[int, i
                 continue
             exponent = min(Fraction(690), Fraction(epsilon) * Fraction(float(distance[x][z])))
             with localcontext(prec=60):
-                factor = Fraction((Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
+                factor = Fraction(
+                    (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+                )
             found |= {(x, z, y) for y in range(len(rows[0])) if rows[x][y] > factor * rows[z][y]}
     return found
 
@@ -89,8 +95,14 @@ def random_distances(rng: np.random.Generator) -> tuple[float, Any, Any]:
         distance = np.triu(distance, 1) + np.triu(distance, 1).T
     if kind < 3:
         return epsilon, distance, distance
-    pairs = [(x, z) if rng.random() < 0.5 else (z, x) for x in range(len(distance)) for z in range(x)]
-    return epsilon, {pair: float(distance[pair]) for pair in pairs if distance[pair] < math.inf}, distance
+    pairs = [
+        (x, z) if rng.random() < 0.5 else (z, x) for x in range(len(distance)) for z in range(x)
+    ]
+    return (
+        epsilon,
+        {pair: float(distance[pair]) for pair in pairs if distance[pair] < math.inf},
+        distance,
+    )
 
 
 def shortest(ways: list[list[Fraction | None]]) -> list[list[Fraction | None]]:
@@ -111,7 +123,9 @@ def best_gain(p: FloatArray, pairs: Pairs, gains: FloatArray) -> float:
         [np.kron((up - down) / u, np.eye(m)) for (up, down), u in zip(pairs, units, strict=True)]
     )
     sums, cost = np.kron(np.eye(n), np.ones(m)), -(p[:, None] * gains).ravel()
-    return -float(linear_program(cost, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(n)).fun)
+    return -float(
+        linear_program(cost, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(n)).fun
+    )
 
 
 def extreme_columns(p: FloatArray, pairs: Pairs) -> FloatArray:

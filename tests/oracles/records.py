@@ -64,7 +64,9 @@ def informations(data: Datasets, record: int, priors: FloatArray) -> FloatArray:
     joint = np.einsum("ax,sx,xy->say", data.members(record), priors, data.rows)
     terms = xlogy(joint, joint).sum(axis=(1, 2))
     letters, outputs = joint.sum(axis=2), joint.sum(axis=1)
-    return np.asarray(terms - xlogy(letters, letters).sum(axis=1) - xlogy(outputs, outputs).sum(axis=1))
+    return np.asarray(
+        terms - xlogy(letters, letters).sum(axis=1) - xlogy(outputs, outputs).sum(axis=1)
+    )
 
 
 def feasible(p: FloatArray, least: float) -> FloatArray:
@@ -80,7 +82,9 @@ def feasible(p: FloatArray, least: float) -> FloatArray:
     return np.asarray((1 - high) * p + high * uniform)
 
 
-def largest(data: Datasets, record: int, least: float, starts: int = 16, seed: int = 0) -> FloatArray:
+def largest(
+    data: Datasets, record: int, least: float, starts: int = 16, seed: int = 0
+) -> FloatArray:
     """The best prior of many local searches: a lower bound on the problem, and tight where one succeeds."""
     random = np.random.default_rng(seed)
     size = len(data.rows)
@@ -146,7 +150,9 @@ def capacity(channel: FloatArray) -> float:
     low = high = 0.0
     for _ in range(20_000):
         law = p @ channel
-        rates = xlogy(channel, np.where(channel > 0, channel / np.maximum(law, 1e-300), 1.0)).sum(axis=1)
+        rates = xlogy(channel, np.where(channel > 0, channel / np.maximum(law, 1e-300), 1.0)).sum(
+            axis=1
+        )
         low, high = float(np.log(p @ np.exp(rates))), float(rates.max())
         if high - low < 1e-12:
             break
@@ -167,4 +173,6 @@ def marginal_program(laws: FloatArray, inner: FloatArray, least: float) -> cp.Pr
     """
     law = cp.Variable(len(laws), nonneg=True)
     leaked = cp.sum(cp.entr(laws.T @ law)) + xlogy(laws, laws).sum(axis=1) @ law
-    return cp.Problem(cp.Maximize(leaked), [cp.sum(law) == 1, cp.sum(cp.entr(law)) + inner @ law >= least])
+    return cp.Problem(
+        cp.Maximize(leaked), [cp.sum(law) == 1, cp.sum(cp.entr(law)) + inner @ law >= least]
+    )

@@ -46,7 +46,9 @@ def level_about(
         for y, probability in row.items():
             law[y] += share * probability
             both[about, y] += share * probability
-    return max(math.log(value / mass[about] / law[y]) for (about, y), value in both.items() if value > 0)
+    return max(
+        math.log(value / mass[about] / law[y]) for (about, y), value in both.items() if value > 0
+    )
 
 
 def histograms(people: int, outputs: int) -> Iterator[tuple[int, ...]]:
@@ -59,14 +61,20 @@ def histograms(people: int, outputs: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def histogram_laws(prior: FloatArray, matrix: FloatArray, people: int) -> list[tuple[float, list[float]]]:
+def histogram_laws(
+    prior: FloatArray, matrix: FloatArray, people: int
+) -> list[tuple[float, list[float]]]:
     """The probability of each histogram, and that given each letter of the first person."""
-    law = [math.fsum(float(p) * float(v) for p, v in zip(prior, column, strict=True)) for column in matrix.T]
+    law = [
+        math.fsum(float(p) * float(v) for p, v in zip(prior, column, strict=True))
+        for column in matrix.T
+    ]
     found = []
     for histogram in histograms(people, len(law)):
         given = [
             math.fsum(
-                float(row[y]) * _multinomial([*histogram[:y], histogram[y] - 1, *histogram[y + 1 :]], law)
+                float(row[y])
+                * _multinomial([*histogram[:y], histogram[y] - 1, *histogram[y + 1 :]], law)
                 for y in range(len(law))
                 if histogram[y]
             )

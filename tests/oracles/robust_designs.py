@@ -29,7 +29,9 @@ def polytope(priors: PriorSet) -> Polytope:
     one, eye = np.ones((1, n)), np.eye(n)
     if isinstance(priors, L1Ball):  # |Q - p| <= t, sum t <= radius
         p = priors.center.pmf
-        rows = np.vstack([np.hstack([eye, -eye]), np.hstack([-eye, -eye]), np.hstack([0 * one, one])])
+        rows = np.vstack(
+            [np.hstack([eye, -eye]), np.hstack([-eye, -eye]), np.hstack([0 * one, one])]
+        )
         right = np.concatenate([p, -p, [priors.radius]])
         return Polytope(rows, right, np.hstack([one, 0 * one]), np.ones(1))
     if isinstance(priors, Box):
@@ -40,7 +42,9 @@ def polytope(priors: PriorSet) -> Polytope:
     points, k = priors.points, len(priors.points)
     mixed = np.hstack([eye, -points.T])
     whole = np.hstack([0 * one, np.ones((1, k))])
-    return Polytope(np.zeros((0, n + k)), np.zeros(0), np.vstack([mixed, whole]), np.append(np.zeros(n), 1.0))
+    return Polytope(
+        np.zeros((0, n + k)), np.zeros(0), np.vstack([mixed, whole]), np.append(np.zeros(n), 1.0)
+    )
 
 
 def robust_optimum(p: FloatArray, priors: PriorSet, epsilon: float, gains: FloatArray) -> float:

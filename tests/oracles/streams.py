@@ -40,7 +40,9 @@ def enumerated(chain: Chain, emitted: list[np.ndarray], about: Any, ahead: int =
         for time, (x, z) in enumerate(pairwise(path), 1):
             chance *= chain.kernel(time)[x, z]
         prior[path] = chance
-        posterior[path] = chance * math.prod(emits[x] for emits, x in zip(emitted, path, strict=True))
+        posterior[path] = chance * math.prod(
+            emits[x] for emits, x in zip(emitted, path, strict=True)
+        )
     total = math.fsum(posterior.values())
     width = steps if about == "path" else min(steps, about if isinstance(about, int) else 1)
     value = about if isinstance(about, dict) else {x: x for x in range(n)}

@@ -24,7 +24,9 @@ def group_orbits(generators: Sequence[Sequence[int]]) -> dict[Pair, frozenset[Pa
     """The orbit of each pair of letters under the whole group that some permutations make."""
     group = closure(generators)
     size = len(generators[0])
-    return {(x, y): frozenset((g[x], g[y]) for g in group) for x in range(size) for y in range(size)}
+    return {
+        (x, y): frozenset((g[x], g[y]) for g in group) for x in range(size) for y in range(size)
+    }
 
 
 def closure(generators: Sequence[Sequence[int]]) -> set[tuple[int, ...]]:

@@ -62,7 +62,9 @@ def test_a_value_beyond_its_bound_by_more_than_rounding_is_found(utility: Linear
 
 @pytest.mark.parametrize(("beyond", "holds"), [(5e-16, True), (1.5e-15, False)])
 def test_a_least_level_is_above_its_bound_but_for_last_digits(beyond: float, holds: bool) -> None:
-    certificate = solve(least_leakage([0.5, 0.3, 0.2], ExpectedGain(np.eye(3)), expected=0.6)).certificate
+    certificate = solve(
+        least_leakage([0.5, 0.3, 0.2], ExpectedGain(np.eye(3)), expected=0.6)
+    ).certificate
     moved = dataclasses.replace(certificate, value=0.5, bound=0.5 + beyond)
     assert {claim.holds for claim in moved.checks() if claim.name == "gap"} == {holds}
 
@@ -94,7 +96,9 @@ def test_it_is_saved_verified_and_reported(tmp_path: Path) -> None:
 
 
 FLIP = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])
-TOLD = Secret([[0.4, 0.1], [0.1, 0.4]], labels=["ill", "well"])  # yes: 0.74 or 0.26 by the secret, 0.5 in all
+TOLD = Secret(
+    [[0.4, 0.1], [0.1, 0.4]], labels=["ill", "well"]
+)  # yes: 0.74 or 0.26 by the secret, 0.5 in all
 
 
 @pytest.mark.parametrize(
@@ -102,8 +106,14 @@ TOLD = Secret([[0.4, 0.1], [0.1, 0.4]], labels=["ill", "well"])  # yes: 0.74 or 
     [
         (LIP(3.0, 0.5), "'yes' tells 0.587787 nats of 'ill', and the limit is 0.5"),  # log 1.8
         (LIP(0.5, 1.0), "tells 1.60944 nats of "),  # -log 0.2, of either letter
-        (PML(0.1, about=TOLD), "'yes' tells 0.392042 nats of 0, and the limit is 0.1"),  # log 0.74 / 0.5
-        (Pufferfish(0.1, TOLD), "'yes' tells 1.04597 nats of 0, and the limit is 0.1"),  # log 0.74 / 0.26
+        (
+            PML(0.1, about=TOLD),
+            "'yes' tells 0.392042 nats of 0, and the limit is 0.1",
+        ),  # log 0.74 / 0.5
+        (
+            Pufferfish(0.1, TOLD),
+            "'yes' tells 1.04597 nats of 0, and the limit is 0.1",
+        ),  # log 0.74 / 0.26
         (RenyiPML(2, 0.1), "is 0.494696 nats, and the limit is 0.1"),  # log 1.64
     ],
     ids=lambda one: getattr(one, "name", ""),

@@ -44,11 +44,15 @@ SUM = queries.ModularSum(4, 3)
 
 PROGRAMS: dict[str, Any] = {
     "information": design(PRIOR, PML(0.5), MutualInformation()),
-    "information over priors": design(PRIOR, PML(0.5, over=L1Ball(PRIOR, 0.1)), MutualInformation()),
+    "information over priors": design(
+        PRIOR, PML(0.5, over=L1Ball(PRIOR, 0.1)), MutualInformation()
+    ),
     "information about a secret": design(SECRET.prior, PML(0.1, about=SECRET), MutualInformation()),
     "estimation": design(PRIOR, LDP(1.0), EstimationError()),
     "least leakage": least_leakage(PRIOR, ExpectedGain(np.eye(6)), expected=0.6),
-    "least leakage by orbits": least_leakage(IIDPrior([0.7, 0.3], 5), CoordinateLoss(hamming), expected=0.4),
+    "least leakage by orbits": least_leakage(
+        IIDPrior([0.7, 0.3], 5), CoordinateLoss(hamming), expected=0.4
+    ),
     "envelope design": envelope_design(PRIOR, 0.5, 0.1, LOSS),
     "least leakage within a distortion": leakage_distortion(SUM, 0.2, 2.0),
     "least distortion within a leakage": distortion_leakage(SUM, 0.1, 2.0),
@@ -82,7 +86,9 @@ def test_a_solve_without_time_ends_with_a_mechanism(kind: str) -> None:
 def constrained(size: int, build: Any) -> Any:
     """Return a design with constraints of a person's own."""
     rng = np.random.default_rng(size)
-    program: Any = design(rng.dirichlet(np.full(size, 3.0)), PML(0.6), ExpectedLoss(rng.random((size, size))))
+    program: Any = design(
+        rng.dirichlet(np.full(size, 3.0)), PML(0.6), ExpectedLoss(rng.random((size, size)))
+    )
     return program.with_constraints(**build(program))
 
 

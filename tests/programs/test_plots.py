@@ -26,7 +26,9 @@ def test_the_bars_are_the_leakages_of_the_support() -> None:
     assert np.array_equal(main.images[0].get_array(), MECHANISM.matrix)
 
 
-@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
+@pytest.mark.parametrize(
+    ("ending", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
+)
 def test_the_ending_chooses_the_format(tmp_path: Path, ending: str, start: bytes) -> None:
     path = tmp_path / f"figure.{ending}"
     save_figure(draw_mechanism(PRIOR, MECHANISM), path)
@@ -46,7 +48,9 @@ def test_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_figure_of_utilities_has_a_line_for_each_kind() -> None:
-    figure = draw_curves([0.0, 1.0], {"PML": [0.0, 0.9], "LDP": [0.0, 0.1]}, "mutual information [nats]")
+    figure = draw_curves(
+        [0.0, 1.0], {"PML": [0.0, 0.9], "LDP": [0.0, 0.1]}, "mutual information [nats]"
+    )
     (axes,) = figure.axes
     assert [line.get_label() for line in axes.get_lines()] == ["PML", "LDP"]
     assert axes.get_ylabel() == "mutual information [nats]"

@@ -81,10 +81,16 @@ NUMBER, ERROR = Continuous(scipy.stats.uniform()), EstimationError()
 MANY, EVEN = Prior(np.random.default_rng(92).dirichlet(np.ones(45))), np.full(41, 1 / 41)
 WIDE = Secret(np.random.default_rng(1).dirichlet(np.ones(70)).reshape(5, 14))
 TRADED, ENVELOPED = leakage_distortion(PARITY, 0.1, 0.5), envelope(HALF, FLIP, 0.5)
-FAILED, WITHIN = envelope(HALF, FLIP, 0.3, over=AllPriors(2)), envelope_design(HALF, 0.3, 0.1, EQUAL)
+FAILED, WITHIN = (
+    envelope(HALF, FLIP, 0.3, over=AllPriors(2)),
+    envelope_design(HALF, 0.3, 0.1, EQUAL),
+)
 RANKED = worst_case_utility(Prior(HEAVY, ["a", "b", "c"]), EXAMPLE, 2)
 HALF_RIGHT = least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5)
-BEST, LINEAR = best_worst_case(HEAVY, EXAMPLE, math.log(2)), design(HALF, PML(0.4), ExpectedLoss(hamming))
+BEST, LINEAR = (
+    best_worst_case(HEAVY, EXAMPLE, math.log(2)),
+    design(HALF, PML(0.4), ExpectedLoss(hamming)),
+)
 ESTIMATED, TOLD = design(HALF, PML(0.5), ERROR), design(THREE, PML(0.4), TELL)
 
 

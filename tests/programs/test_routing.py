@@ -72,7 +72,9 @@ def small() -> Any:
 def large(size: int = 32) -> Any:
     """Return a design whose matrix is beyond what the simplex takes first."""
     rng = np.random.default_rng(3)
-    return design(Prior(rng.dirichlet(np.full(size, 3.0))), PML(0.5), ExpectedGain(rng.random((size, size))))
+    return design(
+        Prior(rng.dirichlet(np.full(size, 3.0))), PML(0.5), ExpectedGain(rng.random((size, size)))
+    )
 
 
 def on_a_line() -> Any:
@@ -85,7 +87,9 @@ def in_a_plane() -> Any:
 
 def of_two_kinds() -> Any:
     """Return a design on common and rare letters that are otherwise alike."""
-    return design(Prior.from_counts([3] * 75 + [1] * 75, range(150)), PML(0.5), ExpectedLoss(hamming))
+    return design(
+        Prior.from_counts([3] * 75 + [1] * 75, range(150)), PML(0.5), ExpectedLoss(hamming)
+    )
 
 
 def with_many_rows() -> Any:
@@ -132,7 +136,9 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("LinearDesign", "clarabel-sharp"): Instance(small),
     ("LinearDesign", "highs-large"): Instance(large),
     ("LinearDesign", "highs-ipm"): Instance(large),
-    ("LinearDesign", "scs"): Instance(lambda: design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))),
+    ("LinearDesign", "scs"): Instance(
+        lambda: design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))
+    ),
     ("LinearDesign", "closed-form-by-name"): Instance(on_a_line),
     ("LinearDesign", "classes-by-name"): Instance(of_two_kinds),
     ("LinearDesign", "letter-pairs-by-name"): Instance(in_a_plane),
@@ -145,7 +151,9 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("SymmetricDesign", "highs-ipm-many-orbits"): Instance(
         lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
     ),
-    ("SymmetricDesign", "clarabel"): Instance(lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))),
+    ("SymmetricDesign", "clarabel"): Instance(
+        lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
+    ),
     ("SymmetricDesign", "highs-ipm-few-orbits"): Instance(
         lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
     ),
@@ -167,13 +175,17 @@ INSTANCES: dict[tuple[str, str], Instance] = {
         lambda: least_leakage(large(21).prior, large(21).utility, expected=0.79)
     ),
     ("LeastLeakage", "level-search"): Instance(lambda: least_leakage(PRIOR, GAINS, expected=0.79)),
-    ("LeastLeakage", "inversion-by-name"): Instance(lambda: least_leakage(PRIOR, GAINS, expected=0.79)),
+    ("LeastLeakage", "inversion-by-name"): Instance(
+        lambda: least_leakage(PRIOR, GAINS, expected=0.79)
+    ),
     ("SymmetricLeastLeakage", "level-search"): Instance(
         lambda: least_leakage(BITS, CoordinateLoss(hamming), expected=0.5)
     ),
     ("BestWorstCase", "threshold-search"): Instance(lambda: best_worst_case(PRIOR, ORDER, 1.0)),
     ("EnvelopeProgram", "ratio-search"): Instance(lambda: envelope(PRIOR, CHANNEL, 0.3)),
-    ("ProcessedFailureProgram", "one-ratio"): Instance(lambda: failure_after_processing(PRIOR, CHANNEL, 0.3)),
+    ("ProcessedFailureProgram", "one-ratio"): Instance(
+        lambda: failure_after_processing(PRIOR, CHANNEL, 0.3)
+    ),
     ("EnvelopeDesign", "branch-and-bound"): Instance(
         lambda: envelope_design([0.8, 0.2], 0.5, 0.05, ExpectedLoss([[0, 1], [1, 0]]))
     ),
@@ -184,7 +196,9 @@ INSTANCES: dict[tuple[str, str], Instance] = {
         lambda: record_leakage(PARITY, queries.laplace(PARITY, 1.0), 0.3), unproved=True
     ),
     ("TradeoffProgram", "cutting-planes"): Instance(lambda: leakage_distortion(PARITY, 0.1, 1.386)),
-    ("TradeoffProgram", "penalty"): Instance(lambda: leakage_distortion(PARITY, 0.1, 1.386), unproved=True),
+    ("TradeoffProgram", "penalty"): Instance(
+        lambda: leakage_distortion(PARITY, 0.1, 1.386), unproved=True
+    ),
 }
 """By the type of the program and the id of the row."""
 
@@ -196,7 +210,9 @@ FALLBACKS = {
 """Rows of which an earlier one takes every program: `auto` comes to them where its solver fails."""
 
 ROWS = {
-    (question.program.__name__, row.id): (question, row) for question in REGISTRY for row in question.methods
+    (question.program.__name__, row.id): (question, row)
+    for question in REGISTRY
+    for row in question.methods
 }
 
 
@@ -222,14 +238,18 @@ def test_a_row_that_solves_in_several_ways_has_an_instance_of_each(
 def test_each_row_has_an_instance_and_an_id_of_its_own() -> None:
     assert len(ROWS) == sum(len(question.methods) for question in REGISTRY)
     missing = ROWS.keys() - INSTANCES.keys()
-    assert not missing, f"rows without an instance: {missing}. Add a program that each of them solves"
+    assert not missing, (
+        f"rows without an instance: {missing}. Add a program that each of them solves"
+    )
     assert not INSTANCES.keys() - ROWS.keys()
     assert all(row.id.startswith(row.name) for _, row in ROWS.values())
 
 
 def test_a_row_without_an_instance_is_noticed() -> None:
     question = REGISTRY[0]
-    more = replace(question, methods=(*question.methods, Method("guess", "a test", question.methods[0].run)))
+    more = replace(
+        question, methods=(*question.methods, Method("guess", "a test", question.methods[0].run))
+    )
     assert {(more.program.__name__, row.id) for row in more.methods} - INSTANCES.keys() == {
         ("LinearDesign", "guess")
     }
@@ -265,7 +285,10 @@ def test_a_row_solves_its_instance_without_an_attempt_before(
     assert result.certificate.verify()
 
 
-FEW_ORBITS = {("SymmetricDesign", "highs-ipm-many-orbits"), ("SymmetricDesign", "highs-many-orbits")}
+FEW_ORBITS = {
+    ("SymmetricDesign", "highs-ipm-many-orbits"),
+    ("SymmetricDesign", "highs-many-orbits"),
+}
 """Rows for so many orbits that an instance takes minutes: here few count as many."""
 
 
@@ -303,7 +326,9 @@ def test_the_scalars_of_a_start_bound_its_columns(privacy: Any) -> None:
     low, high = task.block.lower @ scalars, task.block.upper @ scalars
     assert (low <= matrix + 1e-9).all()
     assert (matrix <= high + 1e-9).all()
-    if task.block.weights is None or task.block.has_floor:  # the ends are those of the column itself
+    if (
+        task.block.weights is None or task.block.has_floor
+    ):  # the ends are those of the column itself
         assert high == pytest.approx(matrix.max(axis=0), abs=1e-12)
     if task.block.has_floor:
         assert low == pytest.approx(matrix.min(axis=0), abs=1e-12)

@@ -86,7 +86,9 @@ def test_a_value_beyond_its_own_bound_is_not_optimal(requirement: Any, lie: floa
     found = caught.value.result
     assert found is not None
     assert found.status is Status.STOPPED
-    assert found.gap == pytest.approx(-lie, rel=0.05)  # but for the rounding that is added to a bound
+    assert found.gap == pytest.approx(
+        -lie, rel=0.05
+    )  # but for the rounding that is added to a bound
     assert found.certificate.is_beyond_bound
     assert not found.certificate.verify()
     assert found.to_dict()["gap"] == found.gap
@@ -104,7 +106,10 @@ def test_what_verify_refutes_is_not_returned_for_a_class_of_a_users_own() -> Non
     with pytest.raises(SolverError, match="its certificate fails: bound: FAILS") as caught:
         solve(program)
     assert caught.value.result is None
-    assert certify(program, OPTIMUM.mechanism, OPTIMUM.certificate.multipliers).status is not Status.OPTIMAL
+    assert (
+        certify(program, OPTIMUM.mechanism, OPTIMUM.certificate.multipliers).status
+        is not Status.OPTIMAL
+    )
 
 
 def test_parts_of_a_users_own_are_found_wherever_they_are() -> None:
@@ -129,7 +134,9 @@ class TestTheSign:
     SENSES = (1, -1, 1, -1, 1)
 
     @pytest.mark.parametrize(("result", "sign"), list(zip(CASES, SENSES, strict=True)))
-    def test_a_value_moved_beyond_the_bound_has_a_negative_gap(self, result: Any, sign: int) -> None:
+    def test_a_value_moved_beyond_the_bound_has_a_negative_gap(
+        self, result: Any, sign: int
+    ) -> None:
         moved = replace(result.certificate, value=result.bound + sign * 1e-6)
         assert moved.gap == pytest.approx(-1e-6, rel=1e-6)
         assert moved.is_beyond_bound
@@ -168,7 +175,9 @@ class TestTheSign:
 
 @pytest.mark.parametrize("rare", [1e-5, 1e-7, 1e-9, 1e-12])
 @pytest.mark.parametrize("requirement", [PML(30.0), PML(1.0), LDP(3.0)])
-def test_where_only_a_rare_letter_can_gain_rounding_is_no_gap(rare: float, requirement: Any) -> None:
+def test_where_only_a_rare_letter_can_gain_rounding_is_no_gap(
+    rare: float, requirement: Any
+) -> None:
     """The scale is far below the gains, and with it the tolerance; rounding is not."""
     result = solve(design([rare, 1 - rare], requirement, ExpectedGain([[0, 1], [1, 1]])))
     assert result.status is Status.OPTIMAL

@@ -121,7 +121,15 @@ def test_a_solver_prints_where_that_is_wanted(name: str, capfd: pytest.CaptureFi
 
 def test_options_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "prior.csv").write_text("letter,p\na,0.5\nb,0.3\nc,0.2\n")
-    arguments = ["design", "--prior", tmp_path / "prior.csv", "--epsilon", "0.4", "--utility", "hamming"]
+    arguments = [
+        "design",
+        "--prior",
+        tmp_path / "prior.csv",
+        "--epsilon",
+        "0.4",
+        "--utility",
+        "hamming",
+    ]
     arguments += ["--solver", "clarabel", "--json"]
     out = run(*arguments, "--solver-option", "max_iter=150", "--verbose")
     assert json.loads(out[out.index("{") :])["solver_options"] == {"max_iter": 150}

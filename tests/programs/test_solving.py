@@ -74,10 +74,14 @@ class Instance:
 def instance(seed: int) -> Instance:
     """One of the random instances: N in 2..12, the losses in turn, epsilon from 0.05 to past the maximum."""
     rng = np.random.default_rng([20, seed])
-    prior = Prior(oracles.random_prior(rng, int(rng.integers(2, 13)), spread=float(rng.choice([0.5, 1, 5]))))
+    prior = Prior(
+        oracles.random_prior(rng, int(rng.integers(2, 13)), spread=float(rng.choice([0.5, 1, 5])))
+    )
     top = 1.1 * -math.log(float(prior.pmf.min()))
     even = bool(rng.integers(2))
-    epsilon = rng.uniform(0.05, top) if even else math.exp(rng.uniform(math.log(0.05), math.log(top)))
+    epsilon = (
+        rng.uniform(0.05, top) if even else math.exp(rng.uniform(math.log(0.05), math.log(top)))
+    )
     return Instance(prior, LOSSES[seed % 3], float(epsilon))
 
 
@@ -115,7 +119,9 @@ def test_random_instances_reach_the_reference_optimum(seed: int) -> None:
 # ---------------------------------------------------------------- edges
 
 
-@pytest.mark.parametrize("privacy", [PML(0), LDP(0), LIP(0, 0), LIP(0, 1), LIP(1, 0), MaximalLeakage(0)])
+@pytest.mark.parametrize(
+    "privacy", [PML(0), LDP(0), LIP(0, 0), LIP(0, 1), LIP(1, 0), MaximalLeakage(0)]
+)
 def test_nothing_may_leak_at_zero(privacy: Requirement) -> None:
     gains = np.array([[1.0, 0.2, 0.3], [0.1, 0.9, 0.3]])
     program = design([0.3, 0.7], privacy, ExpectedGain(gains))
@@ -258,7 +264,9 @@ def test_the_uniform_prior_and_hamming_loss_have_a_closed_form(n: int, share: fl
 def test_randomized_response_is_the_closed_form_of_ldp(n: int) -> None:
     for epsilon in (0.1, 1.0, 5.0):
         right = math.exp(epsilon) / (math.exp(epsilon) + n - 1)
-        assert_closed(design(Prior.uniform(n), LDP(epsilon), HAMMING), "randomized_response", 1 - right)
+        assert_closed(
+            design(Prior.uniform(n), LDP(epsilon), HAMMING), "randomized_response", 1 - right
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -275,11 +283,16 @@ def test_a_binary_prior_has_a_closed_form_for_every_gain(seed: int) -> None:
 
 
 def test_both_ends_have_closed_forms() -> None:
-    p, gains = np.array([0.2, 0.3, 0.5]), np.array([[1.0, 0.0, 0.3], [0.2, 2.0, 0.1], [0.4, 0.6, 0.9]])
+    p, gains = (
+        np.array([0.2, 0.3, 0.5]),
+        np.array([[1.0, 0.0, 0.3], [0.2, 2.0, 0.1], [0.4, 0.6, 0.9]]),
+    )
     utility = ExpectedGain(gains)
     assert_closed(design(p, PML(0), utility), "constant", float((p @ gains).max()))
     assert_closed(design(p, LDP(0), utility), "constant", float((p @ gains).max()))
-    assert_closed(design(p, PML(math.log(5)), utility), "deterministic", float(p @ gains.max(axis=1)))
+    assert_closed(
+        design(p, PML(math.log(5)), utility), "deterministic", float(p @ gains.max(axis=1))
+    )
     assert_closed(design(p, PML(9), utility), "deterministic", float(p @ gains.max(axis=1)))
 
 
@@ -396,15 +409,22 @@ class TestFailures:
         with pytest.raises(SolverError, match=type(failure).__name__):
             solve(self.PROGRAM, self.broken(failure))
 
-    @pytest.mark.parametrize("ending", [KeyboardInterrupt(), MemoryError(), SystemExit(3)], ids=repr)
-    def test_what_is_no_failure_ends_it(self, ending: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(
+        "ending", [KeyboardInterrupt(), MemoryError(), SystemExit(3)], ids=repr
+    )
+    def test_what_is_no_failure_ends_it(
+        self, ending: BaseException, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.among(ending, monkeypatch)
         with pytest.raises(type(ending)):
             solve(self.PROGRAM)
 
     @pytest.mark.parametrize(
         ("harm", "account"),
-        [(partial(time.sleep, 60), "did not end within 0"), (partial(os._exit, 11), "exit code 11")],
+        [
+            (partial(time.sleep, 60), "did not end within 0"),
+            (partial(os._exit, 11), "exit code 11"),
+        ],
         ids=["hangs", "dies"],
     )
     def test_in_a_process_of_its_own_it_harms_nobody(
@@ -431,7 +451,8 @@ class TestFailures:
     def test_what_is_raised_apart_is_the_same(self) -> None:
         with pytest.raises(InfeasibleError):
             solve(
-                self.PROGRAM.with_constraints(impossible=cp.sum(self.PROGRAM.mechanism) <= 1), isolated=True
+                self.PROGRAM.with_constraints(impossible=cp.sum(self.PROGRAM.mechanism) <= 1),
+                isolated=True,
             )
 
     @pytest.mark.parametrize(

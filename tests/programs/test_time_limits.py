@@ -85,7 +85,9 @@ PROGRAMS: dict[str, Any] = {
     "continuous": design(Continuous(uniform(0, 2)), PML(0.5), DistanceLoss()),
     "floor": least_leakage(PRIOR, GAINS, expected=0.79),
     "rank": worst_case_utility(PRIOR, ORDER, 6),
-    "symmetric least": least_leakage(IIDPrior([0.7, 0.3], 6), CoordinateLoss(hamming), expected=0.5),
+    "symmetric least": least_leakage(
+        IIDPrior([0.7, 0.3], 6), CoordinateLoss(hamming), expected=0.5
+    ),
     "threshold": best_worst_case(PRIOR, ORDER, 1.0),
     "envelope": envelope(PRIOR, CHANNEL, 0.1),
     "envelope over": envelope(PRIOR, CHANNEL, 0.1, over=L1Ball(PRIOR, 0.1)),
@@ -106,7 +108,9 @@ def rows(program: Any) -> Iterator[tuple[Method[Any, Any, Any], Any]]:
     start = question.make_start(program, None, NO_DEADLINE)
     known = [*question.list_automatic(program, start), *question.list_by_name_only(program, start)]
     for row in known:
-        if isinstance(row.run, GridRefinement):  # its bound is one certificate: on fewer boxes it is quick
+        if isinstance(
+            row.run, GridRefinement
+        ):  # its bound is one certificate: on fewer boxes it is quick
             row = replace(row, run=GridRefinement(most=8, boxes=64))
         if row.name in {*question.own_names, *OWN}:
             yield row, start
@@ -166,7 +170,9 @@ def test_a_method_ends_when_its_time_is_over_with_what_is_true(kind: str) -> Non
     assert all(found.verify() for found in held if math.isfinite(found.bound))
     sign = 1 if program.maximised else -1
     kept = [sign * found.value for found in held if getattr(found, "violation", 0.0) == 0]
-    assert max(kept, default=-math.inf) <= min(sign * found.bound for found in held) + program.rounding
+    assert (
+        max(kept, default=-math.inf) <= min(sign * found.bound for found in held) + program.rounding
+    )
 
 
 def test_a_clock_without_a_limit_is_never_late() -> None:
@@ -187,7 +193,11 @@ def test_a_clock_tells_what_is_left() -> None:
     assert clock.expired
     assert clock.expired_for(5.0)
     assert not clock.expired_for(6.0)
-    assert (clock.remaining(), clock.remaining(0.5), clock.fraction(0.5).remaining()) == (0.0, 0.5, 0.0)
+    assert (clock.remaining(), clock.remaining(0.5), clock.fraction(0.5).remaining()) == (
+        0.0,
+        0.5,
+        0.0,
+    )
     assert clock.at_least(2.0).remaining() == 2.0
 
 

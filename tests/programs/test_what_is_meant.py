@@ -45,7 +45,8 @@ def test_mi_is_mutual_information() -> None:
 )  # fmt: skip
 def test_a_bare_matrix_is_neither_gain_nor_loss(matrix: Any) -> None:
     with pytest.raises(
-        UtilityError, match=r"bare matrix.*ExpectedGain\(\.\.\.\) of a matrix of gains, or ExpectedLoss"
+        UtilityError,
+        match=r"bare matrix.*ExpectedGain\(\.\.\.\) of a matrix of gains, or ExpectedLoss",
     ) as raised:
         design(PRIOR, PML(0.4), matrix)
     assert len(str(raised.value)) < 400

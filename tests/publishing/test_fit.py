@@ -30,7 +30,9 @@ def rows_of(letters: np.ndarray, rng: np.random.Generator) -> dict[tuple[Label, 
 def counted(places: np.ndarray) -> dict[tuple[Label, ...], int]:
     found = np.zeros((3, 2), dtype=int)
     np.add.at(found, (places[:, 0], places[:, 1]), 1)
-    return {(FIRST.outputs[a], SECOND.outputs[b]): int(n) for (a, b), n in np.ndenumerate(found) if n}
+    return {
+        (FIRST.outputs[a], SECOND.outputs[b]): int(n) for (a, b), n in np.ndenumerate(found) if n
+    }
 
 
 def people(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -96,8 +98,13 @@ def test_which_labels_are_letters_and_what_cannot_be_tested() -> None:
     fit = assess_release_fit([never], law, {("x",): 5, ("y",): 4, ("z",): 1}, same_people=False)
     assert fit.impossible == (("z",),)
     assert not fit.holds
-    texts = Mechanism(SECOND.matrix, [0, 1], ["0", "1"])  # that read like the letters, and are these
-    assert assess_release_fit([texts], law, {("0",): 5, ("1",): 5}, same_people=False).raw_p_value is not None
+    texts = Mechanism(
+        SECOND.matrix, [0, 1], ["0", "1"]
+    )  # that read like the letters, and are these
+    assert (
+        assess_release_fit([texts], law, {("0",): 5, ("1",): 5}, same_people=False).raw_p_value
+        is not None
+    )
     other = Mechanism(SECOND.matrix, ["no", "yes"], ["blue", "red"])
     fit = assess_release_fit([other], law, {("blue",): 5, ("red",): 5}, same_people=False)
     assert fit.raw_p_value is None  # no letters, so that no row is a copy

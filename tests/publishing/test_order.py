@@ -10,7 +10,11 @@ from commands import run
 
 from pmlopt import Mechanism, check
 from pmlopt.publishing import release
-from pmlopt.publishing.order import compare_with_random_order, compute_drift_p_value, compute_runs_p_value
+from pmlopt.publishing.order import (
+    compare_with_random_order,
+    compute_drift_p_value,
+    compute_runs_p_value,
+)
 
 RESPONSE = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
 SORTED = {"ill": ["no"] * 200 + ["yes"] * 200}
@@ -76,7 +80,9 @@ def test_a_plan_keeps_the_order_which_the_screen_the_report_and_check_state(tmp_
         assert ("may reveal what these are sorted" in said) == (kept == "true")
         assert ("keep the order of the data" in (out / "report.md").read_text()) == (kept == "true")
         found = (out / "released.csv").read_text().split()[1:]
-        assert (found == SORTED["ill"]) == (kept == "true")  # in a random order once in 10^119 times
+        assert (found == SORTED["ill"]) == (
+            kept == "true"
+        )  # in a random order once in 10^119 times
         claims = {one.name: one for one in check(out).parts}
         assert claims["order"].holds is (None if kept == "true" else True)
     assert "did you mean 'keep_order'" in _refused(

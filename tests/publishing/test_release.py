@@ -105,7 +105,9 @@ def failed(out: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("release") / "out"
-    release(people(), {"level": BLUR, "sex": FLIP}, out, keep=["town"], drop=["id"], total=3.0, seed=12)
+    release(
+        people(), {"level": BLUR, "sex": FLIP}, out, keep=["town"], drop=["id"], total=3.0, seed=12
+    )
     return out
 
 
@@ -167,11 +169,19 @@ def test_what_cannot_be_released_is_named(tmp_path: Path) -> None:
     data, out = people(50), tmp_path / "out"
     cases: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
         (InputError, "nothing is said of the columns 'id', 'town'", flip, {"keep": ["level"]}),
-        (InputError, "'sex' is named 2 times", flip, {"keep": ["level", "sex"], "drop": ["id", "town"]}),
+        (
+            InputError,
+            "'sex' is named 2 times",
+            flip,
+            {"keep": ["level", "sex"], "drop": ["id", "town"]},
+        ),
         (InputError, "'age'", flip, {"keep": ["age"]}),
         (InputError, "nothing is released", {}, {"drop": ["id"]}),
         (PrivacyError, r"the total is 0\.1", flip, {**FEW, "total": 0.1}),
-        *((InputError, "the total", flip, {**FEW, "total": wrong}) for wrong in (math.nan, math.inf, -1.0)),
+        *(
+            (InputError, "the total", flip, {**FEW, "total": wrong})
+            for wrong in (math.nan, math.inf, -1.0)
+        ),
         (MechanismError, "not an input", {"level": FLIP}, {"drop": ["id", "sex", "town"]}),
         (InputError, "never in the law", flip, {**FEW, "law": {"sex": ["f", "f"]}}),
     ]
@@ -188,7 +198,9 @@ def test_the_law_of_other_people_is_that_of_the_levels_and_nothing_follows_for_t
     tmp_path: Path,
 ) -> None:
     draft = release(people(500), {"sex": FLIP}, law={"sex": ["f"] * 90 + ["m"] * 10}, **FEW)
-    assert draft.levels.together == pytest.approx(math.log(0.7 / (0.9 * 0.2 + 0.1 * 0.7)), abs=1e-12)
+    assert draft.levels.together == pytest.approx(
+        math.log(0.7 / (0.9 * 0.2 + 0.1 * 0.7)), abs=1e-12
+    )
     write_release(draft, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "release.json").read_text())["same_people"] is False
     found = {claim.name: claim.holds for claim in check(tmp_path / "out").parts}
@@ -204,7 +216,9 @@ def test_a_failure_leaves_nothing_and_of_two_writers_one_makes_the_folder(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    def other(*told: Any) -> tuple[bytes, bytes]:  # another writer comes meanwhile, and draws nothing
+    def other(
+        *told: Any,
+    ) -> tuple[bytes, bytes]:  # another writer comes meanwhile, and draws nothing
         monkeypatch.setattr("pmlopt.core.files.LOCK_TIMEOUT_SECONDS", 0.0)
         monkeypatch.setattr("pmlopt.publishing.releasing.apply_columns", full)
         with pytest.raises(FileFormatError, match="another process is writing it"):
@@ -235,7 +249,13 @@ def test_a_ledger_records_what_is_released_of_the_pair(tmp_path: Path) -> None:
     data["who"] = np.arange(len(data))[::-1]
     ledger_of(data, book, 1.5)
     draft = release(
-        data, TABLES, drop=["id", "town", "who"], ledger=book, who="who", exact_counts=True, keep_order=True
+        data,
+        TABLES,
+        drop=["id", "town", "who"],
+        ledger=book,
+        who="who",
+        exact_counts=True,
+        keep_order=True,
     )
     write_release(draft, tmp_path / "out")
     released = pd.read_csv(tmp_path / "out" / "released.csv")
@@ -281,9 +301,14 @@ class TestPlans:
         made: Any = plan.make_mechanisms(data)
         cells = data.groupby(["level", "sex"]).size()  # which are rounded to tens
         rounded = ((cells + 5) // 10 * 10).clip(lower=10)
-        for column, privacy, utility in (("level", PML(0.4), "absolute"), ("sex", LDP(0.5), "hamming")):
+        for column, privacy, utility in (
+            ("level", PML(0.4), "absolute"),
+            ("sex", LDP(0.5), "hamming"),
+        ):
             prior = Prior.from_counts(rounded.groupby(column).sum())
-            assert made[(column,)].certificate.about.probabilities == pytest.approx(prior.probabilities)
+            assert made[(column,)].certificate.about.probabilities == pytest.approx(
+                prior.probabilities
+            )
             alone = solve(design(prior, privacy, utility))
             assert made[(column,)].value == pytest.approx(alone.value, abs=1e-9)
         assert len(made["level", "sex"].mechanism.inputs) == 6
@@ -321,7 +346,10 @@ def test_rows_with_missing_cells_are_left_out_of_the_law_too(tmp_path: Path) -> 
     draft = release(data, made, drop_missing=True)
     assert max(draft.levels.alone) <= 0.3
     described = write_release(draft, tmp_path / "out")
-    assert (described.rows, described.left_out) == (10, 10)  # a multiple of ten: it is stated as it is
+    assert (described.rows, described.left_out) == (
+        10,
+        10,
+    )  # a multiple of ten: it is stated as it is
     assert not failed(tmp_path / "out")
 
 
@@ -361,7 +389,9 @@ def test_a_total_counts_what_stays_in_clear(tmp_path: Path) -> None:
     draft = release(data, {"sex": FLIP}, keep=["id"], drop=["level", "town"], exact_counts=True)
     every = draft.planned.level_with_clear_columns
     assert every is not None
-    assert every == pytest.approx(-math.log(data["sex"].value_counts(normalize=True).min()), abs=1e-12)
+    assert every == pytest.approx(
+        -math.log(data["sex"].value_counts(normalize=True).min()), abs=1e-12
+    )
     between = (draft.levels.together + every) / 2
     with pytest.raises(PrivacyError, match="with what stays in clear"):
         release(data, {"sex": FLIP}, tmp_path / "out", keep=["id"], drop=["level", "town"], total=between,
@@ -390,7 +420,9 @@ def test_outputs_without_names_are_no_letters_of_the_column(tmp_path: Path) -> N
     data = people(300)
     coded = solve(design(stated(data, "level"), PML(0.4), "mutual-information"))
     release(data, {"level": coded}, tmp_path / "out", drop=["id", "sex", "town"])
-    assert set(pd.read_csv(tmp_path / "out" / "released.csv")["level"]) <= {f"y{k}" for k in range(9)}
+    assert set(pd.read_csv(tmp_path / "out" / "released.csv")["level"]) <= {
+        f"y{k}" for k in range(9)
+    }
     assert not check(tmp_path / "out").failures
 
 

@@ -19,7 +19,14 @@ from pmlopt import PML, Mechanism, Prior, design, load, solve
 from pmlopt.core import arrays
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.model.uncertainty.confidence import weissman_radius
-from pmlopt.publishing import assess_release_fit, check, read_plan, release, rounding_step, stated_prior
+from pmlopt.publishing import (
+    assess_release_fit,
+    check,
+    read_plan,
+    release,
+    rounding_step,
+    stated_prior,
+)
 from pmlopt.publishing.folder import digest_folder
 from pmlopt.publishing.stated_law import bound_share_distance, compute_max_changes, round_counts
 
@@ -43,10 +50,14 @@ class TestExactCounts:
     """No exact count of the secret is published by default."""
 
     @pytest.mark.parametrize("keep", [False, True])
-    def test_no_file_of_the_folder_has_an_exact_count_or_share(self, tmp_path: Path, keep: bool) -> None:
+    def test_no_file_of_the_folder_has_an_exact_count_or_share(
+        self, tmp_path: Path, keep: bool
+    ) -> None:
         data, out = tmp_path / "people.csv", tmp_path / "out"
         counts = {"a": 143, "b": 77, "c": 31, "d": 6}
-        rows = "".join(f"{letter},t{k % 2}\n" * number for k, (letter, number) in enumerate(counts.items()))
+        rows = "".join(
+            f"{letter},t{k % 2}\n" * number for k, (letter, number) in enumerate(counts.items())
+        )
         data.write_text("ill,town\n" + rows)
         command = ["release", data, "--column", "ill", "--epsilon", 0.5, "--utility", "hamming"]
         said = run(*command, "--keep" if keep else "--drop", "town", "-o", out)
@@ -55,7 +66,9 @@ class TestExactCounts:
         for file in sorted(out.rglob("*.json")):
             found = list(numbers_in(json.loads(file.read_text())))
             assert not secret & set(found), file
-            assert not [one for one in found if min(abs(one - share) for share in shares) < 1e-4], file
+            assert not [one for one in found if min(abs(one - share) for share in shares) < 1e-4], (
+                file
+            )
         for text in (said, (out / "report.md").read_text()):
             assert not [number for number in secret if f" {number} " in text]
             assert not [share for share in shares if f" {share:.4g} " in text]
@@ -76,9 +89,14 @@ class TestExactCounts:
         assert "states the exact number of people" in (out / "report.md").read_text()
         assert check(out).holds
 
-    def test_two_waves_that_differ_by_one_person_state_the_same_shares_but_once_in_a_step(self) -> None:
+    def test_two_waves_that_differ_by_one_person_state_the_same_shares_but_once_in_a_step(
+        self,
+    ) -> None:
         # of the ten residues of a count one changes what is stated when a person leaves
-        law = [json.dumps([*round_counts(np.array([count, 77]), 10).tolist()]) for count in range(100, 200)]
+        law = [
+            json.dumps([*round_counts(np.array([count, 77]), 10).tolist()])
+            for count in range(100, 200)
+        ]
         flips = sum(one != other for one, other in pairwise(law))
         assert flips == 10  # in 99 steps down, for 100 to 199
         first = release(people(143, 77), {"ill": FLIP}).planned
@@ -88,7 +106,9 @@ class TestExactCounts:
 
     def test_one_law_for_all_waves_never_changes_what_is_stated(self) -> None:
         law = people(700, 300)
-        stated = [release(people(count, 77), {"ill": FLIP}, law=law).planned for count in range(140, 150)]
+        stated = [
+            release(people(count, 77), {"ill": FLIP}, law=law).planned for count in range(140, 150)
+        ]
         assert len({(one.people, one.together) for one in stated}) == 1
 
     def test_a_design_for_the_exact_shares_is_refused(self, tmp_path: Path) -> None:
@@ -126,7 +146,10 @@ class TestExactCounts:
     def test_rounding_is_within_what_is_stated_of_it(self) -> None:
         rng = np.random.default_rng(5)
         for _ in range(300):
-            counts = rng.integers(0, 10 ** rng.integers(1, 5), rng.integers(1, 9)) + np.eye(1, dtype=int)[0]
+            counts = (
+                rng.integers(0, 10 ** rng.integers(1, 5), rng.integers(1, 9))
+                + np.eye(1, dtype=int)[0]
+            )
             total = int(counts.sum())
             step = rounding_step(total)
             assert step >= 10
@@ -175,7 +198,9 @@ def copied(folder: Path, target: Path) -> Path:
 def rewrite(folder: Path, **values: Any) -> Path:
     """Change values of the description, with the digests of the files as they are."""
     path = folder / "release.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "digests": digest_folder(folder), **values}))
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), "digests": digest_folder(folder), **values})
+    )
     return folder
 
 
@@ -213,7 +238,9 @@ class TestFilesOfOthers:
             ]
             assert advice in last[1]
 
-    @pytest.mark.parametrize("name", ["report.md", "report.html", "released.csv", "mechanisms/ill.json"])
+    @pytest.mark.parametrize(
+        "name", ["report.md", "report.html", "released.csv", "mechanisms/ill.json"]
+    )
     def test_a_missing_file_is_a_false_claim_with_the_table(
         self, sealed: Path, tmp_path: Path, name: str
     ) -> None:
@@ -243,7 +270,9 @@ class TestFilesOfOthers:
         folder = rewrite(copied(sealed, tmp_path / "out"), step=100)
         assert {"rows", "report"} <= {claim.name for claim in check(folder).failures}
 
-    def test_a_folder_of_the_older_format_is_checked_in_full(self, sealed: Path, tmp_path: Path) -> None:
+    def test_a_folder_of_the_older_format_is_checked_in_full(
+        self, sealed: Path, tmp_path: Path
+    ) -> None:
         folder = copied(sealed, tmp_path / "out")
         path = folder / "release.json"
         told = json.loads(path.read_text())
@@ -258,10 +287,14 @@ class TestFilesOfOthers:
     def test_no_command_writes_into_a_sealed_folder(self, sealed: Path, tmp_path: Path) -> None:
         saved = sealed / "mechanisms" / "ill.json"
         assert "is in the folder of a release" in run("report", saved, code=2)
-        assert "is in the folder of a release" in run("report", saved, "-o", sealed / "more.html", code=2)
+        assert "is in the folder of a release" in run(
+            "report", saved, "-o", sealed / "more.html", code=2
+        )
         link = tmp_path / "link"
         link.symlink_to(sealed)
-        assert "is in the folder of a release" in run("report", saved, "-o", link / "more.html", code=2)
+        assert "is in the folder of a release" in run(
+            "report", saved, "-o", link / "more.html", code=2
+        )
         run("report", saved, "-o", tmp_path / "ill.html")
         assert check(sealed).holds
 
@@ -270,7 +303,12 @@ class TestFilesOfOthers:
         described = release(kept, {"ill": FLIP}, keep=["town"]).planned
         out = tmp_path / "out"
         release(kept, {"ill": FLIP}, out, keep=["town"])
-        less = {"columns": ["town"], "values": 2, "alone": 0.0, "with_release": described.together / 2}
+        less = {
+            "columns": ["town"],
+            "values": 2,
+            "alone": 0.0,
+            "with_release": described.together / 2,
+        }
         assert "in clear" in [claim.name for claim in check(rewrite(out, in_clear=[less])).failures]
 
     def test_random_changes_are_neither_accepted_nor_end_in_a_traceback(self) -> None:
@@ -291,7 +329,9 @@ class TestReportToSign:
     ) -> None:
         monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
         for name in ("one", "two"):
-            release(people(200, 100), {"ill": FLIP}, tmp_path / name, issuer="Office of <b>", seed=3)
+            release(
+                people(200, 100), {"ill": FLIP}, tmp_path / name, issuer="Office of <b>", seed=3
+            )
         one, two = tmp_path / "one", tmp_path / "two"
         assert digest_folder(one) == digest_folder(two)  # the same seed and date: the same folder
         told = json.loads((one / "release.json").read_text())
@@ -299,7 +339,15 @@ class TestReportToSign:
         page = (one / "report.html").read_text()
         data = hashlib.sha256((one / "released.csv").read_bytes()).hexdigest()
         mechanism = hashlib.sha256((one / "mechanisms" / "ill.json").read_bytes()).hexdigest()
-        for text in ("1970-01-02", "pmlopt ", data, mechanism, "Office of &lt;b&gt;", "signature", "______"):
+        for text in (
+            "1970-01-02",
+            "pmlopt ",
+            data,
+            mechanism,
+            "Office of &lt;b&gt;",
+            "signature",
+            "______",
+        ):
             assert text in page
         monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
         with pytest.raises(InputError, match="SOURCE_DATE_EPOCH"):
@@ -329,7 +377,16 @@ def test_the_rest_is_dropped_by_one_option_and_estimated_from_the_folder(tmp_pat
     data.write_text(
         "id,ill,town\n" + "".join(f"{k},{'no' if k % 3 else 'yes'},t{k % 2}\n" for k in range(900))
     )
-    command = ["release", data, "--column", "ill", "--epsilon", 0.6, "--utility", "estimation-error"]
+    command = [
+        "release",
+        data,
+        "--column",
+        "ill",
+        "--epsilon",
+        0.6,
+        "--utility",
+        "estimation-error",
+    ]
     said = run(*command, "--drop-all", "-o", out)
     assert "Not released: id and town" in said
     assert "give one" in run(*command, "--drop-all", "--drop", "id", "--dry-run", code=2)
@@ -370,7 +427,9 @@ def test_an_estimate_is_from_no_changed_file_of_a_released_folder(tmp_path: Path
 def test_the_loss_and_a_low_rank_are_said_where_people_look(tmp_path: Path) -> None:
     # at 0.1 nats, guesses of four letters have one best answer: all frequencies but sums are lost
     counts = tmp_path / "counts.csv"
-    counts.write_text("letter,count\n" + "".join(f"{k},{n}\n" for k, n in enumerate([400, 300, 200, 100])))
+    counts.write_text(
+        "letter,count\n" + "".join(f"{k},{n}\n" for k, n in enumerate([400, 300, 200, 100]))
+    )
     asked = ["--epsilon", 0.1, "--utility", "absolute"]
     designed = run("design", "--prior", counts, *asked, "-o", tmp_path / "m.json")
     data = tmp_path / "data.csv"

@@ -57,9 +57,13 @@ def applied(
         return apply_columns(table, [ColumnRelease(mechanism, columns or ("s",))], out, **options)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1, max_size=6))
-def test_the_identity_gives_every_csv_cell_back(tmp_path: Path, rows: list[tuple[str, str, str]]) -> None:
+def test_the_identity_gives_every_csv_cell_back(
+    tmp_path: Path, rows: list[tuple[str, str, str]]
+) -> None:
     source, out, names = tmp_path / "data.csv", tmp_path / "out.csv", ["x", "the, secret", "y"]
     source.write_bytes(csv_bytes([names, *rows], end="\r\n"))
     mechanism = identity(list(dict.fromkeys(row[1] for row in rows)))
@@ -68,11 +72,15 @@ def test_the_identity_gives_every_csv_cell_back(tmp_path: Path, rows: list[tuple
         assert list(csv.reader(stream, strict=True)) == [names, *map(list, rows)]
 
 
-def test_seeds_draw_the_same_from_every_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_draw_the_same_from_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reading, "_MAX_BATCH_ROWS", 1_000)
     rng, rows = np.random.default_rng(0), 20_000
     secret, other = ([str(letter) for letter in rng.integers(0, size, rows)] for size in (3, 2))
-    (tmp_path / "data.csv").write_bytes(csv_bytes([("s", "t"), *zip(secret, other, strict=True)], end="\r\n"))
+    (tmp_path / "data.csv").write_bytes(
+        csv_bytes([("s", "t"), *zip(secret, other, strict=True)], end="\r\n")
+    )
     write_table(tmp_path / "data.parquet", {"s": secret, "t": other})
     releases = [
         ColumnRelease(Mechanism(rng.dirichlet(np.ones(3), 3)), ("s",)),
@@ -81,14 +89,19 @@ def test_seeds_draw_the_same_from_every_format(tmp_path: Path, monkeypatch: pyte
     found = []
     for name in ("data.csv", "data.parquet"):
         with open_table(tmp_path / name) as table:
-            assert apply_columns(table, releases, tmp_path / "out.csv", seed=4, keep_order=True).rows == rows
+            assert (
+                apply_columns(table, releases, tmp_path / "out.csv", seed=4, keep_order=True).rows
+                == rows
+            )
         found.append((tmp_path / "out.csv").read_bytes())
     assert found[0] == found[1]
     released = cells_of(open_table(tmp_path / "out.csv"))
     expected = Mechanism(releases[0].mechanism.matrix, list("012")).sample(secret, seed=4)
     assert [row[0] for row in released] == [str(output) for output in expected]
     for letter in "01":  # Hoeffding: off by 0.04 with probability at most 2 exp(-30)
-        share = np.mean([row[1] == "1" for row, old in zip(released, other, strict=True) if old == letter])
+        share = np.mean(
+            [row[1] == "1" for row, old in zip(released, other, strict=True) if old == letter]
+        )
         assert share == pytest.approx([0.5, 0.75][int(letter)], abs=0.04)
 
 
@@ -107,14 +120,18 @@ def test_several_columns_are_released_as_tuples(tmp_path: Path) -> None:
     with pytest.raises(MechanismError, match="no tuple of 2"):
         applied(source, letters, none, "a", "b")
     with open_table(source) as table, pytest.raises(InputError, match="two mechanisms"):
-        apply_columns(table, [ColumnRelease(swap, ("a", "b")), ColumnRelease(letters, ("a",))], none)
+        apply_columns(
+            table, [ColumnRelease(swap, ("a", "b")), ColumnRelease(letters, ("a",))], none
+        )
     assert not none.exists()
 
 
 def test_missing_cells(tmp_path: Path) -> None:
     source, out = tmp_path / "data.csv", tmp_path / "out.csv"
     source.write_text("id,s\n1,a\n2,\n3,b\n")
-    with pytest.raises(MechanismError, match=r"row 3: the value '' is not an input.*--missing drop"):
+    with pytest.raises(
+        MechanismError, match=r"row 3: the value '' is not an input.*--missing drop"
+    ):
         applied(source, identity(["a", "b"]), out)
     assert not out.exists()
     applied(source, identity(["a", "b"]), out, drop_missing=True)
@@ -125,13 +142,18 @@ def test_missing_cells(tmp_path: Path) -> None:
 
 def test_outputs_in_csv_are_their_texts_from_every_kind_of_table(tmp_path: Path) -> None:
     rows = ["a", "b", "c", "a"]
-    (tmp_path / "data.csv").write_bytes(csv_bytes([("s", "t"), *zip(rows, rows, strict=True)], end="\r\n"))
+    (tmp_path / "data.csv").write_bytes(
+        csv_bytes([("s", "t"), *zip(rows, rows, strict=True)], end="\r\n")
+    )
     write_table(tmp_path / "data.parquet", {"s": rows, "t": rows})
     for outputs in ([1.0, 1e-05, -0.0], [True, False, 2], [10**20, 1e16, "x"]):
         for name in ("data.csv", "data.parquet"):
             mechanism = Mechanism(np.eye(3), ["a", "b", "c"], outputs)
             applied(tmp_path / name, mechanism, tmp_path / "out.csv", keep=[])
-            assert (tmp_path / "out.csv").read_text().split() == ["s", *map(str, [*outputs, outputs[0]])]
+            assert (tmp_path / "out.csv").read_text().split() == [
+                "s",
+                *map(str, [*outputs, outputs[0]]),
+            ]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
@@ -193,7 +215,10 @@ def test_labels_that_read_alike_and_truth_values_that_are_no_numbers(tmp_path: P
 
 
 def test_a_released_parquet_file_says_nothing_of_columns_that_went(tmp_path: Path) -> None:
-    frame, out = pandas.DataFrame({"s": ["a", "b"], "diagnosis": ["x", "y"]}), tmp_path / "out.parquet"
+    frame, out = (
+        pandas.DataFrame({"s": ["a", "b"], "diagnosis": ["x", "y"]}),
+        tmp_path / "out.parquet",
+    )
     frame.to_parquet(tmp_path / "data.parquet")
     applied(tmp_path / "data.parquet", identity(["a", "b"]), out, keep=[])
     assert b"diagnosis" not in out.read_bytes()
@@ -214,7 +239,18 @@ def test_a_release_that_is_killed_leaves_no_file(tmp_path: Path) -> None:
     """Killed while half of the data is written, with more to come."""
     identity(["a", "b"]).save(tmp_path / "m.json")
     here = str(Path(pmlopt.__file__).parent.parent)
-    command = [sys.executable, "-m", "pmlopt", "apply", "m.json", "-", "--column", "s", "-o", "out.csv"]
+    command = [
+        sys.executable,
+        "-m",
+        "pmlopt",
+        "apply",
+        "m.json",
+        "-",
+        "--column",
+        "s",
+        "-o",
+        "out.csv",
+    ]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, cwd=tmp_path, env={**os.environ, "PYTHONPATH": here}
     ) as process:
@@ -262,10 +298,14 @@ def test_parquet_has_dictionaries_of_columns_whose_values_repeat(tmp_path: Path)
         columns = (written[name].to_pylist() for name in ("id", "name", "age", "born"))
         assert sorted(zip(*columns, strict=True)) == expected
         group = pyarrow.parquet.ParquetFile(out).metadata.row_group(0)
-        columns_of = {group.column(k).path_in_schema: group.column(k) for k in range(group.num_columns)}
+        columns_of = {
+            group.column(k).path_in_schema: group.column(k) for k in range(group.num_columns)
+        }
         with_dictionary = {name for name, one in columns_of.items() if one.has_dictionary_page}
         assert {"ill", "age"} <= with_dictionary
-        assert bool({"id", "name", "born"} & with_dictionary) == bool(more)  # nested columns: all have one
+        assert bool({"id", "name", "born"} & with_dictionary) == bool(
+            more
+        )  # nested columns: all have one
 
 
 def test_a_parquet_file_without_rows_is_whole(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ def test_no_file_has_a_value_that_no_row_shows() -> None:
 
 
 @pytest.mark.parametrize(("ending", "releases"), [(".csv", 300), ("folder", 100)])
-def test_sorted_data_reveal_no_more_than_the_level_in_a_random_order(ending: str, releases: int) -> None:
+def test_sorted_data_reveal_no_more_than_the_level_in_a_random_order(
+    ending: str, releases: int
+) -> None:
     assert not compare_odds(releases, ending=ending).breaks  # falsely once in a million times
 
 

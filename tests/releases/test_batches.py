@@ -78,7 +78,9 @@ def test_a_key_draws_the_same_at_one_place_and_apart_at_others() -> None:
         (first, drawn(kernel, batch_of(smokes=["no"] * (ROWS - 1) + ["yes"]), "file", 1)),
         (columns["a"], columns["b"]),
     ]
-    for pair in others:  # a fair coin: 5 standard deviations are 112, exceeded once in 1.7 million times
+    for (
+        pair
+    ) in others:  # a fair coin: 5 standard deviations are 112, exceeded once in 1.7 million times
         agree = sum(a == b for a, b in zip(*pair, strict=True))
         assert abs(agree - ROWS / 2) < 5 * np.sqrt(ROWS) / 2
     with pytest.raises(InputError, match="say which place"):
@@ -111,7 +113,9 @@ def test_what_goes_to_another_process_is_small_and_draws_the_same() -> None:
 def test_the_bits_of_a_key_are_fair_and_go_on() -> None:
     words = KeyedBits(make_key(seed=6), "place").draw_words(50_000)
     ones = sum(int(word).bit_count() for word in words.tolist())
-    assert abs(ones - 32 * 50_000) < 6 * np.sqrt(64 * 50_000) / 2  # of one seed: it holds or it does not
+    assert (
+        abs(ones - 32 * 50_000) < 6 * np.sqrt(64 * 50_000) / 2
+    )  # of one seed: it holds or it does not
     again = KeyedBits(make_key(seed=6), "place")
     assert not (again.draw_words(100) == again.draw_words(100)).any()
 

@@ -37,7 +37,9 @@ def test_bounds_that_meet_are_the_belief_itself(kind: str) -> None:
             assert [result.status for result in proved] == ["optimal", "optimal"]
             assert proved[0].value == pytest.approx(proved[1].value, abs=1e-9)
             mechanism = exact.mechanism
-            output = mechanism.outputs[rng.choice(mechanism.shape[1], p=exact.law.pmf @ mechanism.matrix)]
+            output = mechanism.outputs[
+                rng.choice(mechanism.shape[1], p=exact.law.pmf @ mechanism.matrix)
+            ]
             exact.record(output)
             bounded.record(output, mechanism)
             assert bounded.level == pytest.approx(exact.level, abs=1e-12)

@@ -35,11 +35,15 @@ def test_the_level_is_that_of_the_pair_of_release_and_column(seed: int) -> None:
     assert level_with_clear_column(Secret(law), matrix) == pytest.approx(
         level_with_clear_column(counts, matrix), abs=1e-12
     )
-    assert level_in_clear(counts) == pytest.approx(leakage_level(law.sum(axis=0), channel), abs=1e-12)
+    assert level_in_clear(counts) == pytest.approx(
+        leakage_level(law.sum(axis=0), channel), abs=1e-12
+    )
 
 
 def test_a_column_that_tells_nothing_adds_nothing_and_a_copy_tells_all() -> None:
-    assert level_with_clear_column(np.outer([1, 3], [2, 2]), RESPONSE) == pytest.approx(math.log(1.5))
+    assert level_with_clear_column(np.outer([1, 3], [2, 2]), RESPONSE) == pytest.approx(
+        math.log(1.5)
+    )
     assert level_with_clear_column([[1, 0], [0, 3]], RESPONSE) == pytest.approx(math.log(4))
 
 

@@ -25,9 +25,14 @@ def moved(rng: np.random.Generator, chain: Chain, states: np.ndarray, time: int)
 
 @pytest.mark.parametrize(
     ("kind", "designs"),
-    [("plain", 1), *((kind, 3) for kind in ("plain", "zeros", "absorbing", "moves", "rare", "by step"))],
+    [
+        ("plain", 1),
+        *((kind, 3) for kind in ("plain", "zeros", "absorbing", "moves", "rare", "by step")),
+    ],
 )
-def test_each_person_is_told_of_within_epsilon_and_exactly_accounted(kind: str, designs: int) -> None:
+def test_each_person_is_told_of_within_epsilon_and_exactly_accounted(
+    kind: str, designs: int
+) -> None:
     rng = np.random.default_rng(2)
     chain, epsilon, people = random_chain(rng, 3, 6, kind), 0.8, 8
     first = Stream(chain, PML(epsilon), "absolute", caps=linear_caps(0.7, 4))
@@ -94,7 +99,9 @@ def test_a_file_holds_the_crowd_and_goes_on_from_it(tmp_path: Path) -> None:
             assert stored.release(states, time).tolist() == told.tolist()
     again = Crowd.load(path)
     assert again.levels.tolist() == crowd.levels.tolist()
-    assert [again.history(person) for person in range(5)] == [crowd.history(person) for person in range(5)]
+    assert [again.history(person) for person in range(5)] == [
+        crowd.history(person) for person in range(5)
+    ]
     before = path.read_bytes()
     with pytest.raises(MechanismError), Crowd.open(path) as stored:
         stored.release(["nowhere"] * len(stored.release(states)))
@@ -146,7 +153,9 @@ def walked(many: Streams, steps: int, people: int, seed: int) -> list[dict[Any, 
     for step in range(steps):
         here = [k for k in range(people) if k <= people // 2 + step and rng.random() < 0.8]
         told.append(
-            many.release({f"p{k}": CHAIN.labels[rng.integers(2)] for k in here}, int(rng.integers(99)))
+            many.release(
+                {f"p{k}": CHAIN.labels[rng.integers(2)] for k in here}, int(rng.integers(99))
+            )
         )
     return told
 
@@ -184,7 +193,12 @@ def test_a_file_holds_all_of_them(tmp_path: Path) -> None:
     ]
     assert again.release({"p1": "home"}, 5) == many.release({"p1": "home"}, 5)
     text = path.read_text()
-    for changed in (text.replace("0.9", "0.8"), text[:-20], text.replace("pmlopt-streams-2", "other"), "{}"):
+    for changed in (
+        text.replace("0.9", "0.8"),
+        text[:-20],
+        text.replace("pmlopt-streams-2", "other"),
+        "{}",
+    ):
         path.write_text(changed)
         with pytest.raises(FileFormatError):
             Streams.load(path)

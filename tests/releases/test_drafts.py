@@ -49,7 +49,13 @@ def to_publish(path: Path, entries: list[Any]) -> None:
 def entry(folder: Path, draft: str, target: str, **other: Any) -> dict[str, Any]:
     source = folder / draft
     digest = drafts.digest_content(source) or ""
-    return {"draft": draft, "target": target, "folder": drafts.compute_key(folder), "digest": digest, **other}
+    return {
+        "draft": draft,
+        "target": target,
+        "folder": drafts.compute_key(folder),
+        "digest": digest,
+        **other,
+    }
 
 
 @pytest.fixture
@@ -100,7 +106,9 @@ def test_a_ledger_of_somebody_else_moves_no_file(home: Path) -> None:
         assert names_in(inbox) == [".pmlopt-draft-linked", "ledger.npz"]
 
 
-def test_a_release_is_finished_in_the_folder_that_the_caller_names_and_nowhere_else(home: Path) -> None:
+def test_a_release_is_finished_in_the_folder_that_the_caller_names_and_nowhere_else(
+    home: Path,
+) -> None:
     path = home.parent / "inbox" / "ledger.npz"
     Ledger([0.5, 0.5], total=1.0).save(path)
     to_publish(path, [entry(home, ".pmlopt-draft-mine", "new.txt")])
@@ -153,7 +161,9 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     folder.mkdir()
     for number in range(3):
-        pyarrow.parquet.write_table(pyarrow.table({"ill": ["no", "yes"] * 50}), folder / f"f{number}.parquet")
+        pyarrow.parquet.write_table(
+            pyarrow.table({"ill": ["no", "yes"] * 50}), folder / f"f{number}.parquet"
+        )
     return folder
 
 
@@ -186,7 +196,9 @@ LINES = [
 
 
 @pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
-def test_an_odd_line_of_a_journal_counts_for_nothing(data: Path, tmp_path: Path, line: bytes) -> None:
+def test_an_odd_line_of_a_journal_counts_for_nothing(
+    data: Path, tmp_path: Path, line: bytes
+) -> None:
     out = tmp_path / "out"
     with (begun(data, out) / "journal.jsonl").open("ab") as journal:
         journal.write(line + b"\n")
@@ -245,7 +257,9 @@ def test_a_journal_that_is_signed_again_moves_no_number(
 
 
 @pytest.mark.parametrize("keep_order", [False, True])
-def test_a_drawn_file_with_other_rows_is_drawn_again(tmp_path: Path, data: Path, keep_order: bool) -> None:
+def test_a_drawn_file_with_other_rows_is_drawn_again(
+    tmp_path: Path, data: Path, keep_order: bool
+) -> None:
     out = tmp_path / "out"
     draft = begun(data, out, keep_order=keep_order)
     for path in (draft / "whole").iterdir():
@@ -263,9 +277,14 @@ def test_finished_files_are_not_drawn_again(tmp_path: Path, data: Path, keep_ord
 
     def stop(_: int) -> None:
         drawn.extend(path.name for path in (draft / "whole").iterdir() if path.name not in finished)
-        assert all((draft / "whole" / name).read_bytes() == content for name, content in finished.items())
+        assert all(
+            (draft / "whole" / name).read_bytes() == content for name, content in finished.items()
+        )
 
-    assert apply_folder(FolderTable(data), ILL, out, keep_order=keep_order, progress=stop)[0].rows == 300
+    assert (
+        apply_folder(FolderTable(data), ILL, out, keep_order=keep_order, progress=stop)[0].rows
+        == 300
+    )
     assert drawn == ["f2.parquet"]
     assert sorted(finished) == ["f0.parquet", "f1.parquet"]
 
@@ -327,7 +346,9 @@ class Broken(Executor):
 KILLED_BY_DASK = type("KilledWorker", (Exception,), {"__module__": "distributed.scheduler"})
 
 
-@pytest.mark.parametrize("error", [BrokenExecutor("terminated abruptly"), KILLED_BY_DASK("4 times")])
+@pytest.mark.parametrize(
+    "error", [BrokenExecutor("terminated abruptly"), KILLED_BY_DASK("4 times")]
+)
 def test_a_worker_that_is_killed_is_told_and_the_same_call_goes_on(
     data: Path, tmp_path: Path, error: BaseException
 ) -> None:
@@ -342,7 +363,9 @@ def test_a_worker_that_is_killed_is_told_and_the_same_call_goes_on(
 
 
 def people(first: str, count: int = 100) -> str:
-    return "ill,town\n" + "".join(f"{first if k % 2 else 'no'},{'AB'[k % 3 % 2]}\n" for k in range(count))
+    return "ill,town\n" + "".join(
+        f"{first if k % 2 else 'no'},{'AB'[k % 3 % 2]}\n" for k in range(count)
+    )
 
 
 def test_a_draft_of_data_that_changed_publishes_nothing(tmp_path: Path, data: Path) -> None:
@@ -355,12 +378,16 @@ def test_a_draft_of_data_that_changed_publishes_nothing(tmp_path: Path, data: Pa
         (data, lambda: (data / "f3.parquet").write_bytes((data / "f0.parquet").read_bytes())),
         (
             data,
-            lambda: pyarrow.parquet.write_table(pyarrow.table({"ill": ["no"] * 100}), data / "f1.parquet"),
+            lambda: pyarrow.parquet.write_table(
+                pyarrow.table({"ill": ["no"] * 100}), data / "f1.parquet"
+            ),
         ),
     ):
         file.write_text(people("yes"))
         if source == file:
-            draft = release(file, {"ill": RESPONSE}, keep=["town"], law=law if law.exists() else None)
+            draft = release(
+                file, {"ill": RESPONSE}, keep=["town"], law=law if law.exists() else None
+            )
         else:
             draft = release(data, {"ill": RESPONSE})
         change()
@@ -378,7 +405,12 @@ def test_a_draft_of_columns_in_memory_that_changed_publishes_nothing(tmp_path: P
         frame = {"ill": ["no", "yes"], "town": ["A", "B"], "who": ["0", "1"]}
         Ledger(Prior([0.5, 0.5], ["no", "yes"]), people=2).save(tmp_path / "ledger.npz")
         draft = release(
-            frame, {"ill": RESPONSE}, keep=["town"], drop=["who"], ledger=tmp_path / "ledger.npz", who="who"
+            frame,
+            {"ill": RESPONSE},
+            keep=["town"],
+            drop=["who"],
+            ledger=tmp_path / "ledger.npz",
+            who="who",
         )
         frame[name] = values
         with pytest.raises(InputError, match="were changed since"):
@@ -418,13 +450,19 @@ def test_what_holds_true_values_is_for_its_owner_only(tmp_path: Path, data: Path
     assert (mode_of(tmp_path / "out"), mode_of(tmp_path / "m.json")) == (0o755, 0o644)
     assert mode_of(tmp_path / "out" / "f0.parquet") == 0o644
     release({"ill": ["no", "yes"]}, {"ill": RESPONSE}, tmp_path / "released")
-    assert (mode_of(tmp_path / "released"), mode_of(tmp_path / "released" / "release.json")) == (0o755, 0o644)
+    assert (mode_of(tmp_path / "released"), mode_of(tmp_path / "released" / "release.json")) == (
+        0o755,
+        0o644,
+    )
 
 
-def test_saving_in_threads_never_touches_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saving_in_threads_never_touches_the_umask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask is of the whole process"))
     threads = [
-        threading.Thread(target=RESPONSE.save, args=(tmp_path / f"{number}.json",)) for number in range(8)
+        threading.Thread(target=RESPONSE.save, args=(tmp_path / f"{number}.json",))
+        for number in range(8)
     ]
     for thread in threads:
         thread.start()
@@ -498,10 +536,21 @@ def test_a_name_that_something_has_is_never_replaced(
     assert names_in(tmp_path) == ["empty", "link", "new", "new folder", "other"]
 
 
-def test_the_command_says_which_release_is_still_to_be_published(home: Path, tmp_path: Path) -> None:
+def test_the_command_says_which_release_is_still_to_be_published(
+    home: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "inbox" / "ledger.npz"
     to_publish(path, [entry(home, ".pmlopt-draft-mine", "new.txt")])
     Mechanism([[0.6, 0.4], [0.4, 0.6]]).save(tmp_path / "m.csv")
     (tmp_path / "people.csv").write_text("c\n0\n")
-    words = ("apply", tmp_path / "m.csv", tmp_path / "people.csv", "--column", "c", "--ledger", path, "-o")
+    words = (
+        "apply",
+        tmp_path / "m.csv",
+        tmp_path / "people.csv",
+        "--column",
+        "c",
+        "--ledger",
+        path,
+        "-o",
+    )
     assert "new.txt is recorded, and was interrupted" in run(*words, tmp_path / "wave.csv")

@@ -35,7 +35,10 @@ def histogram_slack(rows: Table, law: list[Fraction], people: int, t: Fraction) 
             counts = [outputs.count(y) for y in range(len(law))]
             ways = Fraction(math.factorial(people) // math.prod(map(math.factorial, counts)))
             chance = math.prod((q**count for q, count in zip(law, counts, strict=True)), start=ways)
-            mean = sum((c * v / q for c, v, q in zip(counts, row, law, strict=True)), Fraction(0)) / people
+            mean = (
+                sum((c * v / q for c, v, q in zip(counts, row, law, strict=True)), Fraction(0))
+                / people
+            )
             total += chance * max(Fraction(0), mean - t)
         found.append(total)
     return max(found)
@@ -47,7 +50,9 @@ def test_the_slack_at_a_level_is_within_delta_whatever_its_size() -> None:
         letters, outputs, people = (int(v) for v in rng.integers((2, 2, 1), 4))
         matrix: FloatArray = rng.dirichlet(np.ones(outputs), letters)
         if number % 2:  # rows that hardly differ
-            matrix = 1 / outputs + 10.0 ** rng.uniform(-9, -1) * (rng.random((letters, outputs)) - 0.5)
+            matrix = 1 / outputs + 10.0 ** rng.uniform(-9, -1) * (
+                rng.random((letters, outputs)) - 0.5
+            )
         matrix = round_rows_to_grid(matrix / matrix.sum(axis=1, keepdims=True))
         prior = Prior(rng.dirichlet(np.ones(letters)))
         delta, epsilon = 10.0 ** rng.uniform(-14, -0.3), 10.0 ** rng.uniform(-12, 0)
@@ -59,7 +64,9 @@ def test_the_slack_at_a_level_is_within_delta_whatever_its_size() -> None:
         ]
         level = approximate_dp_level(matrix, delta)
         assert slack(rows, rows, power(level)) <= Fraction(delta)
-        assert slack(rows, [law], power(approximate_pml_level(prior, matrix, delta))) <= Fraction(delta)
+        assert slack(rows, [law], power(approximate_pml_level(prior, matrix, delta))) <= Fraction(
+            delta
+        )
         level = shuffled_level(prior, matrix, people, delta)
         assert histogram_slack(rows, law, people, power(level)) <= Fraction(delta)
         own = histogram_slack(rows, law, people, power(epsilon))

@@ -35,7 +35,9 @@ def write(path: Path, **columns: Any) -> None:
 def data(tmp_path: Path) -> Path:
     """Three files of one table, in the folders of two years, whose ids tell the rows apart."""
     folder = tmp_path / "data"
-    for number, name in enumerate(["year=2019/a.parquet", "year=2019/b.parquet", "year=2020/a.parquet"]):
+    for number, name in enumerate(
+        ["year=2019/a.parquet", "year=2019/b.parquet", "year=2020/a.parquet"]
+    ):
         ids = np.arange(ROWS) + number * ROWS
         write(folder / name, id=ids, smokes=np.where(ids % 3 == 0, "yes", "no"))
     write(folder / "_metadata" / "none.parquet", other=[1])
@@ -54,7 +56,9 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_each_file_is_released_in_its_place_where_the_order_is_kept(data: Path, tmp_path: Path) -> None:
+def test_each_file_is_released_in_its_place_where_the_order_is_kept(
+    data: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     applied, finished = apply_folder(FolderTable(data), [FLIP], out, keep_order=True)
     assert (applied.rows, applied.dropped, applied.kept) == (3 * ROWS, 0, ["id", "year"])
@@ -66,7 +70,12 @@ def test_each_file_is_released_in_its_place_where_the_order_is_kept(data: Path, 
         assert after["smokes"] == [{"no": "yes", "yes": "no"}[one] for one in before["smokes"]]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
     apply_folder(
-        FolderTable(data), [FLIP], tmp_path / "told", keep=["year"], about={"title": "T"}, keep_order=True
+        FolderTable(data),
+        [FLIP],
+        tmp_path / "told",
+        keep=["year"],
+        about={"title": "T"},
+        keep_order=True,
     )
     told = json.loads((tmp_path / "told" / SUMMARY).read_text())
     assert told["order"] == "that of the data"
@@ -77,7 +86,9 @@ def test_each_file_is_released_in_its_place_where_the_order_is_kept(data: Path, 
         assert one["rows"] == ROWS
 
 
-def test_rows_are_in_a_random_order_over_all_files_of_what_is_in_clear(data: Path, tmp_path: Path) -> None:
+def test_rows_are_in_a_random_order_over_all_files_of_what_is_in_clear(
+    data: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     applied, finished = apply_folder(FolderTable(data), [FLIP], out, about={})
     assert (applied.rows, applied.dropped, applied.kept) == (3 * ROWS, 0, ["id", "year"])
@@ -152,7 +163,9 @@ def interrupt_after(files: int) -> Any:
     return progress
 
 
-def test_after_an_interruption_finished_files_are_not_drawn_again(data: Path, tmp_path: Path) -> None:
+def test_after_an_interruption_finished_files_are_not_drawn_again(
+    data: Path, tmp_path: Path
+) -> None:
     out, draft = tmp_path / "out", tmp_path / ".pmlopt-draft-out"
     with pytest.raises(InterruptedHereError):
         apply_folder(FolderTable(data), [COIN], out, progress=interrupt_after(2), keep_order=True)
@@ -165,14 +178,18 @@ def test_after_an_interruption_finished_files_are_not_drawn_again(data: Path, tm
     with pytest.raises(FileFormatError, match="other data, mechanisms or options"):
         apply_folder(FolderTable(data), [COIN], out)  # in a random order
     (draft / "run-0000" / "year=2019").mkdir(parents=True)  # of a process that was killed
-    (draft / "whole" / "year=2020" / "c.parquet").write_bytes(b"moved there, and not in the journal")
+    (draft / "whole" / "year=2020" / "c.parquet").write_bytes(
+        b"moved there, and not in the journal"
+    )
     with (draft / "journal.jsonl").open("a") as journal:
         journal.write('{"file": "year=20')  # cut
     applied, finished = apply_folder(FolderTable(data), [COIN], out, keep_order=True)
     assert applied.rows == 3 * ROWS
     now = files_of(out)
     assert sorted(now) == sorted(finished)
-    assert {name: now[name] for name in done} == done  # another draw differs but once in 2^600 times
+    assert {
+        name: now[name] for name in done
+    } == done  # another draw differs but once in 2^600 times
     assert not draft.exists()
 
 
@@ -232,7 +249,10 @@ def test_a_released_folder_is_checked_from_itself(data: Path, tmp_path: Path) ->
     release(data, {"smokes": response}, out, keep=["year"], drop=["id"])
     claims = {one.name: one.holds for one in check(out).parts}
     # a matrix that nobody designed proves nothing by itself, and what `year` tells needs the data
-    assert [name for name, holds in claims.items() if not holds] == ["mechanisms/smokes.json", "in clear"]
+    assert [name for name, holds in claims.items() if not holds] == [
+        "mechanisms/smokes.json",
+        "in clear",
+    ]
     assert [claims["mechanisms/smokes.json"], claims["in clear"]] == [None, None]
     changed = out / "released" / "year=2019" / "a.parquet"
     write(changed, smokes=["no"] * ROWS)
@@ -267,4 +287,6 @@ def test_a_draft_is_of_the_same_columns_labels_and_probabilities_alone() -> None
         for matrix, labels, column in kinds
     ]
     assert len({work.compute_identity({}, None)["mechanisms"] for work in works}) == 4
-    assert len({work.compute_identity({}, seed)["data"] for work in works for seed in (None, 1)}) == 2
+    assert (
+        len({work.compute_identity({}, seed)["data"] for work in works for seed in (None, 1)}) == 2
+    )

@@ -56,13 +56,19 @@ def test_many_releases_are_searched_and_not_listed(monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(3)
     prior = rng.dirichlet(np.ones(3))
     matrices = [rng.dirichlet(np.ones(3), 3) for _ in range(8)]
-    assert joint_level(prior, matrices) == pytest.approx(level_of_sequences(prior, matrices), abs=1e-12)
+    assert joint_level(prior, matrices) == pytest.approx(
+        level_of_sequences(prior, matrices), abs=1e-12
+    )
     # 3^200 outcomes: all evidence for the rarer letter
     assert joint_level([0.75, 0.25], [RESPONSE] * 200) == pytest.approx(math.log(4), abs=1e-12)
-    assert joint_level([0.75, 0.25], [RESPONSE] * 2) == pytest.approx(math.log(9 / (9 * 0.25 + 0.75)))
+    assert joint_level([0.75, 0.25], [RESPONSE] * 2) == pytest.approx(
+        math.log(9 / (9 * 0.25 + 0.75))
+    )
     monkeypatch.setattr("pmlopt.releases.joint.MAX_CANDIDATES", 1)
     with pytest.raises(MechanismError, match="more than 1"):
-        joint_level(rng.dirichlet(np.ones(5)), [rng.dirichlet(np.full(6, 9.0), 5) for _ in range(6)])
+        joint_level(
+            rng.dirichlet(np.ones(5)), [rng.dirichlet(np.full(6, 9.0), 5) for _ in range(6)]
+        )
 
 
 def test_levels_under_the_prior_do_not_add() -> None:
@@ -77,10 +83,16 @@ def test_levels_under_the_prior_do_not_add() -> None:
 @given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_levels_and_slacks_of_approximate_pml_add(seed: int, first: float, second: float) -> None:
     rng = np.random.default_rng(seed)
-    prior, one, two = rng.dirichlet(np.ones(3)), *(rng.dirichlet(np.full(3, 0.5), 3) for _ in range(2))
+    prior, one, two = (
+        rng.dirichlet(np.ones(3)),
+        *(rng.dirichlet(np.full(3, 0.5), 3) for _ in range(2)),
+    )
     law = prior @ one
     after = max(slack(prior * one[:, y] / law[y], two, second) for y in range(3))
-    assert slack(prior, compose([one, two]), first + second) <= slack(prior, one, first) + after + 1e-12
+    assert (
+        slack(prior, compose([one, two]), first + second)
+        <= slack(prior, one, first) + after + 1e-12
+    )
 
 
 def test_labels_of_a_product_are_tuples() -> None:
@@ -96,7 +108,10 @@ def test_labels_of_a_product_are_tuples() -> None:
 
 
 def test_columns_of_a_table_are_one_release_of_the_tuples_that_a_ledger_knows() -> None:
-    sex, smokes = Mechanism(RESPONSE, ["f", "m"]), Mechanism([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
+    sex, smokes = (
+        Mechanism(RESPONSE, ["f", "m"]),
+        Mechanism([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"]),
+    )
     known = Prior.from_counts({("m", "no"): 1, ("f", "no"): 2, "else": 1, ("m", "yes"): 1})
     columns = ColumnRelease(sex, ("sex",)), ColumnRelease(smokes, ("smokes",))
     joint = build_joint_mechanism(columns, known)
@@ -158,7 +173,9 @@ def test_independent_attributes_add_and_tell_nothing_of_each_other() -> None:
     levels = attribute_levels(np.outer([3, 1], [1, 1]), [RESPONSE, RESPONSE])
     assert levels.together == pytest.approx(sum(levels.alone))
     assert levels.each == pytest.approx(levels.alone)
-    named = attribute_levels({("a", 0): 3, ("b", 1): 1}, [Mechanism(RESPONSE, ["a", "b"]), RESPONSE])
+    named = attribute_levels(
+        {("a", 0): 3, ("b", 1): 1}, [Mechanism(RESPONSE, ["a", "b"]), RESPONSE]
+    )
     assert (named.witness, named.outcome) == (("b", 1), (1, 1))
 
 

@@ -26,7 +26,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_release_that_is_killed_before_a_step_is_ended_by_the_same_command(place: Path, name: str) -> None:
+def test_a_release_that_is_killed_before_a_step_is_ended_by_the_same_command(
+    place: Path, name: str
+) -> None:
     command = killed.commands()[KINDS[name]]
     assert killed.kill_at_steps(place, command, every=5) > 0  # the script kills before each
 
@@ -40,7 +42,9 @@ def test_of_four_writers_those_that_are_acknowledged_are_published_and_recorded(
 
 
 def test_a_release_that_another_ledger_may_hold_is_left_to_its_own_command(place: Path) -> None:
-    first, second = (killed.commands("out", name)[KINDS["apply ledger"]] for name in ("a.npz", "b.npz"))
+    first, second = (
+        killed.commands("out", name)[KINDS["apply ledger"]] for name in ("a.npz", "b.npz")
+    )
     for step in range(100):  # the last state before it is published: recorded, and still a draft
         killed.clear(place)
         for name in ("a.npz", "b.npz"):

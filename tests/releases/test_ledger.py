@@ -20,7 +20,17 @@ from oracles.finite_orders import largest_gain_of_order
 from oracles.releases import sequences
 from strategies import mechanisms, priors
 
-from pmlopt import PML, ExpectedGain, ExpectedLoss, Ledger, Mechanism, Prior, design, leakage_level, solve
+from pmlopt import (
+    PML,
+    ExpectedGain,
+    ExpectedLoss,
+    Ledger,
+    Mechanism,
+    Prior,
+    design,
+    leakage_level,
+    solve,
+)
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.symmetry import IIDPrior, ProductPrior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
@@ -57,7 +67,9 @@ def test_levels_are_those_of_all_sequences(case: tuple[FloatArray, list[FloatArr
     assert ledger.level <= chained_level(prior, matrices) + 1e-12
     for alpha in (1.3, 2.0, 7.0):
         moments = [prior @ np.array(lifts) ** alpha for _, lifts in expected]
-        assert ledger.levels_of_order(alpha) == pytest.approx(np.log(moments) / (alpha - 1), abs=1e-10)
+        assert ledger.levels_of_order(alpha) == pytest.approx(
+            np.log(moments) / (alpha - 1), abs=1e-10
+        )
     assert (ledger.levels_of_order(math.inf) == ledger.levels).all()
 
 
@@ -71,7 +83,9 @@ def test_releases_for_the_requirement_of_an_order_use_up_the_total(alpha: float)
         ledger = Ledger(prior, people=3)
         ledger.record(first, [outcome] * 3)
         total, posterior = float(ledger.levels_of_order(alpha)[0]) + 0.2, ledger.prior()
-        found = solve(design(posterior, ledger.requirement_of_order(alpha, total), ExpectedGain(gains)))
+        found = solve(
+            design(posterior, ledger.requirement_of_order(alpha, total), ExpectedGain(gains))
+        )
         lifts = np.diag(posterior.pmf / prior.pmf)
         best = largest_gain_of_order(posterior.pmf, alpha, total, gains, about=[(prior.pmf, lifts)])
         assert found.value == pytest.approx(best, abs=1e-7)
@@ -101,7 +115,9 @@ def test_releases_for_the_requirement_never_exceed_the_total(seed: int) -> None:
             loss = ExpectedLoss(rng.random((posterior.size, 3)) / posterior.pmf[:, None])
             result = solve(design(posterior, needed, loss))
             assert ledger.level_after(result.mechanism, group) <= epsilon
-            occurring = np.flatnonzero(result.mechanism.support)  # any outcome, not only the likely ones
+            occurring = np.flatnonzero(
+                result.mechanism.support
+            )  # any outcome, not only the likely ones
             outcomes = occurring[np.arange(len(group)) * len(occurring) // len(group)]
             ledger.record(result.mechanism, [result.mechanism.outputs[y] for y in outcomes], group)
     assert ledger.level <= total
@@ -130,7 +146,18 @@ def test_the_second_wave_on_adult() -> None:
     assert prior is not None
     # an optimal first wave, with three outputs, as the simplex method left it in another program
     near, far = [0.918875, 0.081125, 0], [0.200593, 0.799407, 0]
-    rows = [near, near, far, far, far, near, near, far, [0.807751, 0.192249, 0], [0, 0.799407, 0.200593]]
+    rows = [
+        near,
+        near,
+        far,
+        far,
+        far,
+        near,
+        near,
+        far,
+        [0.807751, 0.192249, 0],
+        [0, 0.799407, 0.200593],
+    ]
     first = np.array([*rows, *[[0, 0, 1]] * 6])
     law = prior.pmf @ first
     first = (1 - 1e-5) * first + 1e-5 * law  # the digits that are not printed
@@ -162,7 +189,9 @@ def test_rounding_of_a_long_history_is_counted_in() -> None:
         ledger.record(response(90), [0], again=True)
     for _ in range(60):
         ledger.record(response(990), [1], again=True)
-    assert abs(ledger.density()).max() > 1e-11  # exactly 0, for 660 * 90 = 60 * 990: what rounding has left
+    assert (
+        abs(ledger.density()).max() > 1e-11
+    )  # exactly 0, for 660 * 90 = 60 * 990: what rounding has left
     posterior = ledger.prior()
     for gain in (np.eye(2), np.eye(2)[::-1]):
         result = solve(
@@ -211,7 +240,9 @@ def test_outcomes_next_to_impossible_are_counted() -> None:
     assert ledger.level_after(matrix) == pytest.approx(math.log(2))
     ledger.record(matrix, [1])
     assert ledger.level == pytest.approx(math.log(2))
-    assert leakage_level([0.5, 0.5], [[1.0, 0.0], [1 - 1e-16, 1e-200]]) == pytest.approx(math.log(2))
+    assert leakage_level([0.5, 0.5], [[1.0, 0.0], [1 - 1e-16, 1e-200]]) == pytest.approx(
+        math.log(2)
+    )
 
 
 @pytest.mark.parametrize(
@@ -288,7 +319,9 @@ def test_a_file_gives_back_the_ledger(prior: Prior, tmp_path: Path) -> None:
     assert (back.initial.pmf == prior.pmf).all()
     assert back.initial.weights == prior.weights
     assert (back.initial.labels, back.initial.samples) == (prior.labels, prior.samples)
-    assert [group.tolist() for group in back.groups()] == [group.tolist() for group in ledger.groups()]
+    assert [group.tolist() for group in back.groups()] == [
+        group.tolist() for group in ledger.groups()
+    ]
 
 
 def test_a_file_that_changed_since_it_was_read_is_not_written_over(tmp_path: Path) -> None:
@@ -318,7 +351,10 @@ def test_an_open_ledger_has_one_writer_and_is_written_at_the_end(
         book.record(RESPONSE, [0])
         with monkeypatch.context() as patch:
             patch.setattr("pmlopt.core.files.LOCK_TIMEOUT_SECONDS", 0.0)
-            with pytest.raises(FileFormatError, match="another process is writing it"), Ledger.open(path):
+            with (
+                pytest.raises(FileFormatError, match="another process is writing it"),
+                Ledger.open(path),
+            ):
                 pass
         assert Ledger.load(path).releases == 0
     assert Ledger.load(path).releases == 1
@@ -333,8 +369,12 @@ def test_an_open_ledger_has_one_writer_and_is_written_at_the_end(
     assert {file.name for file in tmp_path.iterdir()} == {"ledger.npz"}
 
 
-def test_a_release_is_published_with_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, draft, target = (tmp_path / name for name in ("ledger.npz", ".pmlopt-draft.csv", "wave.csv"))
+def test_a_release_is_published_with_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, draft, target = (
+        tmp_path / name for name in ("ledger.npz", ".pmlopt-draft.csv", "wave.csv")
+    )
     Ledger([0.5, 0.5]).save(path)
 
     def recorded() -> None:
@@ -387,7 +427,9 @@ NO_LEDGER: list[tuple[str, Any, str]] = [
 """Arrays that no ledger writes."""
 
 
-def test_a_file_cut_short_or_changed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_cut_short_or_changed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, ledger = tmp_path / "ledger.npz", Ledger([0.5, 0.5], people=3)
     ledger.record(RESPONSE, [0, 1, 1])
     ledger.save(path)

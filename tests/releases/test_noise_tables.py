@@ -34,7 +34,9 @@ def drawn(seed: int, outputs: int) -> Mechanism:
     matrix = rng.dirichlet(np.full(outputs, 0.5), size=3)
     matrix[rng.random(matrix.shape) < 0.2] = 0.0
     matrix[:, 0] += matrix.sum(axis=1) == 0
-    return Mechanism(matrix / matrix.sum(axis=1, keepdims=True), [5, 1, 2], list(range(outputs))[::-1])
+    return Mechanism(
+        matrix / matrix.sum(axis=1, keepdims=True), [5, 1, 2], list(range(outputs))[::-1]
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -55,7 +57,9 @@ def test_intervals_tile_the_keys_and_have_the_probabilities(seed: int, outputs: 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 6), st.sampled_from([8, 100, 256]))
-def test_keys_are_dealt_out_as_the_rounded_mechanism_says(seed: int, outputs: int, keys: int) -> None:
+def test_keys_are_dealt_out_as_the_rounded_mechanism_says(
+    seed: int, outputs: int, keys: int
+) -> None:
     mechanism = drawn(seed, outputs)
     near = round_to_keys(mechanism, keys)
     assert np.abs(near.matrix - mechanism.matrix).max() < 1 / keys
@@ -95,7 +99,9 @@ def test_the_shell_writes_both_forms(tmp_path: Path) -> None:
     assert isinstance(found.certificate, LinearCertificate)
     near = round_to_keys(found.mechanism, 100, found.certificate.added_rows or ())
     level = leakage_level(prior, near)
-    told = run("noise-table", tmp_path / "noise.json", "--keys", 100, "-o", tmp_path / "k.csv").output
+    told = run(
+        "noise-table", tmp_path / "noise.json", "--keys", 100, "-o", tmp_path / "k.csv"
+    ).output
     assert f"PML {level:.9g} nats" in told
     assert "before it was rounded" in told
     with (tmp_path / "k.csv").open() as stream:
@@ -104,7 +110,9 @@ def test_the_shell_writes_both_forms(tmp_path: Path) -> None:
     assert len(table) == 301
 
 
-def whole_noise(mechanism: Mechanism, keys: int, constraints_kept: list[Any]) -> list[dict[int, int]]:
+def whole_noise(
+    mechanism: Mechanism, keys: int, constraints_kept: list[Any]
+) -> list[dict[int, int]]:
     """The noise of each count by how many keys have it, counted from the rows of the table."""
     rows = list_key_rows(round_to_keys(mechanism, keys, constraints_kept), keys)
     return [dict(Counter(v for pcv, _, v in rows if pcv == count)) for count in mechanism.inputs]
@@ -129,8 +137,14 @@ def test_noise_in_whole_keys_keeps_its_mean_and_its_variance() -> None:
 
 
 def test_rounding_without_constraints_says_what_it_did_to_the_noise() -> None:
-    bias, variance = compute_noise_moments(round_to_keys(Mechanism([[0.3, 0.4, 0.3]], [5], [4, 5, 6]), 4))
-    assert (bias.tolist(), variance.tolist()) in (([0.25], [0.1875]), ([0.0], [0.5]), ([-0.25], [0.1875]))
+    bias, variance = compute_noise_moments(
+        round_to_keys(Mechanism([[0.3, 0.4, 0.3]], [5], [4, 5, 6]), 4)
+    )
+    assert (bias.tolist(), variance.tolist()) in (
+        ([0.25], [0.1875]),
+        ([0.0], [0.5]),
+        ([-0.25], [0.1875]),
+    )
 
 
 def test_too_many_keys_are_refused_before_there_is_no_memory() -> None:
@@ -155,8 +169,12 @@ def test_the_shell_exits_with_1_where_keys_break_what_was_proved(tmp_path: Path)
     solve(design(counts, PML(1.3), "squared", range(11), noise)).save(tmp_path / "noise.json")
     kept = run("noise-table", tmp_path / "noise.json", "--keys", 66, "-o", tmp_path / "k.csv")
     assert "bias at most 0, variance at most 2" in kept.output
-    broken = run("noise-table", tmp_path / "noise.json", "--keys", 64, "-o", tmp_path / "k.csv", code=1)
+    broken = run(
+        "noise-table", tmp_path / "noise.json", "--keys", 64, "-o", tmp_path / "k.csv", code=1
+    )
     assert "64 keys break the constraint 'unbiased'" in broken.output
     assert "--keys 66 keeps it" in broken.output
-    refused = run("noise-table", tmp_path / "noise.json", "--keys", 10**9, "-o", tmp_path / "k.csv", code=2)
+    refused = run(
+        "noise-table", tmp_path / "noise.json", "--keys", 10**9, "-o", tmp_path / "k.csv", code=2
+    )
     assert "at most 800,000 keys" in refused.output

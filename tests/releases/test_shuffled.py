@@ -37,7 +37,9 @@ def test_slack_and_level_are_those_of_all_histograms(
         over = [[max(0.0, g - math.exp(level) * mass) for g in given] for mass, given in laws]
         return max(map(math.fsum, zip(*over, strict=True)))
 
-    assert shuffled_slack(prior, matrix, people, epsilon) == pytest.approx(slack(epsilon), abs=1e-12)
+    assert shuffled_slack(prior, matrix, people, epsilon) == pytest.approx(
+        slack(epsilon), abs=1e-12
+    )
     level = shuffled_level(prior, matrix, people, delta)
     assert slack(level) <= delta + 1e-12
     assert level == 0 or slack(level * (1 - 1e-6) - 1e-9 if level > 1e-6 else 0.0) >= delta - 1e-12
@@ -82,7 +84,9 @@ def test_one_person_has_the_level_of_the_mechanism_and_more_have_less() -> None:
 
 
 def test_the_logarithm_of_a_level_is_rounded_up() -> None:
-    for digits in range(8, 40):  # one person: the lift 1.5 has probability 1/2, so t is 1.5 - 2 delta
+    for digits in range(
+        8, 40
+    ):  # one person: the lift 1.5 has probability 1/2, so t is 1.5 - 2 delta
         level = shuffled_level([0.5, 0.5], RESPONSE, 1, 2.0**-digits)
         with localcontext(prec=40):
             assert Decimal(level).exp() >= Decimal("1.5") - Decimal(2) ** (1 - digits)
@@ -101,7 +105,9 @@ def test_two_outputs_have_a_binomial_histogram(monkeypatch: pytest.MonkeyPatch) 
     assert exact * (1 - 1e-10) <= found.bound_excess(t) <= exact * (1 + 1e-4)
     assert tail * (1 - 1e-10) <= found.bound_tail(t) <= tail * 1.02
     assert exact <= bound_chernoff_excess(lifts, law, people, t) <= 40 * exact
-    monkeypatch.setattr(shuffled, "WINDOW_DEVIATIONS", 0.0)  # 40 counts on each side, half a deviation
+    monkeypatch.setattr(
+        shuffled, "WINDOW_DEVIATIONS", 0.0
+    )  # 40 counts on each side, half a deviation
     for t in (1.006, 1.012, 1.02):  # what is above the window is counted in
         found = compute_mean_near(lifts, law, people, t)
         last = found.first + (len(found.tails) - 1) * found.step
@@ -111,7 +117,9 @@ def test_two_outputs_have_a_binomial_histogram(monkeypatch: pytest.MonkeyPatch) 
             assert found.bound_excess(point) >= masses @ np.maximum(means - point, 0) * (1 - 1e-10)
 
 
-@pytest.mark.parametrize(("epsilon", "level", "failing"), [(1.0, 0.02358, 0.035), (2.0, 0.04752, 0.0674)])
+@pytest.mark.parametrize(
+    ("epsilon", "level", "failing"), [(1.0, 0.02358, 0.035), (2.0, 0.04752, 0.0674)]
+)
 def test_the_histogram_of_adult(
     epsilon: float, level: float, failing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

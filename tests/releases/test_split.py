@@ -30,7 +30,9 @@ def test_convex_losses_have_equal_slopes() -> None:
     total, weights = 3.0, (1.0, 2.0, 4.0)
     shift = (total - sum(map(math.log, weights))) / len(weights)
     known = len(weights) * math.exp(-shift)
-    found = best_split([exact(lambda x: math.exp(-x))] * len(weights), total, weights, tolerance=5e-3)
+    found = best_split(
+        [exact(lambda x: math.exp(-x))] * len(weights), total, weights, tolerance=5e-3
+    )
     assert found.bound <= known <= found.value
     assert found.gap <= 5e-3 * found.value
     assert math.fsum(found.levels) <= total
@@ -77,11 +79,16 @@ def test_every_split_on_a_grid_is_within_the_bound(
     solvers = [partial(answer, drop) for drop in drops]
     found = best_split(solvers, 1.0, tolerance=1e-2, most_solves=60)
     assert math.fsum(found.levels) <= 1.0
-    assert found.value == pytest.approx(sum(curve(x) for curve, x in zip(curves, found.levels, strict=True)))
+    assert found.value == pytest.approx(
+        sum(curve(x) for curve, x in zip(curves, found.levels, strict=True))
+    )
     grid = np.linspace(0, 1, 9)
     for levels in itertools.product(grid, repeat=len(curves)):
         if sum(levels) <= 1.0:
-            assert sum(curve(x) for curve, x in zip(curves, levels, strict=True)) >= found.bound - 1e-12
+            assert (
+                sum(curve(x) for curve, x in zip(curves, levels, strict=True))
+                >= found.bound - 1e-12
+            )
 
 
 @pytest.mark.parametrize(("releases", "total"), [(3, 1.55), (3, 0.1), (5, 2.3)])
@@ -102,7 +109,9 @@ def test_levels_never_exceed_the_total_in_exact_sums() -> None:
     for _ in range(12):
         rates = [rng.uniform(0.2, 3) for _ in range(rng.randint(2, 5))]
         total = rng.choice([1e-3, 1.0, 1e3]) * rng.random()
-        losses = [exact(partial(lambda rate, x: math.exp(-rate * x), rate / total)) for rate in rates]
+        losses = [
+            exact(partial(lambda rate, x: math.exp(-rate * x), rate / total)) for rate in rates
+        ]
         found = best_split(losses, total, most_solves=60)
         assert sum(map(Fraction, found.levels)) <= Fraction(total)
         assert found.bound <= found.value

@@ -27,7 +27,9 @@ ABOUT: tuple[Any, ...] = ("state", "path", 2)
         if place < 2 or about == ABOUT[place % 3]
     ],
 )
-def test_no_output_sequence_tells_more_and_the_level_is_what_it_tells(about: Any, kind: str) -> None:
+def test_no_output_sequence_tells_more_and_the_level_is_what_it_tells(
+    about: Any, kind: str
+) -> None:
     rng = np.random.default_rng(KINDS.index(kind))
     chain, epsilon = random_chain(rng, 3, 3, kind), float(rng.uniform(0.2, 1.2))
     caps = linear_caps(epsilon, 3, 0.3) if kind in ("plain", "rare") else None
@@ -57,7 +59,9 @@ def test_a_function_of_the_state_is_protected_also_in_states_to_come(kind: str) 
 
 
 def test_a_function_of_a_chain_that_never_ends_is_protected_until_all_is_forgotten() -> None:
-    hub = Chain([0.2, 0.4, 0.4], [[0.2, 0.4, 0.4], [0.9, 0.1, 0.0], [0.0, 0.1, 0.9]], ["ill", "near", "far"])
+    hub = Chain(
+        [0.2, 0.4, 0.4], [[0.2, 0.4, 0.4], [0.9, 0.1, 0.0], [0.0, 0.1, 0.9]], ["ill", "near", "far"]
+    )
     about = {"ill": True, "near": False, "far": False}  # near and far tell whether one will be ill
     stream = Stream(hub, PML(0.5), "hamming", about)
     places = dict(enumerate(about.values()))
@@ -117,7 +121,9 @@ def test_bounds_that_are_left_out_hold_whatever_is_released(about: Any) -> None:
                     law, (row / law.pmf)[:, None]
                 )  # the largest ratio that is allowed
                 assert most * lift <= math.exp(stream.privacy.epsilon) * (1 + 1e-9)
-        loose += sum(len(past.lifts) for past in pasts) > np.size(getattr(requirement, "epsilon", 0))
+        loose += sum(len(past.lifts) for past in pasts) > np.size(
+            getattr(requirement, "epsilon", 0)
+        )
     assert loose > 4  # the rules leave something out
 
 
@@ -151,7 +157,9 @@ def test_under_another_chain_the_same_releases_tell_what_they_tell_there(about: 
     stream = Stream(random_chain(rng, 3, 4, "plain"), PML(0.8), "hamming", about)
     other = random_chain(rng, 3, 4, "by step")
     for after, emitted in followed(stream, 2):
-        assert after.under(other).level == pytest.approx(enumerated(other, emitted, about), abs=1e-12)
+        assert after.under(other).level == pytest.approx(
+            enumerated(other, emitted, about), abs=1e-12
+        )
         assert after.under(stream.chain).levels == after.levels
     with pytest.raises(MechanismError, match="the same states"):
         stream.under(Chain([1.0], [[1.0]]))
@@ -170,7 +178,9 @@ def test_the_path_tells_at_least_as_much_as_each_state_whatever_is_released() ->
         states.record(output, mechanism)
         assert states.level <= path.level + 1e-12
     stream = Stream(Chain([0.25, 0.75], [[0.5, 0.5], [0.5, 0.5]], ["a", "b"]), PML(0.1), "hamming")
-    stream.record("a", Mechanism(np.eye(2), ["a", "b"], ["a", "b"]))  # past what its own mechanisms tell
+    stream.record(
+        "a", Mechanism(np.eye(2), ["a", "b"], ["a", "b"])
+    )  # past what its own mechanisms tell
     assert stream.level == pytest.approx(math.log(4))
     assert stream.law.pmf.tolist() == [0.5, 0.5]
 
@@ -188,7 +198,9 @@ def test_the_path_tells_at_least_as_much_as_each_state_whatever_is_released() ->
         ((PML(1.0), "hamming", "state", [-1.0]), PrivacyError, "cap"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(arguments: Any, error: type[Exception], message: str) -> None:
+def test_what_cannot_be_meant_is_refused(
+    arguments: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         Stream(Chain([0.5, 0.5], np.eye(2)), *arguments)
 
@@ -197,8 +209,13 @@ def test_draws_are_recorded_and_repeat_with_the_seed_and_what_cannot_be_is_refus
     chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
     outputs = []
     for _ in range(2):
-        stream, rng = Stream(chain, PML(0.8), "hamming", caps=linear_caps(0.8, 5)), np.random.default_rng(4)
-        outputs.append([stream.release(state, rng) for state in ("home", "home", "out", "out", "home")])
+        stream, rng = (
+            Stream(chain, PML(0.8), "hamming", caps=linear_caps(0.8, 5)),
+            np.random.default_rng(4),
+        )
+        outputs.append(
+            [stream.release(state, rng) for state in ("home", "home", "out", "out", "home")]
+        )
         assert (stream.history, stream.time) == (tuple(outputs[-1]), 6)
         assert stream.level <= 0.8
     assert outputs[0] == outputs[1]

@@ -65,7 +65,9 @@ def test_added_constraints_are_in_the_file(tmp_path: Path) -> None:
 def test_variables_of_ones_own_may_have_any_name(tmp_path: Path, name: str) -> None:
     program = design([0.5, 0.5], PML(9.0), ExpectedGain(np.eye(2)))
     slack = cp.Variable((2, 2), name=name, bounds=[0, 0.25])
-    program.with_constraints(tied=program.mechanism <= 0.5 + slack).write_mps(tmp_path / "program.mps")
+    program.with_constraints(tied=program.mechanism <= 0.5 + slack).write_mps(
+        tmp_path / "program.mps"
+    )
     assert optimum_in(tmp_path / "program.mps") == pytest.approx(-0.75, abs=1e-9)
 
 
@@ -81,7 +83,9 @@ def small() -> Program[Any]:
     return design([0.5, 0.5], PML(0.5), ExpectedGain(np.eye(2)))
 
 
-def test_the_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "program.mps"
     target.write_text("before")
 

@@ -42,7 +42,9 @@ class Root:
 @pytest.mark.parametrize("factor", [1.0, 0.3, 3.0, 1e-3, 5e-30, 0.0, 1e30])
 def test_the_largest_root_is_found_whatever_the_slopes_and_within_the_bounds(factor: float) -> None:
     family = Root(factor)
-    search: TwoSidedSearch[float, float] = TwoSidedSearch(family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(
+        family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE
+    )
     assert search.run() == "both ends meet"
     assert search.reached <= math.sqrt(2) * (1 + 1e-15)
     assert search.upper >= math.sqrt(2) * (1 - 1e-15)
@@ -53,7 +55,9 @@ def test_the_largest_root_is_found_whatever_the_slopes_and_within_the_bounds(fac
 def test_right_slopes_lead_to_the_root_in_few_programs() -> None:
     """By tangents, of which each doubles the digits: halving would take 30 programs."""
     family = Root()
-    search: TwoSidedSearch[float, float] = TwoSidedSearch(family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(
+        family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE
+    )
     search.run()
     assert search.programs <= 10
     for marks, few in (((1.0, 2.0, 3.0, 50.0), 12), ((1.0, 1.2, 1.4, 1.5, 1.7), 14)):
@@ -65,7 +69,9 @@ def test_right_slopes_lead_to_the_root_in_few_programs() -> None:
 
 
 def search_at(reached: float, upper: float) -> TwoSidedSearch[float, float]:
-    search: TwoSidedSearch[float, float] = TwoSidedSearch(Root(), [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(
+        Root(), [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE
+    )
     search.reached, search.upper = reached, upper
     return search
 
@@ -75,7 +81,9 @@ def test_the_next_number_is_near_a_root_that_is_believed() -> None:
     assert search._log_midpoint == pytest.approx(math.sqrt(2))
     assert [search._clip_to_bounds(root) for root in (0.5, 1.5, 7.0)] == [1.0, 1.5, 2.0]
     assert search._choose_next(1.5, 1.0, 1.0) == pytest.approx(1.5, rel=1e-6)
-    assert search._choose_next(1.5, 1.0, 1.0) > 1.5  # a hair above: there the multipliers prove nearly all
+    assert (
+        search._choose_next(1.5, 1.0, 1.0) > 1.5
+    )  # a hair above: there the multipliers prove nearly all
     assert search._choose_next(1.5, 0.25, 1.0) == pytest.approx(
         2.0 - 0.25 * 0.5
     )  # part of the way from the end
@@ -83,7 +91,9 @@ def test_the_next_number_is_near_a_root_that_is_believed() -> None:
     assert search._choose_next(0.9, 0.5, 1.0) == pytest.approx(
         2.0 - 0.5 * 1.1
     )  # a root below what is reached
-    assert search._choose_next(-9.0, 1.0, 1.0) == pytest.approx((2.0 + 9 * 1.0) / 10)  # and not all the way
+    assert search._choose_next(-9.0, 1.0, 1.0) == pytest.approx(
+        (2.0 + 9 * 1.0) / 10
+    )  # and not all the way
     search._idle = 1  # what proved nothing is followed by what is further away from the root
     assert 1.5 < search._choose_next(1.5, 0.25, 1.0) <= 2.0
     assert search._choose_next(2.0 * (1 - 1e-14), 1.0, 1.0) < 2.0
@@ -102,14 +112,18 @@ def test_a_tangent_that_foresaw_what_is_missing_is_trusted() -> None:
         max(1e-9, 0.4 + (2.0 - 1.5) / (1.5 - 2.0) * (0.4 - 0.5)),  # to the upper bound
         max(1e-9, 0.4 + (1.2 - 1.5) / (1.5 - 2.0) * (0.4 - 0.5)),  # to the root
     ])  # fmt: skip
-    assert search._choose_step_fraction(ParameterSolution(0.3, 1.0, point, 0.5)) == 1.0  # 1 - 1.4 * 0.5
+    assert (
+        search._choose_step_fraction(ParameterSolution(0.3, 1.0, point, 0.5)) == 1.0
+    )  # 1 - 1.4 * 0.5
     assert search._choose_step_fraction(ParameterSolution(0.31, 1.0, point, 0.5)) == 0.3
     assert search._choose_step_fraction(ParameterSolution(0.29, 1.0, point, 0.5)) == 0.3
 
 
 def test_marks_between_the_bounds_are_asked_first() -> None:
     family = Root(marks=(1.0, 2.0, 3.0, 50.0))
-    search: TwoSidedSearch[float, float] = TwoSidedSearch(family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(
+        family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE
+    )
     assert search.run() == "both ends meet"
     assert family.asked[0] == pytest.approx(2.0, rel=1e-8)
     assert search.reached == pytest.approx(math.sqrt(2), abs=1e-8)
@@ -129,10 +143,14 @@ class Jump(Root):
 
 def test_the_bound_falls_to_a_jump_that_no_witness_reaches() -> None:
     family = Jump()
-    search: TwoSidedSearch[float, float] = TwoSidedSearch(family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(
+        family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE
+    )
     search.run()
     assert search.reached == 0.5
-    assert math.sqrt(2) <= search.upper <= math.sqrt(2) * 1.1  # halving from 0.5 alone would stay at 2.6
+    assert (
+        math.sqrt(2) <= search.upper <= math.sqrt(2) * 1.1
+    )  # halving from 0.5 alone would stay at 2.6
 
 
 def test_no_time_is_an_ending() -> None:
@@ -152,7 +170,9 @@ def test_a_program_at_a_ratio_is_the_dense_one(closed: bool) -> None:
     program = envelope(p, matrix, 0.3)
     programs, none = RatioPrograms(program, 0.3), np.zeros(4, dtype=bool)
     for ratio in (1.3, 1.8):
-        shut = np.asarray((matrix.T - ratio * (p @ matrix)[:, None] < 0).all(axis=0), dtype=np.bool_)
+        shut = np.asarray(
+            (matrix.T - ratio * (p @ matrix)[:, None] < 0).all(axis=0), dtype=np.bool_
+        )
         mass, slope, point, lam = programs.solve_at(ratio, shut if closed else none, NO_DEADLINE)
         assert mass == pytest.approx(most_mass(p, matrix, ratio), abs=1e-9)
         law = program.law

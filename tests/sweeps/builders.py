@@ -77,5 +77,6 @@ def threads(epsilon: float) -> Program[Any]:
 
 def but_seconds(table: Sweep) -> list[dict[str, Any]]:
     return [
-        {name: cell for name, cell in row.items() if name != "seconds"} for row in table.to_dict()["rows"]
+        {name: cell for name, cell in row.items() if name != "seconds"}
+        for row in table.to_dict()["rows"]
     ]

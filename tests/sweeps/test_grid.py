@@ -56,8 +56,12 @@ def test_the_fingerprint_tells_data_apart_and_nothing_else() -> None:
     assert len({compute_fingerprint(thing) for thing in things}) == 16
     before = compute_fingerprint(ball)
     known = [name for name, item in vars(L1Ball).items() if isinstance(item, cached_property)]
-    assert [getattr(ball, name) for name in known]  # what is computed once and kept is no other data
-    assert compute_fingerprint(ball) == before == compute_fingerprint(L1Ball(Prior([0.5, 0.5]), 0.1))
+    assert [
+        getattr(ball, name) for name in known
+    ]  # what is computed once and kept is no other data
+    assert (
+        compute_fingerprint(ball) == before == compute_fingerprint(L1Ball(Prior([0.5, 0.5]), 0.1))
+    )
 
 
 def test_the_fingerprint_sees_what_a_function_has_bound() -> None:

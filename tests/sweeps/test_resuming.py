@@ -81,7 +81,9 @@ def test_after_a_kill_the_table_is_the_same(tmp_path: Path, whole: Sweep) -> Non
     environment = {**os.environ, "PYTHONPATH": path}
     with subprocess.Popen([sys.executable, "-c", script], env=environment) as running:
         try:
-            wait_until(running, lambda: lines(tmp_path) >= finished and bool(begun(tmp_path)["3 0.5"]))
+            wait_until(
+                running, lambda: lines(tmp_path) >= finished and bool(begun(tmp_path)["3 0.5"])
+            )
         finally:
             running.kill()
     assert running.returncode == -signal.SIGKILL
@@ -115,7 +117,10 @@ def test_a_line_that_was_cut_short_is_dropped(
 ) -> None:
     part, table = tmp_path / "table.csv.part", tmp_path / "table.csv"
     content = part.read_bytes()
-    for cut, point in ((content[:-7], "3 0.4"), (content[:40], "3 0.1")):  # the last line, or the first
+    for cut, point in (
+        (content[:-7], "3 0.4"),
+        (content[:40], "3 0.1"),
+    ):  # the last line, or the first
         part.write_bytes(cut)
         (tmp_path / "log").unlink()
         assert but_seconds(sweep(stopped, GRID, out=table)) == but_seconds(whole)
@@ -128,7 +133,9 @@ def test_a_line_that_was_cut_short_is_dropped(
     assert files(tmp_path) == {"table.csv", "log", "gate"}
 
 
-def test_a_journal_of_another_sweep_is_refused(tmp_path: Path, stopped: Callable[[], Program[Any]]) -> None:
+def test_a_journal_of_another_sweep_is_refused(
+    tmp_path: Path, stopped: Callable[[], Program[Any]]
+) -> None:
     asked: dict[str, Any] = {"builder": stopped, "grid": GRID, "out": tmp_path / "table.csv"}
     before = (tmp_path / "table.csv.part").read_bytes()
     cases: list[tuple[dict[str, Any], str]] = [
@@ -136,7 +143,10 @@ def test_a_journal_of_another_sweep_is_refused(tmp_path: Path, stopped: Callable
         ({"solver": "highs"}, "whose solver is 'auto', not 'highs'"),
         ({"time_limit": 5.0}, "whose time_limit is None, not 5.0"),
         ({"grid": {"size": (3, 4), "epsilon": (0.1,)}}, "whose grid is"),
-        ({"builder": plain}, "whose builder is 'sweeps.builders.interrupted', not 'sweeps.builders.plain'"),
+        (
+            {"builder": plain},
+            "whose builder is 'sweeps.builders.interrupted', not 'sweeps.builders.plain'",
+        ),
         ({"builder": partial(interrupted, Path("log"), Path("gate"))}, "whose data in the builder"),
     ]
     for changes, said in cases:
@@ -163,11 +173,15 @@ def test_a_row_that_was_edited_does_not_enter_the_table(
     other.mkdir()
     with pytest.raises(KeyboardInterrupt):
         sweep(
-            partial(interrupted, other / "log", other / "gate"), GRID, tolerance=1e-6, out=other / "table.csv"
+            partial(interrupted, other / "log", other / "gate"),
+            GRID,
+            tolerance=1e-6,
+            out=other / "table.csv",
         )
     foreign = (other / part.name).read_text().splitlines(keepends=True)[2]
     edits = [
-        second.replace(*change, 1) for change in (("optimal", "proved"), ("3,0.2,", "3,0.3,"), (",0", ",1"))
+        second.replace(*change, 1)
+        for change in (("optimal", "proved"), ("3,0.2,", "3,0.3,"), (",0", ",1"))
     ]
     added = ("99,3,0.1,optimal\n", "x\n", "\n", "1,3,0.2,optimal,a,,,,,,,\n")
     for edited in (*edits, *(second + line for line in added), foreign):

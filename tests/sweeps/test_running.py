@@ -9,7 +9,13 @@ import json
 import logging
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,7 +28,13 @@ from sweeps.builders import EPSILONS, GRID, but_seconds, deadly, faulty, plain, 
 from threadpoolctl import threadpool_info
 
 from pmlopt import Mechanism, MutualInformation, solve, sweep, verify_file
-from pmlopt.errors import FileFormatError, InputError, SolverUnavailableError, SweepError, SweepStoppedError
+from pmlopt.errors import (
+    FileFormatError,
+    InputError,
+    SolverUnavailableError,
+    SweepError,
+    SweepStoppedError,
+)
 from pmlopt.sweeps import Sweep, SweepRow
 
 
@@ -82,7 +94,9 @@ def test_progress_is_told() -> None:
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
-def test_a_failed_point_is_a_row_and_mechanisms_are_kept_with_their_certificates(tmp_path: Path) -> None:
+def test_a_failed_point_is_a_row_and_mechanisms_are_kept_with_their_certificates(
+    tmp_path: Path,
+) -> None:
     table = sweep(faulty, {"size": [3], "epsilon": EPSILONS}, mechanisms=tmp_path)
     assert [row.status for row in table.rows] == ["optimal", *["failed"] * 4, "optimal"]
     errors = [row.error for row in table.rows]
@@ -102,7 +116,11 @@ def test_what_no_point_could_be_solved_with() -> None:
     cases: list[tuple[Any, type[Exception], str]] = [
         ({"builder": "plain"}, SweepError, "give a function"),
         ({"executor": 2}, SweepError, "the executor is 2"),
-        ({"solver": "nothing"}, SolverUnavailableError, "'nothing' is not installed; there are: auto"),
+        (
+            {"solver": "nothing"},
+            SolverUnavailableError,
+            "'nothing' is not installed; there are: auto",
+        ),
         ({"solver": None}, SolverUnavailableError, "None is not installed"),
         ({"tolerance": -1}, InputError, "the tolerance must be positive"),
         ({"time_limit": 0}, InputError, "the time limit must be"),
@@ -171,7 +189,9 @@ def test_an_executor_that_never_starts_or_loses_a_worker() -> None:
                 return future
             return super().submit(fn, *args, **kwargs)
 
-    table = sweep(plain, {"size": [3], "epsilon": EPSILONS}, Losing(99, False))  # it costs its point alone
+    table = sweep(
+        plain, {"size": [3], "epsilon": EPSILONS}, Losing(99, False)
+    )  # it costs its point alone
     assert [row.status for row in table.rows] == ["optimal", "failed", *["optimal"] * 4]
     assert table.rows[1].error == "OSError: worker lost"
 
@@ -195,7 +215,9 @@ NUMBERS = (0.1 + 0.2, math.inf, 0.0, 0.5)
 def odd() -> Sweep:
     rows = (
         SweepRow({"name": "a\rb", "n": 2**70, "x": 1}, "optimal", *NUMBERS, "highs", 3, True, 0.1),
-        SweepRow({"name": "c,d", "n": 1, "x": 0.5}, "failed", seconds=0.2, error="ValueError: a, b"),
+        SweepRow(
+            {"name": "c,d", "n": 1, "x": 0.5}, "failed", seconds=0.2, error="ValueError: a, b"
+        ),
     )
     return Sweep(("name", "n", "x"), rows)
 

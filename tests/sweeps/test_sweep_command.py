@@ -69,7 +69,9 @@ def test_a_problem_at_other_epsilons() -> None:
     text = run("sweep", name, "--epsilon", "0.5,1", "--json")
     prior = find(name).prior
     values = [row["value"] for row in json.loads(text)["rows"]]
-    best = [solve(design(prior, PML(epsilon), ExpectedLoss(absolute))).value for epsilon in (0.5, 1.0)]
+    best = [
+        solve(design(prior, PML(epsilon), ExpectedLoss(absolute))).value for epsilon in (0.5, 1.0)
+    ]
     assert values == pytest.approx(best, abs=1e-7)
 
 

@@ -80,7 +80,13 @@ def test_average_leakage_conforms_for_gains_and_about_secrets() -> None:
 
 @pytest.mark.parametrize(
     "utility",
-    [MutualInformation(), TotalVariation(), Hellinger(), ExpectedLoss(absolute), ExpectedGain(np.eye(4))],
+    [
+        MutualInformation(),
+        TotalVariation(),
+        Hellinger(),
+        ExpectedLoss(absolute),
+        ExpectedGain(np.eye(4)),
+    ],
 )
 def test_utilities_that_ship_conform(utility: LinearUtility | SubConvex) -> None:
     check_utility(utility, PRIOR, instances=3)
@@ -107,12 +113,16 @@ class OtherNames(Twisted):
 
 
 class LooseConstraint(Twisted):
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         return PML(self.epsilon + 0.1).to_cvxpy(prior, mechanism, law)
 
 
 class StrictConstraint(Twisted):
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         return PML(self.epsilon / 2).to_cvxpy(prior, mechanism, law)
 
 
@@ -132,7 +142,16 @@ class OtherBlock(Twisted):
 
 
 @pytest.mark.parametrize(
-    "wrong", [LooseNumber, OtherNames, LooseConstraint, StrictConstraint, LooseExcess, LowSupport, OtherBlock]
+    "wrong",
+    [
+        LooseNumber,
+        OtherNames,
+        LooseConstraint,
+        StrictConstraint,
+        LooseExcess,
+        LowSupport,
+        OtherBlock,
+    ],
 )
 def test_a_requirement_that_is_wrong_in_one_form_is_found(wrong: type[Twisted]) -> None:
     with pytest.raises(ConformanceError):
@@ -162,7 +181,9 @@ class DoubledIntegers(L1Ball):
 
 class NoAuxiliary(L1Ball):
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        return {name: np.zeros_like(value) for name, value in super().auxiliary_values(matrix).items()}
+        return {
+            name: np.zeros_like(value) for name, value in super().auxiliary_values(matrix).items()
+        }
 
 
 class OtherWorstPrior(L1Ball):

@@ -105,7 +105,11 @@ def test_requirements_of_a_module_of_ones_own_are_drawn_from(
 
 def test_pairs_are_decided_as_fractions() -> None:
     one, zero, half = Fraction(1), Fraction(0), Fraction(1, 2)
-    pair = ([one, zero], [half, half], Fraction(0.4054651081081644))  # PML of the first letter, log 1.5
+    pair = (
+        [one, zero],
+        [half, half],
+        Fraction(0.4054651081081644),
+    )  # PML of the first letter, log 1.5
     column = np.array([[0.75], [0.25]])
     assert meets_pairs([pair], column)
     assert not meets_pairs([(pair[0], pair[1], Fraction(0.4054651081081643))], column)

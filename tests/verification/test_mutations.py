@@ -44,7 +44,17 @@ WHOLE = {"version", "counts", "samples", "size", "iterations", "dropped"}
 OPEN = {"residuals", "inputs", "outputs"}
 """Tables with keys of any name, and labels, which may be of any type."""
 
-OPTIONAL = {"closed_form", "iterations", "counts", "samples", "delta", "over", "about", "gap", "level"}
+OPTIONAL = {
+    "closed_form",
+    "iterations",
+    "counts",
+    "samples",
+    "delta",
+    "over",
+    "about",
+    "gap",
+    "level",
+}
 """What may be null, though the claim may then be another one."""
 
 Place = tuple[str | int, ...]
@@ -96,11 +106,15 @@ def with_doubled_key(data: Any, rng: random.Random) -> str:
     table = rng.choice(tables_of(data))
     key = rng.choice(list(at(data, table)))
     first = f'{{"{key}": {json.dumps(at(data, table)[key])}, '
-    return json.dumps(with_value(data, table, "@")).replace('"@"', first + json.dumps(at(data, table))[1:])
+    return json.dumps(with_value(data, table, "@")).replace(
+        '"@"', first + json.dumps(at(data, table))[1:]
+    )
 
 
 def with_float(data: Any, rng: random.Random) -> str:
-    whole = [place for place in numbers_of(data) if WHOLE & set(place) and type(at(data, place)) is int]
+    whole = [
+        place for place in numbers_of(data) if WHOLE & set(place) and type(at(data, place)) is int
+    ]
     place = rng.choice(whole)
     return json.dumps(with_value(data, place, float(at(data, place))))
 
@@ -109,7 +123,9 @@ def with_other_keys(data: Any, rng: random.Random) -> str:
     place = rng.choice(tables_of(data))
     table = dict(at(data, place))
     if table and rng.random() < 0.5:
-        del table[rng.choice([key for key in table if key != "solver_options"])]  # older files lack it
+        del table[
+            rng.choice([key for key in table if key != "solver_options"])
+        ]  # older files lack it
     else:
         table[rng.choice(["epsilon ", "set", "", "Kind"])] = rng.choice([None, 0, "x", {}])
     return json.dumps(with_value(data, place, table))
@@ -117,7 +133,11 @@ def with_other_keys(data: Any, rng: random.Random) -> str:
 
 def with_other_type(data: Any, rng: random.Random) -> str:
     """Something in the place of a table, a list or a number that has another type."""
-    usual = [place for place in places(data) if place and not OPEN & set(place) and place[-1] not in OPTIONAL]
+    usual = [
+        place
+        for place in places(data)
+        if place and not OPEN & set(place) and place[-1] not in OPTIONAL
+    ]
     place = rng.choice([one for one in usual if type(at(data, one)) in (dict, list, int, float)])
     own = at(data, place)
     foreign: tuple[Any, ...] = (None, [], {}, "x", True)
@@ -153,7 +173,14 @@ def with_other_centre(data: Any, rng: random.Random) -> str:
 
 FORMAT: Mapping[str, Callable[[Any, random.Random], str]] = {
     one.__name__.removeprefix("with_"): one
-    for one in (with_word, with_doubled_key, with_float, with_other_keys, with_other_type, with_witness)
+    for one in (
+        with_word,
+        with_doubled_key,
+        with_float,
+        with_other_keys,
+        with_other_type,
+        with_witness,
+    )
 }
 
 
@@ -189,7 +216,11 @@ def test_what_is_not_of_the_format_is_not_proved(name: str, tmp_path: Path) -> N
         ("minimum-mass", (*CERTIFICATE, "privacy", "over", "size"), 3.0),
         ("all-priors", (*CERTIFICATE, "privacy", "over", "size"), True),
         ("confidence-ball", (*CERTIFICATE, "privacy", "over", "delta"), 1.5),
-        ("pml", ("metadata", "closed_form"), {"name": 1, "value": 0.46005647697008994, "difference": 0.0}),
+        (
+            "pml",
+            ("metadata", "closed_form"),
+            {"name": 1, "value": 0.46005647697008994, "difference": 0.0},
+        ),
     ],
 )
 def test_a_file_that_is_nearly_of_the_format_ends_with_2(
@@ -252,7 +283,12 @@ def test_an_entry_that_never_occurs_gives_no_room(name: str, kind: Any, tmp_path
         for off in (1e-6, -0.1, 10.0):
             for bound in (data["metadata"]["bound"], true + off):
                 value = true + off * max(1.0, abs(true))
-                claims = {"value": value, "bound": bound, "gap": sign * (value - bound), "closed_form": None}
+                claims = {
+                    "value": value,
+                    "bound": bound,
+                    "gap": sign * (value - bound),
+                    "closed_form": None,
+                }
                 other = with_value(huge, ("metadata",), {**huge["metadata"], **claims})
                 other["metadata"]["certificate"].update(value=value, bound=bound)
                 assert verdicts(path, json.dumps(other)) == (False, 1), (big, off, bound)

@@ -135,7 +135,9 @@ FALSE_BY = 1e-3
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_optimal_has_no_claim_that_fails_and_changed_in_hand_it_does_not_verify(name: str) -> None:
+def test_what_is_optimal_has_no_claim_that_fails_and_changed_in_hand_it_does_not_verify(
+    name: str,
+) -> None:
     result, program = solved(name), CASES[name]()
     certificate, sign = result.certificate, 1 if program.maximised else -1
     assert result.status.value == "optimal"
@@ -171,7 +173,9 @@ def weaker(data: Any, other: Any, place: tuple[str | int, ...]) -> bool:
     return old == new or isinstance(old, int | float) or "orbits" in place
 
 
-def check_changed(name: str, data: Any, other: Any, place: tuple[str | int, ...], path: Path) -> None:
+def check_changed(
+    name: str, data: Any, other: Any, place: tuple[str | int, ...], path: Path
+) -> None:
     """What stands at a place is another thing: it is refused, or what the file says is still so."""
     holds, code = judged(path, other)
     if other == data or not (holds or code == 0):
@@ -202,14 +206,18 @@ def test_every_number_of_a_plain_design_is_refused_or_still_so(tmp_path: Path) -
     data, rng = saved("counts"), random.Random("counts")
     for place in places(data):
         if place[:1] in (("matrix",), ("inputs",)) or place[:2] == CERTIFICATE:
-            check_changed("counts", data, mutated(data, place, rng), place, tmp_path / "result.json")
+            check_changed(
+                "counts", data, mutated(data, place, rng), place, tmp_path / "result.json"
+            )
 
 
 FALSE: Mapping[str, Callable[[], Any]] = {
     "limits of other names": lambda: identity(limits={"zzz": 3.0, "pml": 0.1}),
     "a large limit beside": lambda: identity(epsilon=3.0, pml=0.1),
     "a set of ldp": lambda: asked("ldp", "set", {"size": 3}),
-    "all of nothing": lambda: edited("pml", (*CERTIFICATE, "privacy"), {"name": "all-of", "parts": []}),
+    "all of nothing": lambda: edited(
+        "pml", (*CERTIFICATE, "privacy"), {"name": "all-of", "parts": []}
+    ),
     "labels twice": lambda: edited("counts", ("outputs",), ["a", "a", "c"]),
     "letters twice": lambda: edited("counts", ("inputs",), ["a", "a", "c"]),
     "less confidence": lambda: asked("confidence-ball", "over.delta", 1e-300),
@@ -228,7 +236,11 @@ FALSE: Mapping[str, Callable[[], Any]] = {
     "a huge circle": lambda: edited("circle", ("space", "size"), 10**9),
     "huge tables": lambda: edited("types", ("space", "records"), 10**9),
     "more outputs than numbers": lambda: edited("types", ("space", "outputs"), 10**30),
-    "no mass": lambda: {**saved("types"), "masses": ["0"] * len(saved("types")["masses"]), "total": "0"},
+    "no mass": lambda: {
+        **saved("types"),
+        "masses": ["0"] * len(saved("types")["masses"]),
+        "total": "0",
+    },
     "no metadata": lambda: edited("pml", ("metadata",), None),
     "no certificate": lambda: edited("pml", CERTIFICATE, None),
     "a status of its own": lambda: edited("pml", ("metadata", "status"), "proved"),
@@ -246,9 +258,17 @@ def test_files_that_lie_are_refused_by_both(tmp_path: Path) -> None:
 
 
 def test_files_of_no_format_prove_nothing(tmp_path: Path) -> None:
-    path, unknown = tmp_path / "result.json", edited("pml", ("metadata",), {"certificate": {"kind": "x"}})
+    path, unknown = (
+        tmp_path / "result.json",
+        edited("pml", ("metadata",), {"certificate": {"kind": "x"}}),
+    )
     texts = ["", "[]", "null", "{}", "[[[", '{"format": "pmlopt-mechanism"}', "1" * 9999]
-    for content in (*texts, edited("pml", ("version",), 1), edited("pml", ("metadata",), {}), unknown):
+    for content in (
+        *texts,
+        edited("pml", ("version",), 1),
+        edited("pml", ("metadata",), {}),
+        unknown,
+    ):
         assert judged(path, content) == (False, 2), content
         with pytest.raises(FileFormatError):
             verify_file(path)
@@ -263,7 +283,11 @@ def test_masses_that_are_moved_are_refused(name: str, tmp_path: Path) -> None:
     masses = [int(mass) for mass in data["masses"]]
     largest = max(range(len(masses)), key=lambda place: masses[place])
     other = max(
-        (k for k in range(len(masses)) if k != largest and orbits.letter[k] == orbits.letter[largest]),
+        (
+            k
+            for k in range(len(masses))
+            if k != largest and orbits.letter[k] == orbits.letter[largest]
+        ),
         key=lambda place: masses[place],
     )
     step = masses[largest] // 1000
@@ -339,7 +363,9 @@ def test_what_no_file_holds_is_not_called_true(tmp_path: Path) -> None:
 
 def test_numbers_within_the_rounding_are_judged_alike_by_both(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
-    solve(design([0.7, 0.1, 0.2], PML(0.5), ExpectedLoss([[97.1], [0.3], [1 / 3]]), outputs=1)).save(path)
+    solve(
+        design([0.7, 0.1, 0.2], PML(0.5), ExpectedLoss([[97.1], [0.3], [1 / 3]]), outputs=1)
+    ).save(path)
     assert judged(path, path.read_text()) == (True, 0)  # a bound that is a rounded constant
     for weights in ([2], [4, 2], [1, 1]):  # which are no sample
         table = ExpectedLoss(1 - np.eye(len(weights)))
@@ -365,13 +391,17 @@ def test_the_script_says_what_it_proved(tmp_path: Path) -> None:
         path.write_text(text_of(name))
         code, said = script(path)
         assert code == 0
-        assert all(part in said for part in ("3 x 3 matrix keeps pml of", words, "no other mechanism"))
+        assert all(
+            part in said for part in ("3 x 3 matrix keeps pml of", words, "no other mechanism")
+        )
 
 
 def test_the_script_is_one_page_of_the_standard_library() -> None:
     source = Path(verifier.__file__).read_text()
     assert len(source.splitlines()) <= 300
-    modules = {line.split()[1] for line in source.splitlines() if line.startswith(("import ", "from "))}
+    modules = {
+        line.split()[1] for line in source.splitlines() if line.startswith(("import ", "from "))
+    }
     assert modules == {"json", "sys", "decimal", "fractions", "pathlib"}
 
 
@@ -383,9 +413,12 @@ def confidence_of(program: Any, **change: Any) -> bool | None:
 
 
 @pytest.mark.parametrize(
-    ("sample", "share"), [({"a": 50, "b": 30, "c": 20}, 0.5), ({"a": 5000, "b": 3000, "c": 0}, 1e-3)]
+    ("sample", "share"),
+    [({"a": 50, "b": 30, "c": 20}, 0.5), ({"a": 5000, "b": 3000, "c": 0}, 1e-3)],
 )
-def test_the_probability_of_a_ball_follows_from_its_counts(sample: dict[Label, int], share: float) -> None:
+def test_the_probability_of_a_ball_follows_from_its_counts(
+    sample: dict[Label, int], share: float
+) -> None:
     ball = confidence_ball(sample, share)
     program = design(Prior(P, ["a", "b", "c"]), PML(1.5, ball), LOSS)
     assert confidence_of(program) is True
@@ -450,7 +483,9 @@ def still_so(data: Any) -> bool:
     columns = np.vstack([
         np.kron(np.eye(n)[x] - math.exp(limit) * law, np.eye(m)[y]) for x in range(n) for y in range(m)
     ])  # fmt: skip
-    best = linprog((sign * law[:, None] * table).ravel(), columns, np.zeros(n * m), rows, np.ones(n))
+    best = linprog(
+        (sign * law[:, None] * table).ravel(), columns, np.zeros(n * m), rows, np.ones(n)
+    )
     value = float((law[:, None] * table * matrix).sum())
     right = abs(value - told["value"]) < 1e-9 and sign * told["bound"] <= best.fun + 1e-7
     gap = data["metadata"]["gap"]
@@ -463,7 +498,9 @@ def test_a_false_file_is_told_and_is_no_promise_and_no_mechanism(tmp_path: Path)
     said = run("verify", path, code=1)
     assert re.search("the outcome '[abc]' tells 0.3 nats of '[abc]', and the limit is 0.2", said)
     assert "tells too much of" in script(path)[1]
-    with pytest.raises(FileFormatError, match="there is no report of a result that is false: level"):
+    with pytest.raises(
+        FileFormatError, match="there is no report of a result that is false: level"
+    ):
         write_report(path, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
     run("report", path, code=2)
@@ -471,7 +508,9 @@ def test_a_false_file_is_told_and_is_no_promise_and_no_mechanism(tmp_path: Path)
         load_trusted_mechanism(path)
     assert json.loads(run("verify", path, "--json", code=1))["holds"] is False
     path.write_text(text_of("counts"))
-    assert load_trusted_mechanism(path).matrix.tolist() == solved("counts").mechanism.matrix.tolist()
+    assert (
+        load_trusted_mechanism(path).matrix.tolist() == solved("counts").mechanism.matrix.tolist()
+    )
     path.write_text(text_of("types"))
     assert load_trusted_mechanism(path).inputs
     Mechanism(np.eye(2)).save(tmp_path / "plain.csv")
@@ -483,9 +522,7 @@ def test_sets_of_other_sizes_are_refused() -> None:
         solve(design(P, PML(0.6, MinimumMass(4, 0.1)), LOSS))
 
 
-BREAKABLE = (
-    "pml ldp lip maximal-leakage approximate-pml ball secret pufferfish metric g-leakage ratio-bound both"
-)
+BREAKABLE = "pml ldp lip maximal-leakage approximate-pml ball secret pufferfish metric g-leakage ratio-bound both"
 
 
 @pytest.mark.parametrize("name", BREAKABLE.split())

@@ -53,7 +53,9 @@ def encode_xlsx(stored: MatrixFile) -> bytes:
             cells = [row[0] for row in _cells(Source("labels", content))[1:]]
             check_kept(side, _labels(cells, Source("labels", b"")), "Excel")
     numbers = (map(repr, row) for row in stored.matrix.tolist())
-    entries = ([label, *map(_Number, row)] for label, row in zip(stored.inputs, numbers, strict=True))
+    entries = (
+        [label, *map(_Number, row)] for label, row in zip(stored.inputs, numbers, strict=True)
+    )
     return _workbook([[None, *outputs], *entries])
 
 
@@ -66,7 +68,9 @@ def decode_xlsx(source: Source) -> MatrixFile:
     """
     rows = _cells(source)
     if len(rows) < 2 or len(rows[0]) < 2:
-        raise source.refuse("its sheet has no matrix: a header, a column of inputs and numbers are needed")
+        raise source.refuse(
+            "its sheet has no matrix: a header, a column of inputs and numbers are needed"
+        )
     numbers = [
         [_number(value, source, row, column) for column, value in enumerate(values[1:], 2)]
         for row, values in enumerate(rows[1:], 2)
@@ -174,8 +178,12 @@ def _cells(source: Source) -> list[list[Any]]:
         raise
     except Exception as cause:  # what is raised on foreign bytes has no bounds
         raise source.refuse(f"is not a whole workbook of Excel (.xlsx): {cause}") from None
-    width = max((k + 1 for row in rows for k, value in enumerate(row) if value is not None), default=0)
-    height = max((k + 1 for k, row in enumerate(rows) if any(value is not None for value in row)), default=0)
+    width = max(
+        (k + 1 for row in rows for k, value in enumerate(row) if value is not None), default=0
+    )
+    height = max(
+        (k + 1 for k, row in enumerate(rows) if any(value is not None for value in row)), default=0
+    )
     return [(row + [None] * width)[:width] for row in rows[:height]]
 
 
@@ -217,7 +225,9 @@ def _number(value: Any, source: Source, row: int, column: int) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if value is None:
-        what = "is empty, or a formula whose value the file does not have (open and save it in Excel)"
+        what = (
+            "is empty, or a formula whose value the file does not have (open and save it in Excel)"
+        )
     elif isinstance(value, str):
         what = f"holds the text {value!r:.60}, and a number is needed there: change the type of the cell"
     else:

@@ -43,7 +43,9 @@ FORMATS = {
     ".csv": MatrixFormat(encode_text, decode_text),
     ".json": MatrixFormat(encode_json, decode_json),
     ".npz": MatrixFormat(encode_npz, decode_npz),
-    ".tsv": MatrixFormat(partial(encode_text, delimiter="\t"), partial(decode_text, delimiter="\t")),
+    ".tsv": MatrixFormat(
+        partial(encode_text, delimiter="\t"), partial(decode_text, delimiter="\t")
+    ),
     ".npy": MatrixFormat(encode_npy, decode_npy),
     ".mat": MatrixFormat(encode_mat, decode_mat, "variables"),
     ".parquet": MatrixFormat(encode_parquet, decode_parquet),
@@ -76,7 +78,9 @@ def read_matrix(
     content = read_bytes(path)
     found = FORMATS[ending or _ending_by_content(content)]
     if name is not None and not found.parts:
-        raise FileFormatError(f"{path}: holds one matrix, and a name chooses among sheets or variables only")
+        raise FileFormatError(
+            f"{path}: holds one matrix, and a name chooses among sheets or variables only"
+        )
     return found.decode(Source(path, content, stochastic, name))
 
 

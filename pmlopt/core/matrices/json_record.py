@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pmlopt.core.arrays import SUM_ATOL, DefaultLabels, FloatArray, Label, abbreviate, check_json_labels
+from pmlopt.core.arrays import (
+    SUM_ATOL,
+    DefaultLabels,
+    FloatArray,
+    Label,
+    abbreviate,
+    check_json_labels,
+)
 from pmlopt.core.files import FORMAT, MECHANISM_FILE_VERSION, json_bytes, read_saved_record
 from pmlopt.core.matrices.matrix_file import MatrixFile, Source
 from pmlopt.core.records import Range, Shape
@@ -48,7 +55,8 @@ def encode_json(stored: MatrixFile) -> bytes:
     unnamed = [side for side in SIDES if isinstance(getattr(stored, side), DefaultLabels)]
     indent = 1 if stored.matrix.size <= 100_000 else None
     return json_bytes(
-        {"format": FORMAT, "version": MECHANISM_FILE_VERSION, "unnamed": unnamed, **vars(stored)}, indent
+        {"format": FORMAT, "version": MECHANISM_FILE_VERSION, "unnamed": unnamed, **vars(stored)},
+        indent,
     )
 
 

@@ -16,7 +16,18 @@ from typing import Any
 import numpy as np
 
 _MATRIX, _COMPRESSED = 14, 15
-_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+_NUMBERS = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "f4",
+    9: "f8",
+    12: "i8",
+    13: "u8",
+}
 """Types of the numbers in an element."""
 _ENCODINGS = {16: "utf-8", 17: "utf-16", 4: "utf-16", 18: "utf-32", 1: "latin-1", 2: "latin-1"}
 _CLASSES = (
@@ -96,11 +107,15 @@ def read_variables(content: bytes) -> list[MatVariable]:
     return found
 
 
-def _variable(kind: int, head: memoryview, body: memoryview, order: str, *, compressed: bool) -> MatVariable:
+def _variable(
+    kind: int, head: memoryview, body: memoryview, order: str, *, compressed: bool
+) -> MatVariable:
     if kind != _MATRIX:
         raise ValueError(f"an element of the type {kind} stands where a variable belongs")
     flags, shape, name, _ = _described(head, order)
-    return MatVariable(name, shape, _class_of(flags), bool(flags & _COMPLEX), body, order, compressed)
+    return MatVariable(
+        name, shape, _class_of(flags), bool(flags & _COMPLEX), body, order, compressed
+    )
 
 
 def _unpacked(body: memoryview, max_bytes: int, *, whole: bool = True) -> memoryview:
@@ -116,13 +131,17 @@ def _unpacked(body: memoryview, max_bytes: int, *, whole: bool = True) -> memory
     return memoryview(content)
 
 
-def _element(view: memoryview, place: int, order: str, *, whole: bool = True) -> tuple[int, memoryview, int]:
+def _element(
+    view: memoryview, place: int, order: str, *, whole: bool = True
+) -> tuple[int, memoryview, int]:
     """Return the type and the bytes of the element at a place, and the place of the next one."""
     if place + 8 > len(view):
         raise ValueError("an element is cut short")
     kind, size = struct.unpack_from(f"{order}II", view, place)
     start = place + 8
-    if kind >> 16:  # a small element: its size and type are in four bytes, its content in the next four
+    if (
+        kind >> 16
+    ):  # a small element: its size and type are in four bytes, its content in the next four
         kind, size, start = kind & 0xFFFF, kind >> 16, place + 4
         if size > 4:
             raise ValueError("a small element has more than four bytes")
@@ -200,7 +219,9 @@ def _text(body: memoryview, place: int, shape: tuple[int, ...], order: str) -> M
     kind, content, _ = _element(body, place, order)
     if kind not in _ENCODINGS or len(shape) != 2:
         raise ValueError("an array of characters is damaged")
-    encoding = _ENCODINGS[kind] + (("-le" if order == "<" else "-be") if kind in (17, 4, 18) else "")
+    encoding = _ENCODINGS[kind] + (
+        ("-le" if order == "<" else "-be") if kind in (17, 4, 18) else ""
+    )
     text = bytes(content).decode(encoding)
     if shape[0] == 1:
         return MatText((text,))

@@ -23,7 +23,13 @@ from pmlopt.core.matrices.mat_reader import (
     MatVariable,
     read_variables,
 )
-from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept, real_matrix
+from pmlopt.core.matrices.matrix_file import (
+    OTHER_FORMATS,
+    MatrixFile,
+    Source,
+    check_kept,
+    real_matrix,
+)
 from pmlopt.errors import FileFormatError
 
 MATRIX = "P"
@@ -36,7 +42,9 @@ def encode_mat(stored: MatrixFile) -> bytes:
     """Encode a matrix and its labels as a file of MATLAB, version 7."""
     named = {side: getattr(stored, side) for side in SIDES}
     cells = {
-        side: _cell_array(labels) for side, labels in named.items() if not isinstance(labels, DefaultLabels)
+        side: _cell_array(labels)
+        for side, labels in named.items()
+        if not isinstance(labels, DefaultLabels)
     }
     if cells:
         source = Source("labels", _save(cells))
@@ -58,7 +66,9 @@ def decode_mat(source: Source) -> MatrixFile:
         if variable.kind in (CLASS_TYPES.keys() - {"logical"}) | {"sparse"} and name not in SIDES
     ]
     if not candidates:
-        found = ", ".join(f"{name} ({variable.kind})" for name, variable in list(contents.items())[:12])
+        found = ", ".join(
+            f"{name} ({variable.kind})" for name, variable in list(contents.items())[:12]
+        )
         raise source.refuse(
             f"has no matrix of numbers; it has {found or 'no variable'}: save the matrix as the variable P, "
             f"{_SAVE}"
@@ -72,10 +82,14 @@ def decode_mat(source: Source) -> MatrixFile:
         raise source.refuse(f"its variable {name} is sparse: save it as full({name})")
     if math.prod(contents[name].shape) * 8 > MAX_FILE_BYTES:
         shape = contents[name].shape
-        raise source.refuse(f"its variable {name} has the shape {shape}, more than {MAX_FILE_BYTES} bytes")
+        raise source.refuse(
+            f"its variable {name} has the shape {shape}, more than {MAX_FILE_BYTES} bytes"
+        )
     matrix = real_matrix(_load(contents[name], source), source, f"its variable {name}")
     inputs, outputs = (
-        _labels(_load(contents[side], source), side, source) if side in contents else DefaultLabels(length)
+        _labels(_load(contents[side], source), side, source)
+        if side in contents
+        else DefaultLabels(length)
         for side, length in zip(SIDES, matrix.shape, strict=True)
     )
     return MatrixFile(matrix, inputs, outputs)
@@ -104,7 +118,9 @@ def _cell(label: Label) -> Any:
     try:
         return np.array([[label]], dtype=kinds[type(label)])
     except OverflowError:
-        raise FileFormatError(f"a .mat file has no room for the label {label}: {OTHER_FORMATS}") from None
+        raise FileFormatError(
+            f"a .mat file has no room for the label {label}: {OTHER_FORMATS}"
+        ) from None
 
 
 def _save(variables: dict[str, Any]) -> bytes:
@@ -123,7 +139,9 @@ def _save(variables: dict[str, Any]) -> bytes:
 def _describe_variables(source: Source) -> dict[str, MatVariable]:
     """Return the variables of a file by name, of which only the heads are read."""
     if source.content.startswith((b"MATLAB 7.3", b"\x89HDF")):
-        raise source.refuse(f"is a file of MATLAB 7.3 (HDF5), which is not read: save it with -v7, {_SAVE}")
+        raise source.refuse(
+            f"is a file of MATLAB 7.3 (HDF5), which is not read: save it with -v7, {_SAVE}"
+        )
     try:
         listed = read_variables(source.content)
     except (ValueError, struct.error) as cause:
@@ -144,7 +162,9 @@ def _load(variable: MatVariable, source: Source) -> Any:
     try:
         return variable.value(MAX_FILE_BYTES)
     except (ValueError, struct.error) as cause:
-        raise source.refuse(f"its variable {variable.name} is damaged or not read: {cause}") from None
+        raise source.refuse(
+            f"its variable {variable.name} is damaged or not read: {cause}"
+        ) from None
 
 
 def _labels(value: Any, side: str, source: Source) -> tuple[Label, ...]:

@@ -83,7 +83,9 @@ def real_matrix(array: Any, source: Source, what: str = "the array") -> FloatArr
     if kind.kind not in "iuf" or kind.itemsize > 8:
         described = {"c": "complex numbers", "b": "truth values", "O": "objects of Python or cells"}
         entries = described.get(kind.kind, f"entries of the type {str(kind)[:60]}")
-        raise source.refuse(f"{what} has {entries}, and a matrix of real numbers (doubles) is needed")
+        raise source.refuse(
+            f"{what} has {entries}, and a matrix of real numbers (doubles) is needed"
+        )
     if found.ndim != 2:
         raise source.refuse(
             f"{what} has {found.ndim} dimension(s), and a matrix has two, a row for each input and a column "

@@ -15,7 +15,13 @@ import numpy as np
 
 from pmlopt.core.arrays import Label, abbreviate, check_json_labels, name_outputs, parse_labels
 from pmlopt.core.files import MAX_FILE_BYTES
-from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept, real_matrix
+from pmlopt.core.matrices.matrix_file import (
+    OTHER_FORMATS,
+    MatrixFile,
+    Source,
+    check_kept,
+    real_matrix,
+)
 from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import FileFormatError
@@ -44,7 +50,9 @@ def encode_parquet(stored: MatrixFile) -> bytes:
     try:
         inputs = _input_field(stored.inputs, first)
         fields = [
-            pyarrow.field(name, pyarrow.float64(), nullable=False, metadata={LABEL: json.dumps(label)})
+            pyarrow.field(
+                name, pyarrow.float64(), nullable=False, metadata={LABEL: json.dumps(label)}
+            )
             for name, label in zip(names, outputs, strict=True)
         ]
         columns = [inputs[1], *(pyarrow.array(column) for column in stored.matrix.T)]
@@ -82,7 +90,12 @@ def _input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
     """Return the field and the array of the inputs: of one type of Arrow, else as JSON."""
     import pyarrow
 
-    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
+    types = {
+        str: pyarrow.string(),
+        int: pyarrow.int64(),
+        float: pyarrow.float64(),
+        bool: pyarrow.bool_(),
+    }
     kinds = {type(label) for label in labels}
     kind = types.get(kinds.pop()) if len(kinds) == 1 else None
     if kind == types[int] and any(not -(2**63) <= label < 2**63 for label in labels):  # type: ignore[operator]
@@ -136,7 +149,9 @@ def _input_labels(field: Any, column: Any, source: Source) -> tuple[Label, ...]:
     try:
         return tuple(_from_json(value) for value in values)
     except (ValueError, TypeError):
-        raise source.refuse(f"its column {field.name!r} should hold labels in JSON, and does not") from None
+        raise source.refuse(
+            f"its column {field.name!r} should hold labels in JSON, and does not"
+        ) from None
 
 
 def _output_labels(fields: list[Any]) -> tuple[Label, ...]:
@@ -144,7 +159,9 @@ def _output_labels(fields: list[Any]) -> tuple[Label, ...]:
     kept = [_kept_label(field) for field in fields]
     if all(one is None for one in kept):
         return parse_labels([field.name for field in fields])
-    return tuple(field.name if one is None else one for one, field in zip(kept, fields, strict=True))
+    return tuple(
+        field.name if one is None else one for one, field in zip(kept, fields, strict=True)
+    )
 
 
 def _kept_label(field: Any) -> Label | None:
@@ -179,4 +196,6 @@ def _numbers(column: Any, what: str, source: Source) -> Any:
 
 
 def _texts(labels: Iterable[Label], matrix: Any) -> list[list[str]]:
-    return [[str(label), *map(repr, row)] for label, row in zip(labels, matrix.tolist(), strict=True)]
+    return [
+        [str(label), *map(repr, row)] for label, row in zip(labels, matrix.tolist(), strict=True)
+    ]

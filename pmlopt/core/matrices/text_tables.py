@@ -19,7 +19,9 @@ def encode_text(stored: MatrixFile, delimiter: str = ",") -> bytes:
     outputs = name_outputs(stored.inputs, stored.outputs)
     check_csv_labels(stored.inputs, outputs)
     rows = zip(stored.inputs, stored.matrix.tolist(), strict=True)
-    return encode_csv([["", *outputs], *([label, *map(repr, row)] for label, row in rows)], delimiter)
+    return encode_csv(
+        [["", *outputs], *([label, *map(repr, row)] for label, row in rows)], delimiter
+    )
 
 
 def decode_text(source: Source, delimiter: str = ",") -> MatrixFile:

@@ -54,7 +54,9 @@ def draw_laplace_noise(scale: float, step: float, size: int, bits: RandomBits) -
     """
     # a float is a rational: the scale in steps is exact
     ratio = Fraction(scale) / Fraction(step)
-    return _scale_integers(_draw_integer_laplace(ratio.numerator, ratio.denominator, size, bits), step)
+    return _scale_integers(
+        _draw_integer_laplace(ratio.numerator, ratio.denominator, size, bits), step
+    )
 
 
 def draw_gaussian_noise(sigma: float, step: float, size: int, bits: RandomBits) -> FloatArray:
@@ -134,7 +136,9 @@ def _count_heads(size: int, bits: RandomBits) -> IntArray:
     quotients = np.zeros(size, dtype=np.int64)
     tossed = np.arange(size)
     while tossed.size:
-        heads: BoolArray = flip_exponential_coins(np.ones(tossed.size), lambda place: Fraction(1), bits)
+        heads: BoolArray = flip_exponential_coins(
+            np.ones(tossed.size), lambda place: Fraction(1), bits
+        )
         tossed = tossed[heads]
         quotients[tossed] += 1
     return quotients

@@ -104,10 +104,12 @@ class ProductPairs(PairSpace):
         check_orbits(prior, count)
         places = np.indices([orbits.count for orbits in several]).reshape(len(several), -1)
         letter = _encode_digits(
-            [o.letter[k] for o, k in zip(several, places, strict=True)], [len(o.letters) for o in several]
+            [o.letter[k] for o, k in zip(several, places, strict=True)],
+            [len(o.letters) for o in several],
         )
         output = _encode_digits(
-            [o.output[k] for o, k in zip(several, places, strict=True)], [len(o.outputs) for o in several]
+            [o.output[k] for o, k in zip(several, places, strict=True)],
+            [len(o.outputs) for o in several],
         )
         order = np.lexsort((letter, output))
         self.places: IntArray = places[:, order]
@@ -136,7 +138,8 @@ class ProductPairs(PairSpace):
     def pair_names(self) -> Sequence[Label]:
         several = [space.pair_names for space in self.spaces]
         return [
-            tuple(names[k] for names, k in zip(several, own, strict=True)) for own in self.places.T.tolist()
+            tuple(names[k] for names, k in zip(several, own, strict=True))
+            for own in self.places.T.tolist()
         ]
 
     def encode_labels(self, values: Any, outputs: bool = False) -> list[Any]:
@@ -147,19 +150,25 @@ class ProductPairs(PairSpace):
                 "a tuple of one array for each part"
             )
         return [
-            space.encode_labels(column, outputs) for space, column in zip(self.spaces, columns, strict=True)
+            space.encode_labels(column, outputs)
+            for space, column in zip(self.spaces, columns, strict=True)
         ]
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
         return list(
             zip(
-                *(s.decode_labels(part, letters) for s, part in zip(self.spaces, outputs, strict=True)),
+                *(
+                    s.decode_labels(part, letters)
+                    for s, part in zip(self.spaces, outputs, strict=True)
+                ),
                 strict=True,
             )
         )
 
     def letter_orbits(self, letters: Any) -> IntArray:
-        found = [space.letter_orbits(part) for space, part in zip(self.spaces, letters, strict=True)]
+        found = [
+            space.letter_orbits(part) for space, part in zip(self.spaces, letters, strict=True)
+        ]
         return _encode_digits(found, [len(space.orbits.letters) for space in self.spaces])
 
     def pair_orbits(self, letters: Any, outputs: Any) -> IntArray:
@@ -255,7 +264,9 @@ class IIDPrior(SymmetricPrior):
         """
         inputs, outputs = (self.law.size, self.law.size) if shape is None else shape
         if inputs != self.law.size:
-            raise UtilityError(f"the utility is on {inputs} letters, and a record has {self.law.size}")
+            raise UtilityError(
+                f"the utility is on {inputs} letters, and a record has {self.law.size}"
+            )
         return TypePairs(self, outputs)
 
     def _to_listed(self) -> Prior:
@@ -278,7 +289,9 @@ class TypePairs(PairSpace):
         # Records of a table: the factorials up to their number take 100 MB of whole numbers.
         most_records = 10_000
         self.prior = prior
-        self.outputs = check_integer(outputs, "the number of letters in each place of an output", PriorError)
+        self.outputs = check_integer(
+            outputs, "the number of letters in each place of an output", PriorError
+        )
         self.sides = (prior.law.size, outputs)
         if prior.records > most_records:
             raise PriorError(f"{prior!r}: tables have up to {most_records} records: take fewer")
@@ -296,7 +309,9 @@ class TypePairs(PairSpace):
         self.tables = tables[order]
         """(C, A, B) how often each pair of letters stands in a place, for each orbit of pairs."""
         factorials = np.array([math.factorial(k) for k in range(prior.records + 1)], dtype=object)
-        ways = factorials[self.tables.sum(axis=1)].prod(axis=1) // factorials[self.tables].prod(axis=(1, 2))
+        ways = factorials[self.tables.sum(axis=1)].prod(axis=1) // factorials[self.tables].prod(
+            axis=(1, 2)
+        )
         weights = np.array(prior.law.weights, dtype=object) ** self.letter_types.astype(object)
         self.orbits = PairOrbits(
             letters=_count_orderings(self.letter_types, factorials),
@@ -341,7 +356,9 @@ class TypePairs(PairSpace):
         )
         strange = [kind for kind in kinds.tolist() if kind not in where]
         if strange:
-            raise MechanismError(f"the record {strange[0]!r} is none of the letters {abbreviate(labels)}")
+            raise MechanismError(
+                f"the record {strange[0]!r} is none of the letters {abbreviate(labels)}"
+            )
         found_at = np.array([where[kind] for kind in kinds.tolist()], dtype=np.int16)
         return np.asarray(found_at[places].reshape(found.shape))
 
@@ -381,7 +398,9 @@ class TypePairs(PairSpace):
     def draw_images(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
         letters, outputs = self._sequences
         order = np.argsort(rng.random(letters.shape), axis=1)
-        return np.take_along_axis(letters, order, axis=1), np.take_along_axis(outputs, order, axis=1)
+        return np.take_along_axis(letters, order, axis=1), np.take_along_axis(
+            outputs, order, axis=1
+        )
 
     def list_letters(self, outputs: bool = False) -> Rows:
         return list_tables(self.sides[outputs], self.prior.records)
@@ -452,7 +471,10 @@ def shuffle_within_letters(letters: Rows, size: int, bits: RandomBits) -> IntArr
     open_rows = np.arange(len(letters))
     while open_rows.size:
         here = letters[open_rows].astype(np.uint64)
-        keys = here << (np.uint64(64) - shift) | bits.draw_words(here.size).reshape(here.shape) >> shift
+        keys = (
+            here << (np.uint64(64) - shift)
+            | bits.draw_words(here.size).reshape(here.shape) >> shift
+        )
         order[open_rows] = np.argsort(keys, axis=1)
         ordered = np.take_along_axis(keys, order[open_rows], axis=1)
         open_rows = open_rows[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)]
@@ -473,4 +495,8 @@ def _make_label_table(values: Any) -> NDArray[Any]:
     for place, row in enumerate(rows):
         for column, cell in enumerate(row):
             table[place, column] = cell
-    return np.array(table.tolist()) if all(isinstance(c, int | np.integer) for c in table.ravel()) else table
+    return (
+        np.array(table.tolist())
+        if all(isinstance(c, int | np.integer) for c in table.ravel())
+        else table
+    )

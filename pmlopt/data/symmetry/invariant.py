@@ -8,7 +8,14 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import DefaultLabels, IntArray, Label, abbreviate, check_integer, check_labels_of_size
+from pmlopt.core.arrays import (
+    DefaultLabels,
+    IntArray,
+    Label,
+    abbreviate,
+    check_integer,
+    check_labels_of_size,
+)
 from pmlopt.core.records import COUNT, Range, Shape
 from pmlopt.data.mechanism import find_rows
 from pmlopt.data.prior import Prior, PriorLike, as_prior
@@ -56,14 +63,22 @@ class InvariantPrior(SymmetricPrior):
     """
 
     def __init__(
-        self, prior: PriorLike, generators: Iterable[Generator], outputs: Iterable[Label] | None = None
+        self,
+        prior: PriorLike,
+        generators: Iterable[Generator],
+        outputs: Iterable[Label] | None = None,
     ) -> None:
         known = as_prior(prior)
-        for what, given in (("generators", generators), ("outputs", () if outputs is None else outputs)):
+        for what, given in (
+            ("generators", generators),
+            ("outputs", () if outputs is None else outputs),
+        ):
             if not isinstance(given, Iterable):
                 raise PriorError(f"the {what} are {given!r:.60}: give a list of them")
         sides = (
-            known.labels if outputs is None else check_labels_of_size(outputs, None, "outputs", PriorError)
+            known.labels
+            if outputs is None
+            else check_labels_of_size(outputs, None, "outputs", PriorError)
         )
         moves = [_parse_generator(one, place, known.labels, None if outputs is None else sides)
                  for place, one in enumerate(generators)]  # fmt: skip
@@ -127,7 +142,9 @@ class ListedPairs(PairSpace):
         self.prior = prior
         n, m = prior.size, len(prior.output_labels)
         if n * m > largest_pairs:
-            raise PriorError(f"{prior!r} has {n * m} pairs: orbits are listed of up to {largest_pairs}")
+            raise PriorError(
+                f"{prior!r} has {n * m} pairs: orbits are listed of up to {largest_pairs}"
+            )
         letter = compute_orbits(n, [move[0] for move in prior.moves])
         output = compute_orbits(m, [move[1] for move in prior.moves])
         pairs = compute_orbits(n * m, [(x[:, None] * m + y).ravel() for x, y in prior.moves])
@@ -179,7 +196,9 @@ class ListedPairs(PairSpace):
     def draw_outputs(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
         ordered, starts = self._sort_by_orbit
         several = np.array(self.orbits.multiplicities, dtype=np.uint64)[places]
-        return np.asarray(ordered[letters, starts[places] + bits.draw_all_below(several).astype(np.int64)])
+        return np.asarray(
+            ordered[letters, starts[places] + bits.draw_all_below(several).astype(np.int64)]
+        )
 
     @cached_property
     def _sort_by_orbit(self) -> tuple[IntArray, IntArray]:
@@ -262,8 +281,12 @@ def _parse_permutation(given: Any, labels: tuple[Label, ...], what: str) -> IntA
         moved = np.asarray(given)
     except ValueError:  # rows of different lengths
         moved = np.empty(0)
-    if moved.dtype.kind not in "iu" or not np.array_equal(np.sort(moved, axis=None), np.arange(len(labels))):
-        raise PriorError(f"{what} is no permutation of {len(labels)} letters: give each position once")
+    if moved.dtype.kind not in "iu" or not np.array_equal(
+        np.sort(moved, axis=None), np.arange(len(labels))
+    ):
+        raise PriorError(
+            f"{what} is no permutation of {len(labels)} letters: give each position once"
+        )
     return moved.astype(np.int64)
 
 
@@ -305,7 +328,8 @@ class CirclePrior(SymmetricPrior):
 
     def __init__(self, size: Annotated[int, Range(1), COUNT], reflections: bool = True) -> None:
         vars(self).update(
-            letters=check_integer(size, "the size of the circle", PriorError), reflections=bool(reflections)
+            letters=check_integer(size, "the size of the circle", PriorError),
+            reflections=bool(reflections),
         )
         check_orbits(self, self.letters // 2 + 1 if reflections else self.letters)
 
@@ -323,14 +347,20 @@ class CirclePrior(SymmetricPrior):
             UtilityError: it is another one.
         """
         if shape not in (None, (self.size, self.size)):
-            raise UtilityError(f"the utility is on {shape[0]} letters, and the circle has {self.size}")
+            raise UtilityError(
+                f"the utility is on {shape[0]} letters, and the circle has {self.size}"
+            )
         return CirclePairs(self)
 
     def _to_listed(self) -> Prior:
         return Prior.uniform(self.size)
 
     def __repr__(self) -> str:
-        return f"Circle({self.size})" if self.reflections else f"Circle({self.size}, reflections=False)"
+        return (
+            f"Circle({self.size})"
+            if self.reflections
+            else f"Circle({self.size}, reflections=False)"
+        )
 
 
 class CirclePairs(PairSpace):
@@ -343,7 +373,9 @@ class CirclePairs(PairSpace):
         self.prior = prior
         n = prior.size
         self.displacements = np.arange(n // 2 + 1 if prior.reflections else n)
-        twice = (self.displacements > 0) & (2 * self.displacements != n) if prior.reflections else False
+        twice = (
+            (self.displacements > 0) & (2 * self.displacements != n) if prior.reflections else False
+        )
         self.orbits = PairOrbits(
             letters=(n,),
             weights=(1,),

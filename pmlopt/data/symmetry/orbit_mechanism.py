@@ -86,7 +86,9 @@ class OrbitMechanism(Mechanism):
         sums = [0] * len(self.space.orbits.letters)
         for mass, letter in zip(self.masses, self.space.orbits.letter.tolist(), strict=True):
             sums[letter] += mass
-        return self.total > 0 and min(self.masses) >= 0 and all(found == self.total for found in sums)
+        return (
+            self.total > 0 and min(self.masses) >= 0 and all(found == self.total for found in sums)
+        )
 
     def entry(self, place: int) -> Fraction:
         """Return the probability of each output in an orbit of pairs, exactly."""
@@ -138,7 +140,9 @@ class OrbitMechanism(Mechanism):
         bits = make_random_bits(seed)
         known = self.space.encode_labels(letters)
         batches = (slice(first, first + batch) for first in range(0, get_length(known), batch))
-        return _join_parts([self._draw_outputs(take_entries(known, some), bits) for some in batches])
+        return _join_parts(
+            [self._draw_outputs(take_entries(known, some), bits) for some in batches]
+        )
 
     def sample(self, values: Iterable[Label], seed: Seed = None) -> NDArray[Any]:
         """Draw one random output for each value, as labels; see `sample_array` for many at once."""
@@ -214,8 +218,12 @@ class OrbitMechanism(Mechanism):
         found = []
         for x in range(len(self.space.orbits.letters)):
             own = np.flatnonzero(self.space.orbits.letter == x)
-            ends = [end for end in accumulate(self.masses[k] for k in own.tolist()) if end < self.total]
-            found.append((own, np.array([(end << 64) // self.total for end in ends], dtype=np.uint64)))
+            ends = [
+                end for end in accumulate(self.masses[k] for k in own.tolist()) if end < self.total
+            ]
+            found.append(
+                (own, np.array([(end << 64) // self.total for end in ends], dtype=np.uint64))
+            )
         return found
 
     @property
@@ -314,7 +322,8 @@ class OrbitMechanism(Mechanism):
         order = np.argsort(-self.mass_fractions, kind="stable").tolist()
         names = self.space.pair_names
         rows = [
-            [str(names[k]), str(orbits.multiplicities[k]), f"{self.mass_fractions[k]:.4g}"] for k in order
+            [str(names[k]), str(orbits.multiplicities[k]), f"{self.mass_fractions[k]:.4g}"]
+            for k in order
         ]
         head = ["orbit of pairs", "outputs for each letter", "probability of the orbit"]
         return format_table_html(repr(self).strip("<>"), head, rows)

@@ -132,12 +132,16 @@ class PairOrbits:
     @cached_property
     def masses(self) -> FloatArray:
         """Return the (L,) probability of each orbit of letters."""
-        return np.array([n * w / self.total for n, w in zip(self.letters, self.weights, strict=True)])
+        return np.array(
+            [n * w / self.total for n, w in zip(self.letters, self.weights, strict=True)]
+        )
 
     @cached_property
     def letter_fractions(self) -> FloatArray:
         """Return the (C,) fraction of the letters of its orbit that one output meets in an orbit of pairs."""
-        return np.array([n / self.letters[x] for n, x in zip(self.counts, self.letter.tolist(), strict=True)])
+        return np.array(
+            [n / self.letters[x] for n, x in zip(self.counts, self.letter.tolist(), strict=True)]
+        )
 
     @cached_property
     def multiplicities(self) -> tuple[int, ...]:
@@ -164,7 +168,9 @@ class PairOrbits:
         )
 
     @classmethod
-    def from_listed(cls, letter: IntArray, output: IntArray, table: IntArray, weights: Any) -> PairOrbits:
+    def from_listed(
+        cls, letter: IntArray, output: IntArray, table: IntArray, weights: Any
+    ) -> PairOrbits:
         """Build the orbits of listed pairs.
 
         Args:
@@ -300,7 +306,9 @@ class PairSpace(Record, ABC):
         xs, ys = self.list_letters(), self.list_letters(outputs=True)
         n, m = get_length(xs), get_length(ys)
         pairs = np.arange(n * m)
-        return self.pair_orbits(take_entries(xs, pairs // m), take_entries(ys, pairs % m)).reshape(n, m)
+        return self.pair_orbits(take_entries(xs, pairs // m), take_entries(ys, pairs % m)).reshape(
+            n, m
+        )
 
     def get_cells(self, place: int) -> LetterCells:
         """Return the cells of an output of the orbit at a place."""

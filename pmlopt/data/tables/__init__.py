@@ -7,8 +7,20 @@ anything with named columns: of pandas, Polars or Arrow, what an engine has not 
 """
 
 from pmlopt.core.frames import MISSING_LETTER, Missing, to_plain_list
-from pmlopt.data.tables.counting import column_counts, counts_by_column, cross_counts, state_sequences
-from pmlopt.data.tables.reading import FolderTable, Table, TableBatch, find_column, is_data_folder, open_table
+from pmlopt.data.tables.counting import (
+    column_counts,
+    counts_by_column,
+    cross_counts,
+    state_sequences,
+)
+from pmlopt.data.tables.reading import (
+    FolderTable,
+    Table,
+    TableBatch,
+    find_column,
+    is_data_folder,
+    open_table,
+)
 from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.data.tables.writing import write_table
 

@@ -31,7 +31,9 @@ def check_text(column: Any, name: object, where: object, first: int) -> None:
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if not _is_valid(_take_rows(column, low, middle)) else (middle, high)
+        low, high = (
+            (low, middle) if not _is_valid(_take_rows(column, low, middle)) else (middle, high)
+        )
     raise FileFormatError(
         f"{where}: row {first + low}: the cell of {name!r} is text that is not UTF-8, as Parquet and Arrow "
         "files have it: write the file again with this column decoded by its encoding, such as cp1252, or "

@@ -44,7 +44,9 @@ def get_plain_type(kind: Any, name: str) -> Any:
     if types.is_struct(kind):
         return pyarrow.struct([(field.name, get_plain_type(field.type, name)) for field in kind])
     if types.is_map(kind):
-        return pyarrow.map_(get_plain_type(kind.key_type, name), get_plain_type(kind.item_type, name))
+        return pyarrow.map_(
+            get_plain_type(kind.key_type, name), get_plain_type(kind.item_type, name)
+        )
     if types.is_union(kind):
         raise FileFormatError(
             f"the column {name!r} of {kind} mixes types in its cells and cannot be written anew from them: "
@@ -60,7 +62,9 @@ def get_plain_type(kind: Any, name: str) -> Any:
         pyarrow.string_view(): pyarrow.large_string(),
         pyarrow.binary_view(): pyarrow.large_binary(),
     }
-    without_views[pyarrow.date64()] = pyarrow.date32()  # milliseconds within a day are no part of a date
+    without_views[pyarrow.date64()] = (
+        pyarrow.date32()
+    )  # milliseconds within a day are no part of a date
     return without_views.get(kind, kind)
 
 
@@ -269,12 +273,18 @@ def _without_hidden_values(taken: Any) -> Any:
     if types.is_boolean(kind):
         bits = np.unpackbits(np.frombuffer(taken.buffers()[1], dtype=np.uint8), bitorder="little")
         shown = np.packbits(bits[taken.offset :][:size].astype(bool) & valid, bitorder="little")
-        return pyarrow.Array.from_buffers(kind, size, [_make_bitmap(valid), pyarrow.py_buffer(shown)])
+        return pyarrow.Array.from_buffers(
+            kind, size, [_make_bitmap(valid), pyarrow.py_buffer(shown)]
+        )
     if _has_offsets(kind):
         filled = taken.fill_null(pyarrow.scalar(b"").cast(kind))
-        return pyarrow.Array.from_buffers(kind, size, [_make_bitmap(valid), *filled.buffers()[1:]], offset=0)
+        return pyarrow.Array.from_buffers(
+            kind, size, [_make_bitmap(valid), *filled.buffers()[1:]], offset=0
+        )
     width = kind.bit_width // 8
-    values = np.frombuffer(taken.buffers()[1], dtype=np.uint8)[taken.offset * width :][: size * width].copy()
+    values = np.frombuffer(taken.buffers()[1], dtype=np.uint8)[taken.offset * width :][
+        : size * width
+    ].copy()
     values.reshape(size, width)[~valid] = 0
     return pyarrow.Array.from_buffers(kind, size, [_make_bitmap(valid), pyarrow.py_buffer(values)])
 

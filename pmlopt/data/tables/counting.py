@@ -136,14 +136,20 @@ def state_sequences(
         try:
             states.sort(key=lambda pair: pair[0])
         except TypeError:
-            raise InputError(f"{table.where}: the times of {who!r} have no order: give one kind") from None
+            raise InputError(
+                f"{table.where}: the times of {who!r} have no order: give one kind"
+            ) from None
         twice = next((a for (a, _), (b, _) in pairwise(states) if a == b), None)
         if twice is not None:
-            raise InputError(f"{table.where}: {who!r} has two rows of the time {twice!r}: give one state")
+            raise InputError(
+                f"{table.where}: {who!r} has two rows of the time {twice!r}: give one state"
+            )
     return [[state for _, state in states] for states in found.values()]
 
 
-def count_tuples(table: Table, columns: Sequence[str], missing: Missing) -> dict[tuple[Label, ...], int]:
+def count_tuples(
+    table: Table, columns: Sequence[str], missing: Missing
+) -> dict[tuple[Label, ...], int]:
     """Count how often each tuple of values occurs in some columns, in ascending order."""
     return _count_groups(table, [columns], missing)[0]
 
@@ -161,7 +167,10 @@ def _count_groups(
         counted = table.count_by_engine(group)
         passes.setdefault(number if counted is not table else -1, (counted, []))[1].append(number)
     for counted, numbers in passes.values():
-        places = [[find_column(counted.names, column, table.where) for column in groups[k]] for k in numbers]
+        places = [
+            [find_column(counted.names, column, table.where) for column in groups[k]]
+            for k in numbers
+        ]
         for batch in counted.batches():
             for number, own in zip(numbers, places, strict=True):
                 add_batch_counts(counts[number], batch, own, missing, counted)
@@ -173,7 +182,9 @@ def _sort_counts(
 ) -> dict[tuple[Label, ...], int]:
     """Return the counts by labels, in ascending order."""
     if not counts:
-        raise InputError(f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}")
+        raise InputError(
+            f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}"
+        )
     kinds = [_to_labels([key[k] for key in counts], table) for k in range(len(columns))]
     for column, kind in zip(columns, kinds, strict=True):
         _check_numbers(column, kind, table)
@@ -186,8 +197,13 @@ def _sort_counts(
             "to one kind"
         ) from None
     ranks = [{text: rank for rank, text in enumerate(ordered)} for ordered in letters]
-    ordered = sorted(counts, key=lambda key: [rank[part] for rank, part in zip(ranks, key, strict=True)])
-    return {tuple(kind[part] for kind, part in zip(kinds, key, strict=True)): counts[key] for key in ordered}
+    ordered = sorted(
+        counts, key=lambda key: [rank[part] for rank, part in zip(ranks, key, strict=True)]
+    )
+    return {
+        tuple(kind[part] for kind, part in zip(kinds, key, strict=True)): counts[key]
+        for key in ordered
+    }
 
 
 def add_batch_counts(
@@ -271,7 +287,9 @@ def find_tuples(batch: TableBatch, places: Sequence[int]) -> tuple[list[tuple[An
     for place in places[1:]:
         others, other_codes = batch.encode_column(place)
         pairs, codes = np.unique(codes * len(others) + other_codes, return_inverse=True)
-        tuples = [(*tuples[pair // len(others)], others[pair % len(others)]) for pair in pairs.tolist()]
+        tuples = [
+            (*tuples[pair // len(others)], others[pair % len(others)]) for pair in pairs.tolist()
+        ]
     return tuples, codes
 
 
@@ -289,15 +307,23 @@ def _make_sort_key(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, A
 
     The letter for a missing cell comes last.
     """
-    missing = {value for value, label in labels.items() if isinstance(label, str) and label == MISSING_LETTER}
+    missing = {
+        value
+        for value, label in labels.items()
+        if isinstance(label, str) and label == MISSING_LETTER
+    }
     texts = [label for value, label in labels.items() if value not in missing]
-    as_numbers = all(isinstance(text, str) and is_number(text) and "_" not in text for text in texts)
+    as_numbers = all(
+        isinstance(text, str) and is_number(text) and "_" not in text for text in texts
+    )
 
     def rank_value(value: Any) -> tuple[bool, Any]:
         if value in missing:
             return True, ""
         label: Any = labels[value]
-        return False, (float(label), label) if as_numbers and float(label) == float(label) else label
+        return False, (float(label), label) if as_numbers and float(label) == float(
+            label
+        ) else label
 
     return rank_value
 
@@ -313,7 +339,9 @@ def _check_numbers(column: str, labels: Mapping[Any, Label], table: Table) -> No
     """
     if table.typed:
         return
-    texts = [text.strip() for text in labels.values() if isinstance(text, str) and text != MISSING_LETTER]
+    texts = [
+        text.strip() for text in labels.values() if isinstance(text, str) and text != MISSING_LETTER
+    ]
     odd = next((text for text in texts if not is_number(text)), None)
     if odd is not None and all(map(_WRITTEN_NUMBER.fullmatch, texts)):
         raise InputError(

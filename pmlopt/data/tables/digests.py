@@ -13,7 +13,13 @@ from pmlopt.core.arrays import IntArray
 from pmlopt.core.drafts import digest_file, digest_names
 from pmlopt.core.files import describe_os_error, is_standard_stream
 from pmlopt.data.tables.frame_tables import LazyTable
-from pmlopt.data.tables.reading import Table, TableBatch, find_column, is_data_folder, list_data_files
+from pmlopt.data.tables.reading import (
+    Table,
+    TableBatch,
+    find_column,
+    is_data_folder,
+    list_data_files,
+)
 from pmlopt.errors import FileFormatError
 
 
@@ -31,7 +37,9 @@ def digest_data(data: Any) -> str | None:
         if not is_data_folder(data):
             return digest_file(Path(data))
         folder, found = list_data_files(data)
-        return digest_files({file.relative_to(folder).as_posix(): digest_file(file) for file in found})
+        return digest_files(
+            {file.relative_to(folder).as_posix(): digest_file(file) for file in found}
+        )
     except (OSError, ValueError) as cause:
         raise FileFormatError(f"{data}: cannot be read: {describe_os_error(cause)}") from None
 

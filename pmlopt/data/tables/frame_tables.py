@@ -48,7 +48,9 @@ class FrameTable(Table):
         """All rows in one batch."""
         if not self._size:
             raise make_no_rows_error(self.where)
-        yield TableBatch(_ConvertedColumns(self._columns), self._size, 0, text=False, names=self.names)
+        yield TableBatch(
+            _ConvertedColumns(self._columns), self._size, 0, text=False, names=self.names
+        )
 
 
 class LazyTable(Table):
@@ -108,7 +110,12 @@ class _ConvertedColumns(Sequence[Any]):
             return pyarrow.array(column, from_pandas=True) if isinstance(column, list) else column()
         except pyarrow.ArrowNotImplementedError as cause:
             raise make_type_error(name, cause) from None
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError, UnicodeEncodeError) as cause:
+        except (
+            pyarrow.ArrowInvalid,
+            pyarrow.ArrowTypeError,
+            OverflowError,
+            UnicodeEncodeError,
+        ) as cause:
             raise InputError(
                 f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to "
                 f"numbers ({cause})"

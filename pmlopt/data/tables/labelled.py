@@ -64,7 +64,11 @@ class LabelledArray:
     text: bool = False
 
     def reorder_axis(
-        self, axis: int, known: Sequence[Label], error: type[InputError], absent: float | None = None
+        self,
+        axis: int,
+        known: Sequence[Label],
+        error: type[InputError],
+        absent: float | None = None,
     ) -> LabelledArray:
         """Return the same in the order of some known labels along an axis.
 
@@ -82,22 +86,32 @@ class LabelledArray:
         if found is None:
             side = "entries" if len(self.axes) == 1 else ("rows", "columns")[axis]
             if size != len(known):
-                raise error(f"{self.what} have {size} {side} for {abbreviate(known)}: give one for each")
-            if any(names is not None for names in self.axes) and not isinstance(known, DefaultLabels):
-                raise error(f"the {side} of {self.what} have no names: name them too, by {abbreviate(known)}")
+                raise error(
+                    f"{self.what} have {size} {side} for {abbreviate(known)}: give one for each"
+                )
+            if any(names is not None for names in self.axes) and not isinstance(
+                known, DefaultLabels
+            ):
+                raise error(
+                    f"the {side} of {self.what} have no names: name them too, by {abbreviate(known)}"
+                )
             return self
         places = indices_of(found, known, self.what, error, text=self.text)
         order = np.full(len(known), -1)
         order[places] = range(len(places))
         lacking = [label for label, place in zip(known, order, strict=True) if place < 0]
         if len(set(places)) < len(places):  # cells such as 1 and 1.0
-            raise error(f"{self.what}: two of {abbreviate(found)} are one label: add their entries up")
+            raise error(
+                f"{self.what}: two of {abbreviate(found)} are one label: add their entries up"
+            )
         if lacking and absent is None:
             raise error(
                 f"{self.what} have no entry for {lacking[0]!r}: give one for each of {abbreviate(known)}"
             )
         axes = tuple(tuple(known) if k == axis else names for k, names in enumerate(self.axes))
-        return LabelledArray(_take_entries(self.values, axis, order, absent), axes, self.what, self.text)
+        return LabelledArray(
+            _take_entries(self.values, axis, order, absent), axes, self.what, self.text
+        )
 
 
 def _axis_size(values: Any, axis: int) -> int:
@@ -142,7 +156,9 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
     names = get_row_names(found)
     if is_frame(found):
         columns = _get_columns(found)
-        several = len(columns) == 2 or (len(columns) > 2 and str(found.columns[-1]).lower() in NUMBER_HEADERS)
+        several = len(columns) == 2 or (
+            len(columns) > 2 and str(found.columns[-1]).lower() in NUMBER_HEADERS
+        )
         if names is None and several:
             names = columns[0] if len(columns) == 2 else list(zip(*columns[:-1], strict=True))
         elif len(columns) != 1:
@@ -156,7 +172,9 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
     return LabelledArray(numbers, (_clean_labels(names, what, error),), what)
 
 
-def table(data: Any, what: str, error: type[InputError], absent: float | None = None) -> LabelledArray:
+def table(
+    data: Any, what: str, error: type[InputError], absent: float | None = None
+) -> LabelledArray:
     """Read a number for each pair of labels: nested mappings, a mapping of pairs, a frame, or the path of a
     file.
 
@@ -196,11 +214,15 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
     if names is None and columns is not None:
         names, columns, found = _take_first_column_as_labels(found, columns, what, error)
     return LabelledArray(
-        _get_cells(found), (_clean_labels(names, what, error), _clean_labels(columns, what, error)), what
+        _get_cells(found),
+        (_clean_labels(names, what, error), _clean_labels(columns, what, error)),
+        what,
     )
 
 
-def _read_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputError]) -> LabelledArray:
+def _read_file(
+    path: os.PathLike[str], door: Any, read: Any, error: type[InputError]
+) -> LabelledArray:
     """Read the content of a file: labels of Parquet and mechanisms have types; those of CSV and mappings
     are text.
     """
@@ -210,13 +232,18 @@ def _read_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputEr
 
         try:
             return cast(
-                "Labelled", door(narwhals.read_parquet(path, backend="pyarrow").to_native(), what, error)
+                "Labelled",
+                door(narwhals.read_parquet(path, backend="pyarrow").to_native(), what, error),
             )
         except OSError as cause:
-            raise FileFormatError(f"{path}: cannot be read: {files.describe_os_error(cause)}") from None
+            raise FileFormatError(
+                f"{path}: cannot be read: {files.describe_os_error(cause)}"
+            ) from None
     if ending == ".json":
         data = parse_json(files.read_bytes(path), what)
-        if not (isinstance(data, dict) and "format" in data):  # a mapping, or rows, and no mechanism
+        if not (
+            isinstance(data, dict) and "format" in data
+        ):  # a mapping, or rows, and no mechanism
             return _read_text_file(door(data, what, error))
     *axes, values = read(path)
     named = tuple(
@@ -265,7 +292,9 @@ def _read_mapping(
 ) -> LabelledArray:
     """Return a table of nested mappings, or of a mapping from pairs."""
     rows = dict.fromkeys(data)
-    inner = [None if _is_number(value) else read_vector(value, what, error) for value in data.values()]
+    inner = [
+        None if _is_number(value) else read_vector(value, what, error) for value in data.values()
+    ]
     if any(row is None for row in inner):
         return _read_pairs(data, what, error, absent)
     lines = [row for row in inner if row is not None]
@@ -290,12 +319,17 @@ def _read_pairs(
 ) -> LabelledArray:
     for pair in data:
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise error(f"{what} have the key {pair!r}: give pairs of labels, or a mapping for each row")
+            raise error(
+                f"{what} have the key {pair!r}: give pairs of labels, or a mapping for each row"
+            )
     rows, columns = (
-        check_labels_of_size(dict.fromkeys(pair[side] for pair in data), None, what, error) for side in (0, 1)
+        check_labels_of_size(dict.fromkeys(pair[side] for pair in data), None, what, error)
+        for side in (0, 1)
     )
     if absent is None and len(data) < len(rows) * len(columns):
-        pair = next((row, column) for row in rows for column in columns if (row, column) not in data)
+        pair = next(
+            (row, column) for row in rows for column in columns if (row, column) not in data
+        )
         raise error(f"{what} have no entry for the pair {pair!r}")
     values = [[data.get((row, column), absent) for column in columns] for row in rows]
     return LabelledArray(values, (rows, columns), what)
@@ -328,7 +362,9 @@ def read_combinations(data: Any, what: str, error: type[InputError]) -> Labelled
     return table(data, what, error)
 
 
-def read_column(data: Any, what: str, error: type[InputError], *, missing: bool = False) -> list[Any]:
+def read_column(
+    data: Any, what: str, error: type[InputError], *, missing: bool = False
+) -> list[Any]:
     """Read the observations in a column, one for each person; of a frame of several columns their tuples.
 
     Args:
@@ -386,14 +422,21 @@ def _list_entries(
 
 def _is_plain_array(data: Any, ndim: int) -> bool:
     """Return whether data are an array of numbers of the right shape, which needs no further look."""
-    return type(data) is np.ndarray and data.ndim == ndim and data.size > 0 and data.dtype.kind in "fiu"
+    return (
+        type(data) is np.ndarray
+        and data.ndim == ndim
+        and data.size > 0
+        and data.dtype.kind in "fiu"
+    )
 
 
 def _list_rows(data: Any, what: str, error: type[InputError]) -> Any:
     """Return a matrix as it is, or rows of one length."""
     given = _list_entries(data, what, error, 2)
     if any(isinstance(row, Mapping) or has_labels(row) for row in given):
-        raise error(f"{what} are a list of rows with names: give a mapping from the label of each row to it")
+        raise error(
+            f"{what} are a list of rows with names: give a mapping from the label of each row to it"
+        )
     rows = (
         given
         if isinstance(given, np.ndarray)

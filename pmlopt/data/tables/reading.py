@@ -87,7 +87,9 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{data}: cannot be read: {describe_os_error(cause)}") from None
     try:
-        codec = next((codec for mark, codec in _COMPRESSED.items() if source.head.startswith(mark)), None)
+        codec = next(
+            (codec for mark, codec in _COMPRESSED.items() if source.head.startswith(mark)), None
+        )
         if codec is not None:
             source = _decompress(source, codec, data)
         if source.head.startswith(_PARQUET):
@@ -109,7 +111,9 @@ def _check_kind(head: bytes, where: Any) -> None:
         raise FileFormatError(f"{where}: {foreign}")
     if Path(where).suffix.lower() in PARQUET_ENDINGS:
         found = f"begins with {head[:4]!r}" if head else "is empty, with 0 bytes"
-        raise FileFormatError(f"{where}: is no Parquet file: it {found}; write it again, or leave it out")
+        raise FileFormatError(
+            f"{where}: is no Parquet file: it {found}; write it again, or leave it out"
+        )
 
 
 def _decompress(source: DataStream, codec: str, where: object) -> DataStream:
@@ -117,9 +121,13 @@ def _decompress(source: DataStream, codec: str, where: object) -> DataStream:
     import pyarrow
 
     try:
-        return DataStream(pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), codec), where)
+        return DataStream(
+            pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), codec), where
+        )
     except OSError as cause:
-        raise FileFormatError(f"{where}: is not a whole {codec} file: {describe_os_error(cause)}") from None
+        raise FileFormatError(
+            f"{where}: is not a whole {codec} file: {describe_os_error(cause)}"
+        ) from None
 
 
 class CsvTable(Table):
@@ -148,11 +156,15 @@ class CsvTable(Table):
             self._reading = self._open_reader()
             for batch in self._reading:
                 self._check_quotes()
-                columns = batch.columns if first > 1 else [column.slice(1) for column in batch.columns]
+                columns = (
+                    batch.columns if first > 1 else [column.slice(1) for column in batch.columns]
+                )
                 size = batch.num_rows if first > 1 else batch.num_rows - 1
                 first = max(first, 2)
                 if size:
-                    yield TableBatch(columns, size, first, text=True, names=self.names, where=self.where)
+                    yield TableBatch(
+                        columns, size, first, text=True, names=self.names, where=self.where
+                    )
                 first += size
         except (pyarrow.ArrowInvalid, UnicodeError) as cause:
             self._raise_explained(cause)
@@ -189,9 +201,13 @@ class CsvTable(Table):
         # Bytes of CSV that are parsed at a time.
         return pyarrow.csv.open_csv(
             pyarrow.PythonFile(self._source, mode="r"),
-            pyarrow.csv.ReadOptions(block_size=2**21, autogenerate_column_names=True, encoding=encoding),
+            pyarrow.csv.ReadOptions(
+                block_size=2**21, autogenerate_column_names=True, encoding=encoding
+            ),
             pyarrow.csv.ParseOptions(
-                delimiter=self.form.delimiter, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+                delimiter=self.form.delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=len(self.names) > 1,
             ),
             pyarrow.csv.ConvertOptions(
                 column_types={f"f{place}": kind for place, kind in enumerate(self.types)},
@@ -247,7 +263,9 @@ class TypedTable(Table):
                 schema, self.rows = file.schema_arrow, file.metadata.num_rows
                 # Cells of a batch of Parquet, so that wide tables have shorter batches.
                 size = max(1, min(_MAX_BATCH_ROWS, (2**21) // max(1, len(schema.names))))
-                self._parts: Callable[[], Iterable[Any]] = lambda: file.iter_batches(batch_size=size)
+                self._parts: Callable[[], Iterable[Any]] = lambda: file.iter_batches(
+                    batch_size=size
+                )
             else:
                 import pyarrow.ipc
 
@@ -256,7 +274,9 @@ class TypedTable(Table):
                 self._parts = lambda: map(file.get_batch, range(file.num_record_batches))
             self.names, self.types = list(schema.names), list(schema.types)
         except (pyarrow.ArrowInvalid, OSError) as cause:
-            raise FileFormatError(f"{path}: is not a whole {kind} file: {describe_os_error(cause)}") from None
+            raise FileFormatError(
+                f"{path}: is not a whole {kind} file: {describe_os_error(cause)}"
+            ) from None
         except UnicodeDecodeError as cause:
             raise FileFormatError(
                 f"{path}: the name {cause.object!r} of a column is text that is not UTF-8: rename it"
@@ -276,7 +296,9 @@ class TypedTable(Table):
                     )  # fmt: skip
                 self._read += batch.num_rows
         except (pyarrow.ArrowInvalid, OSError) as cause:
-            raise FileFormatError(f"{self.where}: cannot be read: {describe_os_error(cause)}") from None
+            raise FileFormatError(
+                f"{self.where}: cannot be read: {describe_os_error(cause)}"
+            ) from None
         if not (self._read or self._may_be_empty):
             raise _no_typed_rows(self.where)
 

@@ -202,7 +202,9 @@ def shuffle_rows(
         for rows in batches:
             few.append((rows, buckets.draw_buckets(rows.num_rows)))
             count += rows.num_rows
-            sizes += np.bincount(few[-1][1], minlength=BUCKET_COUNT) * (rows.nbytes // max(1, rows.num_rows))
+            sizes += np.bincount(few[-1][1], minlength=BUCKET_COUNT) * (
+                rows.nbytes // max(1, rows.num_rows)
+            )
             if count <= MAX_SMALL_ROWS and sizes.sum() < MAX_CHUNK_BYTES:
                 continue
             while few:
@@ -275,7 +277,9 @@ def cut_rows(batches: Iterable[Any], size: int) -> Iterator[Any]:
     yield from left
 
 
-def _collect_batches(batches: Iterable[Any], size: int, measure: Callable[[Any], int]) -> Iterator[list[Any]]:
+def _collect_batches(
+    batches: Iterable[Any], size: int, measure: Callable[[Any], int]
+) -> Iterator[list[Any]]:
     """Yield lists of batches, each as soon as its measures add up to a size; the last one may have less."""
     held: list[Any] = []
     total = 0

@@ -50,9 +50,12 @@ class QuoteCheck:
             self.unusual |= not self._ends[data[0]]
         places = np.flatnonzero(data == _QUOTE)
         opens = (np.arange(len(places)) + self._inside) % 2 == 0
-        self._closed_last = bool(len(places)) and bool(places[-1] == len(data) - 1) and not opens[-1]
+        self._closed_last = (
+            bool(len(places)) and bool(places[-1] == len(data) - 1) and not opens[-1]
+        )
         self.unusual |= not (
-            self._is_valid_before(data, places[opens]) and self._is_valid_after(data, places[~opens])
+            self._is_valid_before(data, places[opens])
+            and self._is_valid_after(data, places[~opens])
         )
         self._inside ^= bool(len(places) % 2)
         self._before = int(data[-1])
@@ -111,7 +114,9 @@ class CsvFormat:
         if self.delimiter is not None and (
             len(self.delimiter) != 1 or self.delimiter in '"\r\n' or not self.delimiter.isascii()
         ):
-            raise InputError(f"the delimiter is {self.delimiter!r}: give one character such as ';', or tab")
+            raise InputError(
+                f"the delimiter is {self.delimiter!r}: give one character such as ';', or tab"
+            )
         try:
             "a".encode(self.encoding or "utf-8")  # refuses codecs of no text, too
         except (LookupError, ValueError):
@@ -139,7 +144,9 @@ class CsvFormat:
             raise FileFormatError(self.encoding_error(where, encoding)) from None
         form = replace(self, encoding=encoding)
         return (
-            form if self.delimiter else replace(form, delimiter=_detect_delimiter(text, where, whole=whole))
+            form
+            if self.delimiter
+            else replace(form, delimiter=_detect_delimiter(text, where, whole=whole))
         )
 
     def encoding_error(self, where: object, encoding: str) -> str:
@@ -150,16 +157,22 @@ class CsvFormat:
 
 def _detect_delimiter(text: str, where: object, *, whole: bool) -> str:
     """Return the one delimiter by which all rows have as many cells as the header."""
-    fitting = [candidate for candidate in _CANDIDATES if _fits_delimiter(text, candidate, whole=whole)]
+    fitting = [
+        candidate for candidate in _CANDIDATES if _fits_delimiter(text, candidate, whole=whole)
+    ]
     if len(fitting) > 1:
         names = " and ".join(_NAMES[candidate] for candidate in fitting)
-        raise FileFormatError(f"{where}: may have {names} between its cells: say which by --delimiter")
+        raise FileFormatError(
+            f"{where}: may have {names} between its cells: say which by --delimiter"
+        )
     return fitting[0] if fitting else ","
 
 
 def _fits_delimiter(text: str, delimiter: str, *, whole: bool) -> bool:
     try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+        rows = [
+            row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row
+        ]
     except csv.Error:
         return False
     rows = rows if whole else rows[:-1]  # the last one may be cut
@@ -217,7 +230,9 @@ class DataStream(io.RawIOBase):
         try:
             return self._stream.read(size) or b""
         except OSError as cause:
-            raise FileFormatError(f"{self._where}: cannot be read: {describe_os_error(cause)}") from None
+            raise FileFormatError(
+                f"{self._where}: cannot be read: {describe_os_error(cause)}"
+            ) from None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move to a position in the file."""

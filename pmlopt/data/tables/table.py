@@ -199,7 +199,9 @@ class Table(ABC):
 
 def make_type_error(name: object, kind: object) -> InputError:
     """Make the error on a column of a type that letters do not have."""
-    return InputError(f"the column {name!r} ({kind}) is no column of letters: give one of text or numbers")
+    return InputError(
+        f"the column {name!r} ({kind}) is no column of letters: give one of text or numbers"
+    )
 
 
 def make_no_rows_error(where: object, rows: int = 1) -> FileFormatError:

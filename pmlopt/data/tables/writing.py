@@ -29,7 +29,13 @@ from pmlopt.data.tables.cells import (
     get_plain_type,
     is_plain,
 )
-from pmlopt.data.tables.reading import PARQUET_ENDINGS, FrameTable, Table, integers_to_arrow, labels_to_arrow
+from pmlopt.data.tables.reading import (
+    PARQUET_ENDINGS,
+    FrameTable,
+    Table,
+    integers_to_arrow,
+    labels_to_arrow,
+)
 from pmlopt.data.tables.row_order import copy_rows, cut_rows, join_batches, shuffle_rows
 from pmlopt.errors import FileFormatError, InputError
 
@@ -67,7 +73,11 @@ class OutputColumn:
 
 @contextmanager
 def open_sink(
-    path: str | os.PathLike[str], columns: Sequence[OutputColumn], like: Table, *, replace: bool = True
+    path: str | os.PathLike[str],
+    columns: Sequence[OutputColumn],
+    like: Table,
+    *,
+    replace: bool = True,
 ) -> Iterator[CsvSink | TypedSink]:
     """Open a sink for a file that appears when the block ends without an error, and never else.
 
@@ -110,7 +120,9 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Lab
         FileFormatError: the ending is none of these, or the file cannot be written there.
         InputError: two labels of mixed kinds read alike.
     """
-    every = [OutputColumn(name, labels=list(dict.fromkeys(labels))) for name, labels in columns.items()]
+    every = [
+        OutputColumn(name, labels=list(dict.fromkeys(labels))) for name, labels in columns.items()
+    ]
     with open_sink(path, every, FrameTable(columns)) as sink:
         places = [{label: k for k, label in enumerate(one.labels)} for one in every]
         rows = sink.rows([
@@ -217,7 +229,11 @@ def _to_text_array(values: Sequence[Any], kind: Any) -> Any:
     import pyarrow
 
     try:
-        return labels_to_arrow(values) if kind == pyarrow.string() else pyarrow.array(values, type=kind)
+        return (
+            labels_to_arrow(values)
+            if kind == pyarrow.string()
+            else pyarrow.array(values, type=kind)
+        )
     except UnicodeEncodeError as cause:
         raise FileFormatError(f"a label or a name cannot be written as UTF-8: {cause}") from None
 
@@ -255,7 +271,9 @@ class CsvSink:
         self._stream, self._columns = stream, columns
         self._delimiter = (like.form.delimiter if like.form else None) or ","
         self._special = f'["\r\n{re.escape(self._delimiter)}]'
-        self._schema = pyarrow.schema([(f"f{place}", pyarrow.string()) for place in range(len(columns))])
+        self._schema = pyarrow.schema(
+            [(f"f{place}", pyarrow.string()) for place in range(len(columns))]
+        )
         self._options = pyarrow.csv.WriteOptions(
             include_header=False, delimiter=self._delimiter, quoting_style="none"
         )
@@ -263,7 +281,9 @@ class CsvSink:
             check_readable_labels(column, "CSV")
         self._lines = pyarrow.schema([("line", pyarrow.large_binary())])
         self.write(
-            self._format_lines([_to_text_array([str(column.name)], pyarrow.string()) for column in columns])
+            self._format_lines(
+                [_to_text_array([str(column.name)], pyarrow.string()) for column in columns]
+            )
         )
 
     def rows(self, columns: Sequence[Cells]) -> Any:
@@ -288,10 +308,18 @@ class CsvSink:
             except pyarrow.ArrowInvalid:  # a cell needs quotes
                 pass
         quoted = [self._quote_cells(text, alone=len(texts) == 1) for text in texts]
-        quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], _to_scalar(""), _to_scalar("\n"))
+        quoted[-1] = pyarrow.compute.binary_join_element_wise(
+            quoted[-1], _to_scalar(""), _to_scalar("\n")
+        )
         between = _to_scalar(self._delimiter)
-        lines = pyarrow.compute.binary_join_element_wise(*quoted, between) if len(quoted) > 1 else quoted[0]
-        return pyarrow.RecordBatch.from_arrays([lines.cast(pyarrow.large_binary())], schema=self._lines)
+        lines = (
+            pyarrow.compute.binary_join_element_wise(*quoted, between)
+            if len(quoted) > 1
+            else quoted[0]
+        )
+        return pyarrow.RecordBatch.from_arrays(
+            [lines.cast(pyarrow.large_binary())], schema=self._lines
+        )
 
     def _split_lines(self, text: Any, size: int) -> Any:
         """Return lines none of whose cells has a line end."""
@@ -367,7 +395,9 @@ class TypedSink:
                 kind = get_label_type(column.labels)
                 if kind == pyarrow.string():
                     check_readable_labels(column, "a column of mixed kinds")
-                plain.append(pyarrow.field(column.name, pyarrow.from_numpy_dtype(_choose_code_type(column))))
+                plain.append(
+                    pyarrow.field(column.name, pyarrow.from_numpy_dtype(_choose_code_type(column)))
+                )
                 written.append(pyarrow.field(column.name, kind))
             else:
                 kind = like.types[column.place]
@@ -390,7 +420,9 @@ class TypedSink:
         import pyarrow
 
         arrays = [
-            _to_plain_cells(cells, field.type) if column.place is not None else _codes_to_arrow(cells, column)
+            _to_plain_cells(cells, field.type)
+            if column.place is not None
+            else _codes_to_arrow(cells, column)
             for cells, column, field in zip(columns, self._columns, self.plain, strict=True)
         ]
         return pyarrow.RecordBatch.from_arrays(arrays, schema=self.plain)
@@ -502,7 +534,9 @@ def _codes_to_arrow(codes: IntArray, column: OutputColumn) -> Any:
 
 def check_readable_labels(column: OutputColumn, what: str) -> None:
     """Raise for new labels that two of which would read the same."""
-    different = {(type(label), label) for label in column.labels}  # parts of tuples stand several times
+    different = {
+        (type(label), label) for label in column.labels
+    }  # parts of tuples stand several times
     if len({str(label) for _, label in different}) < len(different):
         raise InputError(
             f"the outputs of {column.name!r} have two that read alike, and {what} has text: give "
@@ -512,4 +546,6 @@ def check_readable_labels(column: OutputColumn, what: str) -> None:
 
 def make_write_error(name: str, kind: object) -> FileFormatError:
     """Make the error on a column that has no text."""
-    return FileFormatError(f"the column {name!r} of {kind} cannot be written as CSV: leave it out by --drop")
+    return FileFormatError(
+        f"the column {name!r} of {kind} cannot be written as CSV: leave it out by --drop"
+    )

@@ -26,7 +26,12 @@ from pmlopt.model.closed_forms.extremal import (
     robust_randomized_response,
     uniform,
 )
-from pmlopt.model.closed_forms.local_privacy import exponential, geometric, ldp_for_pml, randomized_response
+from pmlopt.model.closed_forms.local_privacy import (
+    exponential,
+    geometric,
+    ldp_for_pml,
+    randomized_response,
+)
 from pmlopt.model.privacy import LDP, PML, MaximalLeakage, MetricPrivacy, Requirement
 from pmlopt.model.privacy.requirement import MAX_EXPONENT
 from pmlopt.model.uncertainty import ChoquetSet, PriorSet
@@ -132,7 +137,9 @@ def _get_common_min_mass(prior: Prior, privacy: Requirement) -> float | None:
     return min(max(float(least.min()), 0.0), 1 / prior.size) if same else None
 
 
-def _build_robust_randomized_response(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:  # noqa: ARG001
+def _build_robust_randomized_response(
+    prior: Prior, privacy: Requirement, gains: FloatArray
+) -> Mechanism:  # noqa: ARG001
     lowest = _get_common_min_mass(prior, privacy)
     if lowest is None:
         raise InstanceError(
@@ -171,7 +178,8 @@ CLOSED_FORMS: Mapping[str, ClosedFormMechanism] = {
         lambda prior, privacy: prior.size == 2 and _is_for_known_prior(prior, privacy),
     ),
     "high_privacy": ClosedFormMechanism(
-        lambda prior, privacy, gains: high_privacy(prior, _get_epsilon(privacy)), _is_in_first_region
+        lambda prior, privacy, gains: high_privacy(prior, _get_epsilon(privacy)),
+        _is_in_first_region,
     ),
     "robust_binary": ClosedFormMechanism(
         _build_robust_binary, lambda prior, privacy: _get_interval(prior, privacy) is not None
@@ -191,7 +199,9 @@ CLOSED_FORMS: Mapping[str, ClosedFormMechanism] = {
         )
     ),
     "randomized_response": ClosedFormMechanism(
-        lambda prior, privacy, gains: randomized_response(prior.size, _max_ldp_level(prior, privacy)),
+        lambda prior, privacy, gains: randomized_response(
+            prior.size, _max_ldp_level(prior, privacy)
+        ),
         lambda prior, privacy: isinstance(privacy, LDP) or _is_over_all_priors(prior, privacy),
     ),
     "geometric": ClosedFormMechanism(

@@ -68,11 +68,15 @@ def randomized_response_lower_bound(prior: PriorLike, epsilon: float, delta: flo
     last = case.number - 1
     if last == 0:
         return math.log(case.alpha / case.law[0])
-    spread = (last * case.alpha + case.theta * case.beta) / case.delta  # between theta_1 and theta_2
+    spread = (
+        last * case.alpha + case.theta * case.beta
+    ) / case.delta  # between theta_1 and theta_2
     return math.log(max(case.alpha / case.law[last], min(case.alpha / case.law[last - 1], spread)))
 
 
-def randomized_response_thresholds(prior: PriorLike, epsilon: float, delta: float) -> tuple[float, float]:
+def randomized_response_thresholds(
+    prior: PriorLike, epsilon: float, delta: float
+) -> tuple[float, float]:
     """Compute the ends theta_1 and theta_2 of the pieces of `randomized_response_lower_bound`.
 
     `alpha ((N-2) q_{N-1} - sum_{j<N-1} q_j) / (alpha q_N - beta q_{N-1})` and
@@ -151,7 +155,9 @@ def randomized_response_adp(size: int, epsilon: float, delta: float) -> float:
     case = _make_case(np.full(size, 1 / size), epsilon, delta)
     if case.alpha - case.delta <= case.beta:
         return 0.0
-    return check_nonnegative(epsilon, "epsilon", PrivacyError) + math.log1p(-case.delta / case.alpha)
+    return check_nonnegative(epsilon, "epsilon", PrivacyError) + math.log1p(
+        -case.delta / case.alpha
+    )
 
 
 @dataclass(frozen=True, eq=False)

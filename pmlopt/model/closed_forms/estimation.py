@@ -38,7 +38,9 @@ def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
     n, d = _check_size(size), check_integer(chosen, "the size of the sets", PrivacyError)
     down = math.exp(-check_nonnegative(epsilon, "epsilon", PrivacyError))
     if d >= n:
-        raise PrivacyError(f"sets of {d} of {n} letters tell nothing: give a size from 1 to {n - 1}")
+        raise PrivacyError(
+            f"sets of {d} of {n} letters tell nothing: give a size from 1 to {n - 1}"
+        )
     if math.comb(n, d) > most_subsets:
         raise PrivacyError(
             f"there are {math.comb(n, d):,} sets of {d} of {n} letters: at most {most_subsets:,}"

@@ -201,7 +201,9 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
         array([[0.83333333, 0.16666667],
                [0.        , 1.        ]])
     """
-    low, high = (check_real(end, "an end of the interval", PrivacyError) for end in (lowest, highest))
+    low, high = (
+        check_real(end, "an end of the interval", PrivacyError) for end in (lowest, highest)
+    )
     if not 0 <= low <= high <= 1 or low == 1 or high == 0:
         raise PrivacyError(
             f"[{low:g}, {high:g}] is no interval of probabilities: give 0 <= lowest <= highest <= 1"
@@ -241,7 +243,9 @@ def robust_randomized_response(size: int, lowest: float, epsilon: float) -> Mech
     letters = check_integer(size, "the number of letters", PrivacyError)
     low = check_real(lowest, "the least probability of a letter", PrivacyError)
     if not 0 <= low <= 1 / letters + 1e-15:
-        raise PrivacyError(f"the least probability of a letter is {low:g}: give one in [0, 1/{letters}]")
+        raise PrivacyError(
+            f"the least probability of a letter is {low:g}: give one in [0, 1/{letters}]"
+        )
     grown = math.expm1(min(check_nonnegative(epsilon, "epsilon", PrivacyError), 700.0))
     # 1 - t L without the cancellation of t near 1
     off = max(0.0, 1 - low - low * grown)
@@ -250,7 +254,9 @@ def robust_randomized_response(size: int, lowest: float, epsilon: float) -> Mech
     return Mechanism((off + grown * np.eye(letters)) / (letters * off + grown))
 
 
-def _build_binary_rows(low: tuple[float, float], high: tuple[float, float], level: float) -> FloatArray:
+def _build_binary_rows(
+    low: tuple[float, float], high: tuple[float, float], level: float
+) -> FloatArray:
     """Return the rows of `robust_binary`, from both probabilities at each end of the interval."""
     ratio, down, grown = math.exp(level), math.exp(-level), math.expm1(level)
     # off the diagonal, times d: 1 - t (1 - high) = high - (1 - high) (t - 1), which loses no digits

@@ -6,7 +6,13 @@ import math
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_in_interval, check_integer, check_nonnegative, check_real
+from pmlopt.core.arrays import (
+    FloatArray,
+    check_in_interval,
+    check_integer,
+    check_nonnegative,
+    check_real,
+)
 from pmlopt.core.roots import bisect
 from pmlopt.errors import MechanismError, PrivacyError, QueryError
 
@@ -92,7 +98,9 @@ def _check_arguments(records: int, error: float, entropy: float) -> tuple[int, f
     flip = check_in_interval(error, "[0, 1]", "the error probability", MechanismError)
     least, most = check_real(entropy, "the entropy b", PrivacyError), n * math.log(2)
     if not 0 <= least <= most * (1 + 1e-12):
-        raise PrivacyError(f"the entropy b is {least!r}: give one in [0, n log 2] = [0, {most!r}] nats")
+        raise PrivacyError(
+            f"the entropy b is {least!r}: give one in [0, n log 2] = [0, {most!r}] nats"
+        )
     return n, flip, least
 
 

@@ -106,7 +106,9 @@ def _support_levels(prior: PriorLike, allowed: BoolArray, equal: bool = False) -
     """
     p = as_prior(prior).pmf
     if len(p) != len(allowed):
-        raise UtilityError(f"the order has {len(allowed)} rows for {len(p)} letters: give one for each")
+        raise UtilityError(
+            f"the order has {len(allowed)} rows for {len(p)} letters: give one for each"
+        )
     counts = allowed.sum(axis=1)
     if equal and np.ptp(counts):
         raise UtilityError(

@@ -62,7 +62,9 @@ class ApproximatePML(Requirement):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(
+            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
+        )
         object.__setattr__(self, "delta", check_probability(self.delta))
 
     @property
@@ -80,8 +82,13 @@ class ApproximatePML(Requirement):
         """Return e^-epsilon, rounded down, for epsilon up to what any outcome can reveal."""
         return tightened(math.exp(-min(self.epsilon, prior.max_leakage)))
 
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
-        over, keep = cp.Variable(mechanism.shape, nonneg=True, name="excess"), self._exp_neg_epsilon(prior)
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
+        over, keep = (
+            cp.Variable(mechanism.shape, nonneg=True, name="excess"),
+            self._exp_neg_epsilon(prior),
+        )
         return CvxpyConstraints(
             {
                 "excess": keep * mechanism - keep * over <= np.ones((prior.size, 1)) @ law,
@@ -91,7 +98,9 @@ class ApproximatePML(Requirement):
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        return {"excess": np.maximum(matrix - prior.pmf @ matrix / self._exp_neg_epsilon(prior), 0.0)}
+        return {
+            "excess": np.maximum(matrix - prior.pmf @ matrix / self._exp_neg_epsilon(prior), 0.0)
+        }
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
         return build_slack_block(
@@ -129,7 +138,9 @@ class ApproximatePML(Requirement):
         order = np.argsort(-gains, axis=0, kind="stable")
         filled = np.cumsum(p[order], axis=0)
         last = np.minimum((filled * up < 1).sum(axis=0), len(p) - 1)
-        edge = np.take_along_axis(gains, np.take_along_axis(order, last[None, :], axis=0), axis=0)[0]
+        edge = np.take_along_axis(gains, np.take_along_axis(order, last[None, :], axis=0), axis=0)[
+            0
+        ]
         cost = np.maximum(edge, (gains - (prices / p)[:, None]).max(axis=0))
         worth = cost + up * (p @ np.maximum(gains - cost, 0.0))
         return self.delta * float(prices.sum()) + float(worth.max())
@@ -165,4 +176,6 @@ def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) 
         return paid * largest, bound, np.asarray(1 - privacy.delta * (paid @ rate[best]))
 
     low, high, size = (np.array([end.max()]) for end in (lowest, gains, np.abs(gains)))
-    return evaluate_at(minimize_on_intervals(lambda tau: evaluate_at(tau)[1:], low, high, size)[1])[0]
+    return evaluate_at(minimize_on_intervals(lambda tau: evaluate_at(tau)[1:], low, high, size)[1])[
+        0
+    ]

@@ -25,7 +25,10 @@ CHORDS, FEW_SECTIONS = 10, 25
 
 
 def minimize_by_golden_sections(
-    value: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, sections: int = SECTIONS
+    value: Callable[[FloatArray], FloatArray],
+    low: FloatArray,
+    high: FloatArray,
+    sections: int = SECTIONS,
 ) -> tuple[FloatArray, FloatArray]:
     """Find where (M,) functions that fall and then rise are least, and their values there."""
     one, two = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
@@ -66,7 +69,10 @@ def compute_costs(
         heights = np.maximum(prices + tops, 0.0)
         peaks = heights.max(axis=0)
         scale = np.where(peaks > 0, peaks, 1.0)
-        near = math.exp(room) * scale * ((law * (heights / scale) ** beta).sum(axis=0)) ** (1 / beta) - tops
+        near = (
+            math.exp(room) * scale * ((law * (heights / scale) ** beta).sum(axis=0)) ** (1 / beta)
+            - tops
+        )
         c = np.where(tops > 0, tops, 1.0)
         d = prices / c
         inside = np.maximum(d, -1.0)
@@ -106,8 +112,13 @@ def find_best_tops(
     def evaluate_near(logs: FloatArray) -> FloatArray:
         return np.asarray(high * np.expm1(logs))
 
-    ends = np.log(spread) - MAX_LOG_TOP_DISTANCE, np.log(widest) + (MAX_LOG_TOP_DISTANCE + math.log(beta))
-    logs, at_far = minimize_by_golden_sections(lambda logs: evaluate_at(evaluate_far(logs)), *ends, sections)
+    ends = (
+        np.log(spread) - MAX_LOG_TOP_DISTANCE,
+        np.log(widest) + (MAX_LOG_TOP_DISTANCE + math.log(beta)),
+    )
+    logs, at_far = minimize_by_golden_sections(
+        lambda logs: evaluate_at(evaluate_far(logs)), *ends, sections
+    )
     best, least = evaluate_far(logs), at_far
     near_ends = np.full(len(high), -MAX_LOG_TOP_DISTANCE), np.zeros(len(high))
     logs, at_near = minimize_by_golden_sections(
@@ -154,7 +165,9 @@ def find_best_prices(
         return mean + find_best_tops(laws, prices, beta, room, FEW_SECTIONS)[1]
 
     at_low, at_high = evaluate_over(low), np.zeros(len(high))
-    for step in range(CHORDS):  # the support function is convex in s, and falls: a chord ends where it is met
+    for step in range(
+        CHORDS
+    ):  # the support function is convex in s, and falls: a chord ends where it is met
         share = np.where(at_low > 0, at_low / np.where(at_low > 0, at_low - at_high, 1.0), 0.0)
         middle = low + (share if step % 2 == 0 else 0.5 * share) * (high - low)
         at_middle = evaluate_over(middle)

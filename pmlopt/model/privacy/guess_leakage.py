@@ -53,7 +53,9 @@ class GuessLeakage(Requirement):
     guesses: int
     epsilon: float
     name: ClassVar[str] = "guess-leakage"
-    instead: ClassVar[str] = "give GainLeakage with a row for each set of letters, or use PML, LDP or LIP"
+    instead: ClassVar[str] = (
+        "give GainLeakage with a row for each set of letters, or use PML, LDP or LIP"
+    )
     meaning: ClassVar[str] = (
         "No outcome makes it more than e^{limit} times as likely to be right within the guesses."
     )
@@ -62,7 +64,9 @@ class GuessLeakage(Requirement):
         object.__setattr__(
             self, "guesses", check_integer(self.guesses, "the number of guesses", PrivacyError)
         )
-        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(
+            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
+        )
 
     def has_empty_interior(self, prior: Prior) -> bool:
         return self.epsilon < MIN_SLACK_NATS
@@ -91,7 +95,9 @@ class GuessLeakage(Requirement):
         """Return the chance to be right that an outcome may leave, at most one."""
         return min(1.0, math.exp(min(self.epsilon, MAX_EXPONENT)) * self._prior_success(prior))
 
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         shape = mechanism.shape
         over = cp.Variable(shape, nonneg=True, name="over")
         threshold = cp.Variable((1, shape[1]), nonneg=True, name="threshold")
@@ -101,7 +107,8 @@ class GuessLeakage(Requirement):
         return CvxpyConstraints(
             {
                 "over": told - np.ones((shape[0], 1)) @ threshold <= over,
-                "guess_leakage": factor * (self.guesses * threshold + cp.sum(over, axis=0, keepdims=True))
+                "guess_leakage": factor
+                * (self.guesses * threshold + cp.sum(over, axis=0, keepdims=True))
                 <= before * law,
             },
             {"over": over, "threshold": threshold},
@@ -109,14 +116,18 @@ class GuessLeakage(Requirement):
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         told = np.sort(prior.pmf[:, None] * matrix, axis=0)[::-1]
-        threshold = told[self.guesses - 1] if self.guesses <= prior.size else np.zeros(matrix.shape[1])
+        threshold = (
+            told[self.guesses - 1] if self.guesses <= prior.size else np.zeros(matrix.shape[1])
+        )
         over = np.maximum(prior.pmf[:, None] * matrix - threshold, 0.0)
         return {"over": over, "threshold": threshold[None, :]}
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
         if self.has_empty_interior(prior):
             return None
-        keep = tightened(self._prior_success(prior) / self._max_success(prior)) / self._prior_success(prior)
+        keep = tightened(
+            self._prior_success(prior) / self._max_success(prior)
+        ) / self._prior_success(prior)
         return build_largest_block(prior.pmf, self.guesses, keep)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
@@ -124,7 +135,10 @@ class GuessLeakage(Requirement):
         law, before = weights @ matrix, _sum_largest(own, self.guesses)[0]
         if self.epsilon > MAX_EXPONENT:
             return 0 * law
-        over = _sum_largest(own * matrix, self.guesses) * weights.sum() - power(self.epsilon) * before * law
+        over = (
+            _sum_largest(own * matrix, self.guesses) * weights.sum()
+            - power(self.epsilon) * before * law
+        )
         # rounding shall not say that a constant tells anything
         return np.where((matrix == matrix[0]).all(axis=0) & (over > 0), 0 * law, over)
 

@@ -25,7 +25,12 @@ from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
-from pmlopt.model.privacy.ratios import RatioBounds, join_ratio_bounds, make_letter_ratios, make_mean_ratios
+from pmlopt.model.privacy.ratios import (
+    RatioBounds,
+    join_ratio_bounds,
+    make_letter_ratios,
+    make_mean_ratios,
+)
 from pmlopt.model.privacy.requirement import (
     MAX_EXPONENT,
     TOGETHER,
@@ -140,7 +145,11 @@ class MeanBounds(Requirement):
             least = one.least
             if isinstance(least, PriorSet):
                 least.check_letters(prior.labels, "the prior of the design")
-                if isinstance(least, L1Ball) and least.radius == 0 and (least.center.pmf == prior.pmf).all():
+                if (
+                    isinstance(least, L1Ball)
+                    and least.radius == 0
+                    and (least.center.pmf == prior.pmf).all()
+                ):
                     least = ComparedMeans.MEAN
             now = replace(one, least=least)
             most = prior.max_leakage if now.kind == PLAIN else MAX_EXPONENT
@@ -153,7 +162,9 @@ class MeanBounds(Requirement):
         p, m = pair_with_prior(prior, mechanism)
         return {one.name: _compute_level(p, m, one) for one in self.bounds_for(p)}
 
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         return declare_bounds(self.bounds_for(prior), mechanism, law)
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
@@ -173,7 +184,9 @@ class MeanBounds(Requirement):
         if keeps.keys() == {PLAIN, FLOOR}:
             low, high = keeps[FLOOR], 1 / keeps[PLAIN]
             ends, mean = (np.array([low]), np.array([high])), np.ones((1, 1))
-            return ColumnBlock(*ends, np.ones(1), prior.pmf[None, :], mean) if low < 1 < high else None
+            return (
+                ColumnBlock(*ends, np.ones(1), prior.pmf[None, :], mean) if low < 1 < high else None
+            )
         if len(bounds) > 1:
             return super().cone_block(prior)
         kind, keep = bounds[0].kind, bounds[0].exp_neg_exponent
@@ -220,13 +233,17 @@ class MeanBounds(Requirement):
         """Return the multiplier of each column over a set of priors, or weights of pairs; else nothing."""
         for one in self.bounds_for(prior):
             if isinstance(one.least, PriorSet):
-                return {"theta": one.least.dual_multipliers(prior.pmf, gains, math.exp(-one.exponent))}
+                return {
+                    "theta": one.least.dual_multipliers(prior.pmf, gains, math.exp(-one.exponent))
+                }
         return super().dual_certificate(prior, gains)
 
     def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         for one in self.bounds_for(prior):
             if isinstance(one.least, PriorSet):
-                theta = check_certificate_array(witness, "theta", (one.least.theta_rows, gains.shape[1]))
+                theta = check_certificate_array(
+                    witness, "theta", (one.least.theta_rows, gains.shape[1])
+                )
                 return one.least.dual_bound(prior.pmf, gains, math.exp(-one.exponent), theta)
         return super().dual_bound(prior, gains, witness)
 
@@ -248,7 +265,9 @@ class MeanBounds(Requirement):
                 pairs = np.argwhere(~np.eye(len(weights), dtype=bool))
                 found.append(make_letter_ratios(weights, pairs, np.array(one.exponent)))
             else:
-                found.append(make_mean_ratios(weights, np.array(one.exponent), reverse=one.kind == FLOOR))
+                found.append(
+                    make_mean_ratios(weights, np.array(one.exponent), reverse=one.kind == FLOOR)
+                )
         return found[0] if len(found) == 1 else join_ratio_bounds(found)
 
     @property
@@ -265,13 +284,21 @@ class MeanBounds(Requirement):
         bounds = self.bounds_for(prior)
         nats = {one.kind: one.exponent for one in bounds}
         if nats.keys() in ({PLAIN}, {PLAIN, FLOOR}):
-            return (BoxFamily(math.exp(-nats[FLOOR]) if FLOOR in nats else 0.0, math.exp(nats[PLAIN])),)
+            return (
+                BoxFamily(math.exp(-nats[FLOOR]) if FLOOR in nats else 0.0, math.exp(nats[PLAIN])),
+            )
         if len(bounds) > 1 or FLOOR in nats or TOTAL in nats:
             return super().extreme_columns(prior)
         keep, least = math.exp(-min(bounds[0].exponent, MAX_RELEVANT_LEVEL)), bounds[0].least
-        if not isinstance(least, PriorSet) or (isinstance(least, ChoquetSet) and least.contains_all_priors):
+        if not isinstance(least, PriorSet) or (
+            isinstance(least, ChoquetSet) and least.contains_all_priors
+        ):
             return (StaircaseFamily(0.0, 1 / keep),)
-        if isinstance(least, L1Ball) and not least.can_empty_letter and (least.center.pmf == prior.pmf).all():
+        if (
+            isinstance(least, L1Ball)
+            and not least.can_empty_letter
+            and (least.center.pmf == prior.pmf).all()
+        ):
             return least.column_families(keep)
         # of other sets the extreme columns are known by the vertices only
         listed = isinstance(least, ChoquetSet | ConvexHull)
@@ -291,15 +318,22 @@ def declare_bounds(
         elif one.kind == FLOOR:
             constraints[one.name] = one.exp_neg_exponent * (ones @ law) <= mechanism
         elif one.kind == SPREAD:  # 2 N M rows in place of N (N - 1) M
-            floor = variables["column_minimum"] = cp.Variable(shape, nonneg=True, name="column_minimum")
+            floor = variables["column_minimum"] = cp.Variable(
+                shape, nonneg=True, name="column_minimum"
+            )
             constraints[f"{one.name}_floor"] = ones @ floor <= mechanism
             constraints[f"{one.name}_ceiling"] = one.exp_neg_exponent * mechanism <= ones @ floor
         else:
-            top = variables["column_maximum"] = cp.Variable(shape, nonneg=True, name="column_maximum")
+            top = variables["column_maximum"] = cp.Variable(
+                shape, nonneg=True, name="column_maximum"
+            )
             constraints["column_maximum"] = mechanism <= ones @ top
             if isinstance(one.least, PriorSet):
                 least = one.least.to_cvxpy(mechanism, top)
-                constraints |= {**least.constraints, one.name: one.exp_neg_exponent * top <= least.value}
+                constraints |= {
+                    **least.constraints,
+                    one.name: one.exp_neg_exponent * top <= least.value,
+                }
                 variables |= least.variables
             else:
                 constraints[one.name] = cp.sum(top) <= one.ceiling
@@ -342,7 +376,9 @@ def _bound_violation(
         return matrix.max(axis=0) * total - factor * least
     if one.kind == SPREAD:
         return matrix.max(axis=0) - factor * matrix.min(axis=0)
-    if one.kind == TOTAL:  # the sum that stands for one is the least of a row: those of floats may differ
+    if (
+        one.kind == TOTAL
+    ):  # the sum that stands for one is the least of a row: those of floats may differ
         return matrix.max(axis=0).sum() - factor * matrix.sum(axis=1).min()
     total, law = mean
     if one.kind == PLAIN:
@@ -358,7 +394,9 @@ class LetterBudgets(RatioRequirement):
     """
 
     name: ClassVar[str] = "pml"
-    meaning: ClassVar[str] = "Each letter has a budget of its own, and no outcome makes it likelier by more."
+    meaning: ClassVar[str] = (
+        "Each letter has a budget of its own, and no outcome makes it likelier by more."
+    )
     is_form: ClassVar[bool] = True
     over: ClassVar[None] = None
     about: ClassVar[None] = None
@@ -464,7 +502,9 @@ class PML(MeanBounds):
                 "privacy.parametric_constraints, on a matrix of your own"
             )
         if np.ndim(epsilon) > 0 and (over is not None or about is not None):
-            raise PrivacyError("budgets for letters, `over` and `about` are forms of PML: give one of them")
+            raise PrivacyError(
+                "budgets for letters, `over` and `about` are forms of PML: give one of them"
+            )
         if known is not None:
             return pml_given_known(epsilon, known, over, about)
         if isinstance(over, JointLaws) != (over is not None and about is not None):
@@ -477,7 +517,9 @@ class PML(MeanBounds):
             return RobustSecretPML(float(np.asarray(epsilon)), about, over)
         if about is not None:
             return SecretPML(float(np.asarray(epsilon)), about)
-        return LetterBudgets(list(np.asarray(epsilon))) if np.ndim(epsilon) else super().__new__(cls)
+        return (
+            LetterBudgets(list(np.asarray(epsilon))) if np.ndim(epsilon) else super().__new__(cls)
+        )
 
     def __init__(
         self,
@@ -490,7 +532,9 @@ class PML(MeanBounds):
         assert known is None
         object.__setattr__(self, "epsilon", check_nonnegative(epsilon, "epsilon", PrivacyError))  # type: ignore[arg-type]
         if over is not None and not isinstance(over, PriorSet):
-            raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
+            raise PrivacyError(
+                f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)"
+            )
         object.__setattr__(self, "over", over)
 
     @classmethod
@@ -552,9 +596,13 @@ class LDP(MeanBounds):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(
+            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
+        )
         if self.epsilon > MAX_EXPONENT:
-            raise PrivacyError(f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon")
+            raise PrivacyError(
+                f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon"
+            )
 
     @property
     def bounds(self) -> tuple[MeanBound, ...]:
@@ -590,7 +638,9 @@ class LIP(MeanBounds):
                 raise PrivacyError(f"the {side} bound is infinite: without it this is {one_sided}")
             bound = check_nonnegative(getattr(self, side), f"the {side} bound", PrivacyError)
             if bound > MAX_EXPONENT:
-                raise PrivacyError(f"the {side} bound {bound} is past 700 nats: no float holds e^{side}")
+                raise PrivacyError(
+                    f"the {side} bound {bound} is past 700 nats: no float holds e^{side}"
+                )
             object.__setattr__(self, side, bound)
 
     @property
@@ -630,11 +680,17 @@ class MaximalLeakage(MeanBounds):
     epsilon: float
     name: ClassVar[str] = "maximal-leakage"
     instead: ClassVar[str] = TOGETHER
-    meaning: ClassVar[str] = "On average over outcomes, a guess becomes at most e^{limit} times as likely."
+    meaning: ClassVar[str] = (
+        "On average over outcomes, a guess becomes at most e^{limit} times as likely."
+    )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(
+            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
+        )
 
     @property
     def bounds(self) -> tuple[MeanBound, ...]:
-        return (MeanBound("maximal_leakage", ComparedMeans.LETTERS, ComparedMeans.ROW, self.epsilon),)
+        return (
+            MeanBound("maximal_leakage", ComparedMeans.LETTERS, ComparedMeans.ROW, self.epsilon),
+        )

@@ -26,7 +26,13 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_letter_ratios
 
-Distance = str | Numbers | LabelledArray | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
+Distance = (
+    str
+    | Numbers
+    | LabelledArray
+    | Callable[[Any, Any], float]
+    | Mapping[tuple[Label, Label], float]
+)
 
 
 def absolute_difference(x: Any, y: Any) -> float:
@@ -128,7 +134,9 @@ class MetricPrivacy(RatioRequirement):
         n, distance = prior.size, self.distance
         if isinstance(distance, np.ndarray):
             if len(distance) != n:
-                raise PrivacyError(f"the distances are on {len(distance)} letters, and the prior on {n}")
+                raise PrivacyError(
+                    f"the distances are on {len(distance)} letters, and the prior on {n}"
+                )
             return self
         if isinstance(distance, LabelledArray):
             named = distance.reorder_axis(0, prior.labels, PrivacyError).reorder_axis(
@@ -138,7 +146,9 @@ class MetricPrivacy(RatioRequirement):
         if isinstance(distance, Mapping):
             return MetricPrivacy(self.epsilon, _read_edges(distance, prior.labels))
         assert callable(distance)
-        return MetricPrivacy(self.epsilon, [[distance(x, y) for y in prior.labels] for x in prior.labels])
+        return MetricPrivacy(
+            self.epsilon, [[distance(x, y) for y in prior.labels] for x in prior.labels]
+        )
 
     def check(self, prior: Prior) -> None:
         self.for_prior(prior)
@@ -188,7 +198,9 @@ class MetricPrivacy(RatioRequirement):
         """Return the (K, 2) pairs that enter the program: the others follow from them."""
         x, y = self._required_pairs.T
         return np.asarray(
-            self._required_pairs[_find_essential_pairs(self._given_distances, self.shortest_paths)[x, y]]
+            self._required_pairs[
+                _find_essential_pairs(self._given_distances, self.shortest_paths)[x, y]
+            ]
         )
 
     def __repr__(self) -> str:
@@ -217,7 +229,9 @@ def _check_distances(distance: Any) -> FloatArray:
             "give the same both ways"
         )
     if np.diag(known).any():
-        raise PrivacyError(f"a letter has the distance {np.diag(known).max():g} from itself: give 0")
+        raise PrivacyError(
+            f"a letter has the distance {np.diag(known).max():g} from itself: give 0"
+        )
     same = (known == 0) & ~np.eye(n, dtype=bool)
     if same.any():
         x, y = np.argwhere(same)[0]
@@ -226,7 +240,9 @@ def _check_distances(distance: Any) -> FloatArray:
     return known
 
 
-def _read_edges(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]) -> FloatArray:
+def _read_edges(
+    lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]
+) -> FloatArray:
     """Return the (N, N) lengths of the edges, infinite elsewhere."""
     places = {label: place for place, label in enumerate(labels)}
     distance = np.full((len(labels), len(labels)), np.inf)

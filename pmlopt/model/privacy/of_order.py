@@ -74,7 +74,9 @@ class FiniteOrderBound(Requirement):
                 f"alpha is {alpha:g}: give an order above 1, or {self.infinite} for order infinity"
             )
         object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(
+            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
+        )
 
     @property
     def limits(self) -> dict[str, float]:
@@ -133,7 +135,9 @@ class FiniteOrderBound(Requirement):
         return self.epsilon > MAX_EXPONENT or bool(power(self.epsilon) * weights.min() >= total)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        return np.max([self._view_violation(view, matrix, power) for view in self.views(weights)], axis=0)
+        return np.max(
+            [self._view_violation(view, matrix, power) for view in self.views(weights)], axis=0
+        )
 
     def _view_violation(self, view: View, matrix: Any, power: Callable[[float], Any]) -> Any:
         law, given, total = view
@@ -150,7 +154,9 @@ class FiniteOrderBound(Requirement):
         """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
 
     @abstractmethod
-    def _exact_violation(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(
+        self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
+    ) -> Any:
         """Compute the violations in fractions, or from decimals of the context."""
 
     def _level_above(self, log_norm: Decimal) -> Decimal:
@@ -174,7 +180,9 @@ def norm_excess(level: Any, epsilon: float, beta: float) -> Any:
     """
     with np.errstate(over="ignore"):
         # What stands for more than that in floats that only say which is larger.
-        return np.minimum(beta * (np.expm1(np.asarray(level) / beta) - math.expm1(epsilon / beta)), 1e300)
+        return np.minimum(
+            beta * (np.expm1(np.asarray(level) / beta) - math.expm1(epsilon / beta)), 1e300
+        )
 
 
 def divide_by_maxima(matrix: Any) -> tuple[Any, FloatArray]:
@@ -189,7 +197,9 @@ def to_decimals(numbers: Iterable[Any], total: Any = 1) -> list[Decimal]:
     return [Decimal(one.numerator) / one.denominator for one in found]
 
 
-def compute_log_norm(masses: Iterable[Decimal], entries: Iterable[Decimal], alpha: float) -> Decimal:
+def compute_log_norm(
+    masses: Iterable[Decimal], entries: Iterable[Decimal], alpha: float
+) -> Decimal:
     """Compute the logarithm of `(sum_x mass[x] v[x]^alpha)^(1/alpha)`, of entries that are not all zero."""
     order, pairs = (
         Decimal(alpha),
@@ -205,10 +215,14 @@ def express_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Exp
     weighted = cp.multiply((p ** (1 / order))[:, None], columns)
     if order == 2:
         return cp.norm(weighted, 2, axis=0)
-    return cp.hstack([cp.pnorm(weighted[:, y], order, approx=False) for y in range(columns.shape[1])])
+    return cp.hstack(
+        [cp.pnorm(weighted[:, y], order, approx=False) for y in range(columns.shape[1])]
+    )
 
 
-def express_divergences(p: FloatArray, columns: cp.Expression, means: cp.Expression) -> cp.Expression:
+def express_divergences(
+    p: FloatArray, columns: cp.Expression, means: cp.Expression
+) -> cp.Expression:
     """Return (M,) `sum_x p[x] v[x] log(v[x] / q)` of the columns of a cvxpy expression with the means q,
     (M,).
     """
@@ -256,7 +270,9 @@ class SibsonLeakage(FiniteOrderBound):
 
     name: ClassVar[str] = "sibson-leakage"
     instead: ClassVar[str] = TOGETHER
-    meaning: ClassVar[str] = "On average over outcomes, in a mean of the order, lifts are at most e^{limit}."
+    meaning: ClassVar[str] = (
+        "On average over outcomes, in a mean of the order, lifts are at most e^{limit}."
+    )
     infinite: ClassVar[str] = "MaximalLeakage"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
@@ -265,7 +281,9 @@ class SibsonLeakage(FiniteOrderBound):
             return {"sibson_leakage": 0.0}
         return {"sibson_leakage": max(0.0, sibson_level(p.pmf, m.matrix[:, m.support], self.alpha))}
 
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         if self.is_near_one:
             total = cp.sum(express_divergences(prior.pmf, mechanism, law[0]))
             return CvxpyConstraints({"sibson_leakage": total <= self._max_divergence(prior.pmf)})
@@ -278,12 +296,16 @@ class SibsonLeakage(FiniteOrderBound):
         level = sibson_level(p, matrix[:, matrix.any(axis=0)], self.alpha)
         return matrix[0].sum() * norm_excess(level, self.epsilon, self.beta)
 
-    def _exact_violation(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(
+        self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
+    ) -> Any:
         if (matrix == matrix[0]).all():
             return Decimal(0)
         masses = to_decimals(*law)
         columns = [to_decimals(column) for column in matrix.T if column.any()]
-        total = sum((compute_log_norm(masses, column, self.alpha).exp() for column in columns), Decimal(0))
+        total = sum(
+            (compute_log_norm(masses, column, self.alpha).exp() for column in columns), Decimal(0)
+        )
         return self._level_above((total / int(matrix[0].sum())).ln())
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
@@ -304,9 +326,12 @@ class SibsonLeakage(FiniteOrderBound):
             return np.asarray(gains.max() - np.minimum(reach * np.exp(logs), MAX_TOP))
 
         near, far = (
-            np.array([end]) for end in (-MAX_LOG_TOP_DISTANCE, MAX_LOG_TOP_DISTANCE + math.log(self.beta))
+            np.array([end])
+            for end in (-MAX_LOG_TOP_DISTANCE, MAX_LOG_TOP_DISTANCE + math.log(self.beta))
         )
-        _, least = minimize_by_golden_sections(lambda logs: evaluate_bounds(evaluate_lower(logs)), near, far)
+        _, least = minimize_by_golden_sections(
+            lambda logs: evaluate_bounds(evaluate_lower(logs)), near, far
+        )
         return float(min(least[0], evaluate_bounds(np.array([0.0]))[0]))
 
 
@@ -356,7 +381,9 @@ class MaximalAlphaLeakage(FiniteOrderBound):
             return {"maximal_alpha_leakage": 0.0}
         return {"maximal_alpha_leakage": find_renyi_centre(m.matrix, self.alpha)[2]}
 
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         shape = mechanism.shape
         centre = cp.Variable((1, shape[1]), nonneg=True, name="centre")
         moments = cp.Variable(shape, nonneg=True, name="moments")
@@ -395,7 +422,9 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         level = find_renyi_centre(matrix / total, self.alpha)[2]
         return total * norm_excess(level, self.epsilon, self.beta)
 
-    def _exact_violation(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(
+        self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
+    ) -> Any:
         if (matrix == matrix[0]).all():
             return Decimal(0)
         total = int(matrix[0].sum())

@@ -67,7 +67,9 @@ def parametric_constraints(
         return tightened(math.exp(-min(value, least)))
 
     keep = CallbackParam(callback=factor, nonneg=True)
-    row = cp.Variable((1, mechanism.shape[1]), nonneg=True, name="output_law" if kind == "pml" else "lower")
+    row = cp.Variable(
+        (1, mechanism.shape[1]), nonneg=True, name="output_law" if kind == "pml" else "lower"
+    )
     ones = np.ones((known.size, 1))
     ends = known.pmf[None, :] @ mechanism == row if kind == "pml" else ones @ row <= mechanism
     return [ends, keep * mechanism <= ones @ row]

@@ -39,12 +39,18 @@ class PMC(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "pmc"
-    meaning: ClassVar[str] = "No outcome makes the expected cost of a guess smaller by more than e^{limit}."
+    meaning: ClassVar[str] = (
+        "No outcome makes the expected cost of a guess smaller by more than e^{limit}."
+    )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(
+            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
+        )
         if self.epsilon > MAX_EXPONENT:
-            raise PrivacyError(f"a PMC level of {self.epsilon} nats is past 700: no float holds e^epsilon")
+            raise PrivacyError(
+                f"a PMC level of {self.epsilon} nats is past 700: no float holds e^epsilon"
+            )
 
     @property
     def bounds(self) -> tuple[MeanBound, ...]:

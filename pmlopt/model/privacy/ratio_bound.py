@@ -67,7 +67,11 @@ class RatioRequirement(Requirement):
         """Return the levels from the (K, 1) largest logarithms of the ratios, under the same names as
         `limits`.
         """
-        above = log_ratios if np.ndim(self.epsilon) == 0 else log_ratios - np.array(self.epsilon)[:, None]
+        above = (
+            log_ratios
+            if np.ndim(self.epsilon) == 0
+            else log_ratios - np.array(self.epsilon)[:, None]
+        )
         return {self.limit: float(above.max())}
 
     def for_prior(self, prior: Prior) -> RatioRequirement:
@@ -137,7 +141,9 @@ class RatiosOnCells(RatioRequirement):
         """Return the pairs of the letters one by one as pairs of the values on the cells."""
         assert self.cells.listed is not None
         exact = weights.dtype == object
-        own = pairs(np.array(self.cells.listed.weights, dtype=object) if exact else self.cells.listed.pmf)
+        own = pairs(
+            np.array(self.cells.listed.weights, dtype=object) if exact else self.cells.listed.pmf
+        )
         rows = np.zeros((self.cells.size, len(own.rows)), dtype=weights.dtype)
         np.add.at(rows, self.classes, own.rows.T)
         n, c = own.size, self.cells.size
@@ -151,7 +157,9 @@ class RatiosOnCells(RatioRequirement):
         return repr(self.whole)
 
 
-def check_ratios_invariant(whole: RatioRequirement, prior: Prior, moves: Sequence[IntArray]) -> None:
+def check_ratios_invariant(
+    whole: RatioRequirement, prior: Prior, moves: Sequence[IntArray]
+) -> None:
     """Raise a PrivacyError where a permutation of the letters takes a ratio bound to none of the list.
 
     Args:
@@ -165,8 +173,13 @@ def check_ratios_invariant(whole: RatioRequirement, prior: Prior, moves: Sequenc
     sides = np.vstack([units, ratios.rows]), [1] * n + ratios.scales.tolist()
 
     def list_pairs(order: IntArray) -> list[Any]:
-        rows = [(tuple(row), scale) for row, scale in zip(sides[0][:, order].tolist(), sides[1], strict=True)]
-        ends = zip(ratios.above.tolist(), ratios.below.tolist(), ratios.exponents.tolist(), strict=True)
+        rows = [
+            (tuple(row), scale)
+            for row, scale in zip(sides[0][:, order].tolist(), sides[1], strict=True)
+        ]
+        ends = zip(
+            ratios.above.tolist(), ratios.below.tolist(), ratios.exponents.tolist(), strict=True
+        )
         return [(rows[above], rows[below], exponent) for above, below, exponent in ends]
 
     known = set(list_pairs(np.arange(n)))
@@ -207,7 +220,9 @@ class RatioBound(RatioRequirement):
     denominators: Annotated[FloatArray, Shape("pairs", "letters")]
     epsilon: float | Annotated[FloatArray, Shape("pairs")]
 
-    def __init__(self, numerators: ArrayLike, denominators: ArrayLike, epsilon: float | ArrayLike) -> None:
+    def __init__(
+        self, numerators: ArrayLike, denominators: ArrayLike, epsilon: float | ArrayLike
+    ) -> None:
         self.numerators = copy_float_array(numerators, 2, "the numerators", PrivacyError)
         self.denominators = copy_float_array(denominators, 2, "the denominators", PrivacyError)
         if self.numerators.shape != self.denominators.shape:
@@ -219,10 +234,18 @@ class RatioBound(RatioRequirement):
             raise PrivacyError("the numerators and denominators must not be negative")
         count = len(self.numerators)
         equal = np.ndim(epsilon) == 0
-        values = np.full(count, epsilon) if equal else copy_float_array(epsilon, 1, "epsilon", PrivacyError)
+        values = (
+            np.full(count, epsilon)
+            if equal
+            else copy_float_array(epsilon, 1, "epsilon", PrivacyError)
+        )
         if len(values) != count:
-            raise PrivacyError(f"epsilon has {len(values)} entries for {count} pairs: give one for each")
-        self.each = np.array([check_nonnegative(value, "epsilon", PrivacyError) for value in values.tolist()])
+            raise PrivacyError(
+                f"epsilon has {len(values)} entries for {count} pairs: give one for each"
+            )
+        self.each = np.array(
+            [check_nonnegative(value, "epsilon", PrivacyError) for value in values.tolist()]
+        )
         self.epsilon = float(self.each[0]) if equal else self.each
         self.ratios(np.ones(self.size))  # complains of pairs that cannot be met
 
@@ -237,7 +260,9 @@ class RatioBound(RatioRequirement):
 
     def check(self, prior: Prior) -> None:
         if prior.size != self.size:
-            raise PrivacyError(f"the pairs are on {self.size} letters, and the prior on {prior.size}")
+            raise PrivacyError(
+                f"the pairs are on {self.size} letters, and the prior on {prior.size}"
+            )
 
     def ratios(self, weights: Any) -> RatioBounds:
         return self._integer_ratios if weights.dtype == object else self._float_ratios
@@ -296,7 +321,9 @@ class GainLeakage(RatioRequirement):
     """
 
     name: ClassVar[str] = "g-leakage"
-    meaning: ClassVar[str] = "No outcome raises what this adversary expects to gain by more than e^{limit}."
+    meaning: ClassVar[str] = (
+        "No outcome raises what this adversary expects to gain by more than e^{limit}."
+    )
     epsilon: float
     gain: Annotated[FloatArray, Shape("guesses", "letters")]
 

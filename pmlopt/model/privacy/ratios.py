@@ -143,7 +143,10 @@ class RatioBounds:
         found = 0 * matrix.max(axis=0)
         for k, y in np.argwhere(~clear).tolist():
             factor = power(float(self.exponents[k]))
-            over = factor.denominator * matrix[self.above[k], y] - factor.numerator * matrix[self.below[k], y]
+            over = (
+                factor.denominator * matrix[self.above[k], y]
+                - factor.numerator * matrix[self.below[k], y]
+            )
             found[y] = max(found[y], over)
         return found
 
@@ -176,12 +179,16 @@ class RatioBounds:
             return
         for first in range(0, count, step):
             few = slice(first, first + step)
-            yield replace(self, above=self.above[few], below=self.below[few], exponents=self.exponents[few])
+            yield replace(
+                self, above=self.above[few], below=self.below[few], exponents=self.exponents[few]
+            )
 
     @cached_property
     def differences(self) -> tuple[Any, Any]:
         """Return the (K, N) numerators and denominators, sparse."""
-        every = sparse.vstack([sparse.eye_array(self.size), sparse.csr_array(self._float_rows)], format="csr")
+        every = sparse.vstack(
+            [sparse.eye_array(self.size), sparse.csr_array(self._float_rows)], format="csr"
+        )
         return every[self.above], every[self.below]
 
     @cached_property
@@ -212,7 +219,9 @@ class RatioBounds:
         variables: dict[str, cp.Variable] = {}
         sides: cp.Expression = mechanism
         if len(self._float_rows):
-            products = cp.Variable((len(self._float_rows), mechanism.shape[1]), nonneg=True, name="products")
+            products = cp.Variable(
+                (len(self._float_rows), mechanism.shape[1]), nonneg=True, name="products"
+            )
             constraints["products"] = self._float_rows @ mechanism == products
             variables["products"] = products
             sides = cp.vstack([mechanism, products])
@@ -238,7 +247,9 @@ class RatioBounds:
         """
         return self.bound_gains(p, gains, self.find_weights(p, gains))
 
-    def find_weights(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None = None) -> FloatArray:
+    def find_weights(
+        self, p: FloatArray, gains: FloatArray, beside: LinearRows | None = None
+    ) -> FloatArray:
         """Find (K, M) weights of the pairs for `bound_gains`: multipliers of a linear program for each column
         g.
 
@@ -250,7 +261,12 @@ class RatioBounds:
             beside: what else the columns are within.
         """
         last: tuple[Any, ...] | None = self.__dict__.get("_last")
-        if last is None or last[0] is not p or last[1] is not beside or not np.array_equal(last[2], gains):
+        if (
+            last is None
+            or last[0] is not p
+            or last[1] is not beside
+            or not np.array_equal(last[2], gains)
+        ):
             last = self.__dict__["_last"] = (
                 p,
                 beside,
@@ -259,14 +275,20 @@ class RatioBounds:
             )
         return np.asarray(last[3])
 
-    def _solve_for_weights(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None) -> FloatArray:
+    def _solve_for_weights(
+        self, p: FloatArray, gains: FloatArray, beside: LinearRows | None
+    ) -> FloatArray:
         found = np.zeros((len(self.exponents), gains.shape[1]))
         if not len(self.exponents):
             return found
         told, unit, scaled = self._distinct_pairs
         scale = float(np.abs(gains).max()) or 1.0
-        rows = beside or LinearRows(sparse.csr_array((0, self.size)), sparse.csr_array((0, 0)), np.zeros(0))
-        found[told] = scale * rows.find_multipliers(p, gains / scale, scaled)[: len(unit)] / unit[:, None]
+        rows = beside or LinearRows(
+            sparse.csr_array((0, self.size)), sparse.csr_array((0, 0)), np.zeros(0)
+        )
+        found[told] = (
+            scale * rows.find_multipliers(p, gains / scale, scaled)[: len(unit)] / unit[:, None]
+        )
         return found
 
     def find_prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -342,9 +364,12 @@ class RatioBounds:
         found = [np.ones((self.size, 1))]
         for tight in range(min(len(pairs), self.size - 1) + 1):
             letters = _list_subsets(self.size, tight + 1)
-            for rows in _split_chunks(_list_subsets(len(pairs), tight), max(1, chunk // len(letters))):
+            for rows in _split_chunks(
+                _list_subsets(len(pairs), tight), max(1, chunk // len(letters))
+            ):
                 found += [
-                    _compute_basic_columns(pairs, sizes, rows, some) for some in _split_chunks(letters, chunk)
+                    _compute_basic_columns(pairs, sizes, rows, some)
+                    for some in _split_chunks(letters, chunk)
                 ]
         columns = np.hstack(found)
         columns = columns / (p @ columns)
@@ -354,12 +379,16 @@ class RatioBounds:
     @cached_property
     def _float_rows(self) -> FloatArray:
         """Return the (R, N) rows over their scales, as floats."""
-        shares = self.rows / self.scales[:, None]  # of whole numbers rounded to the nearest, as of floats
+        shares = (
+            self.rows / self.scales[:, None]
+        )  # of whole numbers rounded to the nearest, as of floats
         return np.asarray(shares, dtype=float).reshape(-1, self.size)
 
 
 def make_ratio_bounds(
-    numerators: Sequence[tuple[Any, Any]], denominators: Sequence[tuple[Any, Any]], exponents: Sequence[float]
+    numerators: Sequence[tuple[Any, Any]],
+    denominators: Sequence[tuple[Any, Any]],
+    exponents: Sequence[float],
 ) -> RatioBounds:
     """Return the ratio bounds of K pairs of rows with scales; equal rows are shared, letters recognised.
 
@@ -415,7 +444,8 @@ def join_ratio_bounds(several: Sequence[RatioBounds | None]) -> RatioBounds:
         for name in ("above", "below")
     )  # fmt: skip
     rows, scales, exponents = (
-        np.concatenate([getattr(one, name) for one in lists]) for name in ("rows", "scales", "exponents")
+        np.concatenate([getattr(one, name) for one in lists])
+        for name in ("rows", "scales", "exponents")
     )
     return RatioBounds(size, rows, scales, above, below, exponents)
 
@@ -492,7 +522,9 @@ def _find_mean_pairs(ratios: RatioBounds, p: FloatArray) -> IntArray:
     """Return the pairs of a letter and the mean, if every letter is in one; else none."""
     rows = ratios.compute_products(np.eye(ratios.size))
     means = np.flatnonzero((np.abs(rows - p) <= 1e-12 * p).all(axis=1))
-    found = np.flatnonzero((ratios.above < ratios.size) & np.isin(ratios.below, ratios.size + means))
+    found = np.flatnonzero(
+        (ratios.above < ratios.size) & np.isin(ratios.below, ratios.size + means)
+    )
     return found if len(np.unique(ratios.above[found])) == ratios.size else found[:0]
 
 
@@ -533,7 +565,9 @@ def _compute_basic_columns(
 def _list_subsets(size: int, count: int) -> IntArray:
     """List the (K, count) subsets of this many of `size` things."""
     number = math.comb(size, count)
-    flat = np.fromiter(chain.from_iterable(combinations(range(size), count)), dtype=int, count=number * count)
+    flat = np.fromiter(
+        chain.from_iterable(combinations(range(size), count)), dtype=int, count=number * count
+    )
     return flat.reshape(number, count)
 
 

@@ -91,7 +91,9 @@ class EachOutcomeBound(FiniteOrderBound):
         """Return (M,) whether a column may violate the bound: a constant reveals nothing."""
         return (matrix != matrix[0]).any(axis=0)
 
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         self.check(prior)
         found = {}
         for place, (weights, given, total) in enumerate(self.views(prior.pmf)):
@@ -114,13 +116,17 @@ class EachOutcomeBound(FiniteOrderBound):
         found[some] = means[some] * over
         return found
 
-    def _exact_violation(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(
+        self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
+    ) -> Any:
         weights, total = law
         # Whole orders of up to this much are checked in integers; others in decimals.
         if self.alpha == int(self.alpha) <= 64:
             order = int(self.alpha)
             most = power(self.epsilon) ** (order - 1)
-            return weights @ matrix**order * total ** (order - 1) - most * (weights @ matrix) ** order
+            return (
+                weights @ matrix**order * total ** (order - 1) - most * (weights @ matrix) ** order
+            )
         masses, found = to_decimals(weights, total), [Decimal(0)] * matrix.shape[1]
         for y in np.flatnonzero(self._may_violate(matrix) & matrix.any(axis=0)).tolist():
             entries = to_decimals(matrix[:, y])
@@ -147,7 +153,9 @@ class EachOutcomeBound(FiniteOrderBound):
             ).max()
         )
 
-    def _threshold_bounds(self, prior: Prior, gains: FloatArray, thresholds: FloatArray) -> FloatArray:
+    def _threshold_bounds(
+        self, prior: Prior, gains: FloatArray, thresholds: FloatArray
+    ) -> FloatArray:
         law, room = self._norm_law(prior)
         own, mean = center_prices(law, gains)
         return np.asarray(mean + compute_costs(law, own, mean - thresholds, self.beta, room))
@@ -219,12 +227,18 @@ class RenyiPML(EachOutcomeBound):
         return super().__new__(cls) if over is None else RobustRenyiPML(alpha, epsilon, over)
 
     def __init__(
-        self, alpha: float, epsilon: float, over: PriorSet | None = None, about: Secret | None = None
+        self,
+        alpha: float,
+        epsilon: float,
+        over: PriorSet | None = None,
+        about: Secret | None = None,
     ) -> None:
         assert over is None  # `__new__` has made another object
         super().__init__(alpha, epsilon)
         if about is not None and not isinstance(about, Secret):
-            raise PrivacyError(f"`about` is {about!r:.60}: it is no secret, give a Secret(joint) of S and X")
+            raise PrivacyError(
+                f"`about` is {about!r:.60}: it is no secret, give a Secret(joint) of S and X"
+            )
         object.__setattr__(self, "about", about)
 
     def on_cells(self, cells: LetterCells) -> Requirement:
@@ -237,7 +251,9 @@ class RenyiPML(EachOutcomeBound):
     @property
     def limits(self) -> dict[str, float]:
         return {
-            "renyi_pml" if self.about is None else f"renyi_{make_secret_limit_name(self.about)}": self.epsilon
+            "renyi_pml"
+            if self.about is None
+            else f"renyi_{make_secret_limit_name(self.about)}": self.epsilon
         }
 
     def views(self, weights: Any) -> list[View]:
@@ -249,7 +265,10 @@ class RenyiPML(EachOutcomeBound):
             return super().views(weights)
         if weights.dtype != object:
             sums = [law.sum(axis=1) for law in self.about.joint]
-            return [(m, law / m[:, None], m.sum()) for m, law in zip(sums, self.about.joint, strict=True)]
+            return [
+                (m, law / m[:, None], m.sum())
+                for m, law in zip(sums, self.about.joint, strict=True)
+            ]
         found = []
         for law in self.about.weights:
             mass = law.sum(axis=1)
@@ -266,11 +285,16 @@ class RenyiPML(EachOutcomeBound):
         unit, views = float(np.abs(gains).max()), self.views(prior.pmf)
         shape = (len(self.about.values), gains.shape[1])
         if not unit:
-            return {"prices": np.zeros((len(views), *shape)), "tops": np.zeros((len(views), shape[1]))}
+            return {
+                "prices": np.zeros((len(views), *shape)),
+                "tops": np.zeros((len(views), shape[1])),
+            }
         candidates = []
         for far in {False, self._may_have_far_prices}:
             searched = self._search_prices(prior, gains / unit, views, far)
-            parts = [add_best_tops(law, unit * prices, self.beta, room) for law, prices, room in searched]
+            parts = [
+                add_best_tops(law, unit * prices, self.beta, room) for law, prices, room in searched
+            ]
             prices, tops = map(np.array, zip(*parts, strict=True))
             candidates.append({"prices": prices, "tops": tops})
         return min(candidates, key=lambda one: self.dual_bound(prior, gains, one))
@@ -305,7 +329,11 @@ class RenyiPML(EachOutcomeBound):
             prices.append((price, secret, room))
         minimize_approximately(cp.sum(cp.max(left, axis=0)), rules)
         for price, secret, room in prices:
-            yield secret[:, None], np.zeros(price.shape) if price.value is None else price.value, room
+            yield (
+                secret[:, None],
+                np.zeros(price.shape) if price.value is None else price.value,
+                room,
+            )
 
     def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Compute a bound from any prices h >= 0: `sum_s w[s] h[s] P(y | s) <= K |h| P(y)` in the norm of
@@ -319,10 +347,14 @@ class RenyiPML(EachOutcomeBound):
             return super().dual_bound(prior, gains, witness)
         views, left = self.views(prior.pmf), gains
         shape = (len(views), len(self.about.values), gains.shape[1])
-        for (weights, given, total), (price, top) in zip(views, unpack_prices(witness, shape), strict=True):
+        for (weights, given, total), (price, top) in zip(
+            views, unpack_prices(witness, shape), strict=True
+        ):
             secret = weights / total
             law, own = secret[:, None], center_prices(secret[:, None], price)
-            net = compute_net_prices(law, own[0], top + own[1], self.beta, self.log_max_norm(secret))
+            net = compute_net_prices(
+                law, own[0], top + own[1], self.beta, self.log_max_norm(secret)
+            )
             left = left - (secret[:, None] * given / prior.pmf).T @ net
         return float(left.max())
 
@@ -364,7 +396,9 @@ class RemainingRenyiPML(EachOutcomeBound):
 
     def check(self, prior: Prior) -> None:
         if prior.size != len(self.lifts):
-            raise PrivacyError(f"there are {len(self.lifts)} lifts, and the prior has {prior.size} letters")
+            raise PrivacyError(
+                f"there are {len(self.lifts)} lifts, and the prior has {prior.size} letters"
+            )
 
     def views(self, weights: Any) -> list[View]:
         lifts = self.lifts
@@ -494,15 +528,22 @@ class RobustRenyiPML(FiniteOrderBound):
         """Return `beta (K - 1)` at epsilon."""
         return self.beta * math.expm1(min(self.epsilon, MAX_EXPONENT) / self.beta)
 
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         self.check(prior)
         shape, keep = mechanism.shape, tightened(1 / self.max_norm(prior.pmf))
         ones, row = np.ones((shape[0], 1)), (1, shape[1])
-        moments, slack = (cp.Variable(shape, nonneg=True, name=name) for name in ("moments", "slack"))
-        threshold, lowest, top = (
-            cp.Variable(row, nonneg=True, name=name) for name in ("norm_threshold", "lowest", "slack_top")
+        moments, slack = (
+            cp.Variable(shape, nonneg=True, name=name) for name in ("moments", "slack")
         )
-        terms, spread, entries = (cp.vec(part, order="F") for part in (moments, ones @ threshold, mechanism))
+        threshold, lowest, top = (
+            cp.Variable(row, nonneg=True, name=name)
+            for name in ("norm_threshold", "lowest", "slack_top")
+        )
+        terms, spread, entries = (
+            cp.vec(part, order="F") for part in (moments, ones @ threshold, mechanism)
+        )
         least = self.over.to_cvxpy(slack, top)
         return CvxpyConstraints(
             {
@@ -543,17 +584,24 @@ class RobustRenyiPML(FiniteOrderBound):
         over = self._find_threshold(columns, self._slack_coefficient)[1]
         return np.where(np.ptp(matrix, axis=0) > 0, tops * over, -tops * self._slack_coefficient)
 
-    def _exact_violation(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violation(
+        self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
+    ) -> Any:
         """Compute the violation of the bound at a threshold, in units of the largest entry, rounded up."""
         alpha, beta = Decimal(self.alpha), Decimal(self.alpha) / (Decimal(self.alpha) - 1)
         most = (Decimal(self.epsilon) / beta).exp() * (1 - LAST_DIGITS)
         tops, columns = divide_by_maxima(matrix)
         found = [Fraction(0)] * matrix.shape[1]
-        for y, threshold in enumerate(self._find_threshold(columns, self._slack_coefficient)[0].tolist()):
+        for y, threshold in enumerate(
+            self._find_threshold(columns, self._slack_coefficient)[0].tolist()
+        ):
             if (matrix[:, y] == matrix[0, y]).all():
                 continue
             t, ratios = Decimal(threshold), [v / int(tops[y]) for v in to_decimals(matrix[:, y])]
-            powers = [(alpha * (v / t).ln()).exp() * (1 + LAST_DIGITS) if v else Decimal(0) for v in ratios]
+            powers = [
+                (alpha * (v / t).ln()).exp() * (1 + LAST_DIGITS) if v else Decimal(0)
+                for v in ratios
+            ]
             slack = [most * v - t / alpha * power for v, power in zip(ratios, powers, strict=True)]
             numbers = [math.floor(value / LAST_DIGITS) - 1 for value in slack]
             lowest = min(numbers)
@@ -582,7 +630,9 @@ class RobustRenyiPML(FiniteOrderBound):
             nearest = np.repeat(find_member(self.over, prior.pmf)[:, None], gains.shape[1], axis=1)
             both, twice = np.hstack([laws, nearest]), np.hstack([gains, gains])
             own, tops = find_best_prices(prior.pmf, twice, both, self.beta, room)
-            found += zip(np.split(both, 2, axis=1), np.split(own, 2, axis=1), np.split(tops, 2), strict=True)
+            found += zip(
+                np.split(both, 2, axis=1), np.split(own, 2, axis=1), np.split(tops, 2), strict=True
+            )
         witnesses = [dict(zip(("laws", "prices", "tops"), one, strict=True)) for one in found]
         return min(witnesses, key=lambda one: self.dual_bound(prior, gains, one))
 
@@ -601,14 +651,20 @@ class RobustRenyiPML(FiniteOrderBound):
             sums[~found.equal] <= 0,
             cp.sum(laws, axis=0, keepdims=True) == mass,
             cp.sum(shares, axis=0, keepdims=True) <= mass,
-            cp.PowCone3D(*(cp.vec(one, order="F") for one in (shares, laws, bills)), 1 - 1 / self.alpha),
+            cp.PowCone3D(
+                *(cp.vec(one, order="F") for one in (shares, laws, bills)), 1 - 1 / self.alpha
+            ),
         ]
         left = gains / unit - cp.multiply(1 / prior.pmf[:, None], bills - most * laws)
         minimize_approximately(cp.sum(cp.max(left, axis=0)), rules)
         if laws.value is None or bills.value is None:
-            return np.repeat(find_member(self.over, prior.pmf)[:, None], m, axis=1), np.zeros(gains.shape)
+            return np.repeat(find_member(self.over, prior.pmf)[:, None], m, axis=1), np.zeros(
+                gains.shape
+            )
         inside = laws.value > ZERO_MASS_ATOL
-        prices = np.where(inside, np.maximum(bills.value, 0.0) / np.where(inside, laws.value, 1.0), 0.0)
+        prices = np.where(
+            inside, np.maximum(bills.value, 0.0) / np.where(inside, laws.value, 1.0), 0.0
+        )
         inner = np.array([find_member(self.over, law) for law in laws.value.T]).T
         return inner, unit * prices * np.maximum(mass.value, 0.0)
 
@@ -618,7 +674,10 @@ class RobustRenyiPML(FiniteOrderBound):
         The laws are moved into the set where they are not in it.
         """
         laws = np.array(
-            [find_member(self.over, law) for law in check_certificate_array(witness, "laws", gains.shape).T]
+            [
+                find_member(self.over, law)
+                for law in check_certificate_array(witness, "laws", gains.shape).T
+            ]
         ).T
         grouped = {name: each[None] for name, each in witness.items() if name != "laws"}
         ((prices, tops),) = unpack_prices(grouped, (1, *gains.shape))

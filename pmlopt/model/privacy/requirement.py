@@ -35,10 +35,14 @@ def check_certificate_array(witness: Witness, name: str, shape: tuple[int, ...])
         PrivacyError: it is missing, or something else.
     """
     found = witness.get(name)
-    if found is not None and np.size(found) == 0 and 0 in shape:  # lists in files have lost the other numbers
+    if (
+        found is not None and np.size(found) == 0 and 0 in shape
+    ):  # lists in files have lost the other numbers
         return np.zeros(shape)
     if found is None or np.shape(found) != shape or not np.isfinite(found).all():
-        raise PrivacyError(f"the proof of the bound needs the finite numbers {name!r} in the shape {shape}")
+        raise PrivacyError(
+            f"the proof of the bound needs the finite numbers {name!r} in the shape {shape}"
+        )
     return np.asarray(found, dtype=np.float64)
 
 
@@ -67,7 +71,9 @@ class Requirement(Record, ABC):
     @property
     def meanings(self) -> tuple[str, ...]:
         """Return what each of the `limits` means."""
-        return tuple(self.meaning.replace("{limit}", f"{limit:.6g}") for limit in self.limits.values())
+        return tuple(
+            self.meaning.replace("{limit}", f"{limit:.6g}") for limit in self.limits.values()
+        )
 
     def for_prior(self, prior: Prior) -> Requirement:
         """Return the requirement on the letters of a prior, where it is on labels; else itself."""
@@ -92,7 +98,9 @@ class Requirement(Record, ABC):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute the levels of a mechanism in nats, under the same names as `limits`."""
 
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         return CvxpyConstraints(*self._cached_ratios(prior).to_cvxpy(mechanism, tightened))
 
@@ -213,7 +221,9 @@ class Requirement(Record, ABC):
             self.check(prior)
             found = self.ratios(prior.pmf)
             if found is None:
-                raise PrivacyError(f"{self!r} is no list of ratio bounds, from which all else would follow")
+                raise PrivacyError(
+                    f"{self!r} is no list of ratio bounds, from which all else would follow"
+                )
             return found
 
         return self._get_cached("ratios", prior, list_ratios)
@@ -228,13 +238,21 @@ class Requirement(Record, ABC):
 
     def __and__(self, other: Requirement) -> Requirement:
         """Both requirements at once; see `RequirementConjunction`."""
-        return RequirementConjunction(self, other) if isinstance(other, Requirement) else NotImplemented
+        return (
+            RequirementConjunction(self, other)
+            if isinstance(other, Requirement)
+            else NotImplemented
+        )
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
         """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no
         interior.
         """
-        return make_block(self._cached_ratios(prior), prior.pmf, tightened) if self.has_ratios else None
+        return (
+            make_block(self._cached_ratios(prior), prior.pmf, tightened)
+            if self.has_ratios
+            else None
+        )
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds.
@@ -274,7 +292,11 @@ class Requirement(Record, ABC):
         """Return numbers that prove `support_function` without a search, by name; none where a formula
         does.
         """
-        return {"weights": self._cached_ratios(prior).find_weights(prior.pmf, gains)} if self.by_pairs else {}
+        return (
+            {"weights": self._cached_ratios(prior).find_weights(prior.pmf, gains)}
+            if self.by_pairs
+            else {}
+        )
 
     def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Compute what a dual certificate proves that no matrix within the bound collects; any numbers prove
@@ -291,7 +313,9 @@ class Requirement(Record, ABC):
         if not self.by_pairs:
             return self.support_function(prior, gains)
         ratios = self._cached_ratios(prior)
-        weights = check_certificate_array(witness, "weights", (len(ratios.exponents), gains.shape[1]))
+        weights = check_certificate_array(
+            witness, "weights", (len(ratios.exponents), gains.shape[1])
+        )
         return ratios.bound_gains(prior.pmf, gains, weights)
 
     def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
@@ -351,7 +375,9 @@ class RequirementConjunction(Requirement):
     parts: tuple[Requirement, ...]
 
     def __init__(self, *parts: Requirement) -> None:
-        flat = [part.parts if isinstance(part, RequirementConjunction) else (part,) for part in parts]
+        flat = [
+            part.parts if isinstance(part, RequirementConjunction) else (part,) for part in parts
+        ]
         self._set(part for several in flat for part in several)
         for one, other in combinations(self.parts, 2):
             if set(one.limits) & set(other.limits) and _differ_in_levels_only(one, other):
@@ -362,7 +388,10 @@ class RequirementConjunction(Requirement):
 
     def _set(self, parts: Iterable[Requirement]) -> Self:
         self.parts = tuple(parts)
-        self._searched: tuple[Any, Any] = (None, None)  # the gains looked at last, and their weights
+        self._searched: tuple[Any, Any] = (
+            None,
+            None,
+        )  # the gains looked at last, and their weights
         self._names = _distinct_names([list(part.limits) for part in self.parts])
         return self
 
@@ -415,11 +444,21 @@ class RequirementConjunction(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         return self._renamed(part.levels(prior, mechanism) for part in self.parts)
 
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         declared = [part.to_cvxpy(prior, mechanism, law) for part in self.parts]
         return CvxpyConstraints(
-            {f"{k}_{name}": item for k, one in enumerate(declared) for name, item in one.constraints.items()},
-            {f"{k}_{name}": item for k, one in enumerate(declared) for name, item in one.variables.items()},
+            {
+                f"{k}_{name}": item
+                for k, one in enumerate(declared)
+                for name, item in one.constraints.items()
+            },
+            {
+                f"{k}_{name}": item
+                for k, one in enumerate(declared)
+                for name, item in one.variables.items()
+            },
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
@@ -454,18 +493,30 @@ class RequirementConjunction(Requirement):
         beside = self._find_other_part()
         if beside is None:
             return
-        last, ratios, key = self.parts[beside], self._other_ratios(beside, prior), (prior, gains.tobytes())
+        last, ratios, key = (
+            self.parts[beside],
+            self._other_ratios(beside, prior),
+            (prior, gains.tobytes()),
+        )
         if (len(ratios.exponents) + 3 * prior.size) * gains.shape[1] <= MAX_JOINT_ENTRIES:
             found = self._searched
             if found[0] != key:
-                found = self._searched = key, ratios.find_weights(prior.pmf, gains, last.linear_rows(prior))
+                found = self._searched = (
+                    key,
+                    ratios.find_weights(prior.pmf, gains, last.linear_rows(prior)),
+                )
             weights = found[1]
             left = ratios.remaining_gains(prior.pmf, gains, weights)
-            yield last.support_function(prior, left), {"part": np.array(float(beside)), "others": weights}
+            yield (
+                last.support_function(prior, left),
+                {"part": np.array(float(beside)), "others": weights},
+            )
 
     def _other_ratios(self, place: int, prior: Prior) -> RatioBounds:
         """Return the pairs of all parts but one."""
-        return join_ratio_bounds([part.ratios(prior.pmf) for k, part in enumerate(self.parts) if k != place])
+        return join_ratio_bounds(
+            [part.ratios(prior.pmf) for k, part in enumerate(self.parts) if k != place]
+        )
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return weights of the pairs; where not all parts are pairs, the best part and its dual certificate.
@@ -477,7 +528,9 @@ class RequirementConjunction(Requirement):
         best = min(self._list_proofs(prior, gains), key=lambda found: found[0])[1]
         place = int(best["part"])
         if "others" in best:
-            gains = self._other_ratios(place, prior).remaining_gains(prior.pmf, gains, best["others"])
+            gains = self._other_ratios(place, prior).remaining_gains(
+                prior.pmf, gains, best["others"]
+            )
         return {**best, **self.parts[place].dual_certificate(prior, gains)}
 
     def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
@@ -488,12 +541,18 @@ class RequirementConjunction(Requirement):
             raise PrivacyError(f"the proof names part {place:g} of {len(self.parts)}")
         if "others" in witness:
             ratios = self._other_ratios(int(place), prior)
-            weights = check_certificate_array(witness, "others", (len(ratios.exponents), gains.shape[1]))
+            weights = check_certificate_array(
+                witness, "others", (len(ratios.exponents), gains.shape[1])
+            )
             gains = ratios.remaining_gains(prior.pmf, gains, weights)
         return self.parts[int(place)].dual_bound(prior, gains, witness)
 
     def ratios(self, weights: Any) -> RatioBounds | None:
-        return join_ratio_bounds([part.ratios(weights) for part in self.parts]) if self.has_ratios else None
+        return (
+            join_ratio_bounds([part.ratios(weights) for part in self.parts])
+            if self.has_ratios
+            else None
+        )
 
     def required_ratios(self, weights: Any) -> RatioBounds | None:
         return (

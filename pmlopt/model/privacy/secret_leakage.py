@@ -35,11 +35,17 @@ def find_member(laws: PriorSet, measure: FloatArray) -> FloatArray:
 def check_secret_prior(secret: Secret, prior: Prior) -> None:
     """Raise where the letters differ, or the prior is that of none of the joint laws."""
     check_labels_match(
-        secret.labels, prior.labels, "the letters of the joint law", "those of the prior", PrivacyError
+        secret.labels,
+        prior.labels,
+        "the letters of the joint law",
+        "those of the prior",
+        PrivacyError,
     )
     laws = secret.joint.sum(axis=1)
     if laws.shape[1] != prior.size:
-        raise PrivacyError(f"the joint law is on {laws.shape[1]} letters, and the prior on {prior.size}")
+        raise PrivacyError(
+            f"the joint law is on {laws.shape[1]} letters, and the prior on {prior.size}"
+        )
     off = np.abs(laws - prior.pmf).max(axis=1)
     # By how much the prior of a design may differ from the law of X in the joint law.
     if off.min() > 1e-9:
@@ -54,7 +60,9 @@ def make_secret_limit_name(secret: Secret) -> str:
     return "_".join(["pml_about", *secret.name.removeprefix("the ").split()])
 
 
-GUESSES = "No outcome makes any guess about anything that is asked more than e^{limit} times as likely."
+GUESSES = (
+    "No outcome makes any guess about anything that is asked more than e^{limit} times as likely."
+)
 """What PML means, of the data or of a secret."""
 
 
@@ -164,7 +172,9 @@ class Pufferfish(SecretRequirement):
                 )
         self._places = [(places[s], places[t]) for s, t in self.pairs]
         if not self.pairs:
-            raise PrivacyError("there is no pair of values to protect: a secret needs two values or more")
+            raise PrivacyError(
+                "there is no pair of values to protect: a secret needs two values or more"
+            )
 
     def ratios(self, weights: Any) -> RatioBounds:
         both = [*self._places, *((t, s) for s, t in self._places)]
@@ -192,7 +202,9 @@ class RobustSecretPML(Requirement):
 
     name: ClassVar[str] = "pml"
     meaning: ClassVar[str] = GUESSES
-    instead: ClassVar[str] = "take an expected gain or loss, or give a few joint laws in place of the set"
+    instead: ClassVar[str] = (
+        "take an expected gain or loss, or give a few joint laws in place of the set"
+    )
     is_form: ClassVar[bool] = True
 
     def __init__(self, epsilon: float, secret: Secret, over: JointLaws) -> None:
@@ -226,7 +238,9 @@ class RobustSecretPML(Requirement):
         largest = float(self.over.max_ratios(m.matrix[:, m.support]).max())
         return dict.fromkeys(self.limits, math.log(largest))
 
-    def to_cvxpy(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> CvxpyConstraints:
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
         self.nominal.check(prior)
         return CvxpyConstraints(
             *self._build_rows(tightened(math.exp(-min(self.epsilon, 700.0)))).to_cvxpy(mechanism)
@@ -254,7 +268,11 @@ class RobustSecretPML(Requirement):
         """
         s, n, law = self.over.law.size, self.over.conditionals[0].size, self.over.law.polytope
         given = [one.polytope for one in self.over.conditionals]
-        sets = [*given, *given, *[law] * s]  # for the least means, the largest ones, and the outcomes
+        sets = [
+            *given,
+            *given,
+            *[law] * s,
+        ]  # for the least means, the largest ones, and the outcomes
         ends = np.cumsum([2 * s, *(len(one.right) for one in sets)])
         column, numbers = [], []
         for place, one in enumerate(sets):
@@ -267,15 +285,21 @@ class RobustSecretPML(Requirement):
             parts = np.zeros((one.parts.shape[1], n)) if place >= 2 * s else one.parts.T
             column.append(sparse.csr_array(-parts if place < s else parts))
             numbers.append(sparse.csr_array(block))
-        means = np.zeros((3 * s, int(ends[-1])))  # m, M and e^-epsilon M beside what the multipliers say
+        means = np.zeros(
+            (3 * s, int(ends[-1]))
+        )  # m, M and e^-epsilon M beside what the multipliers say
         means[:, : 2 * s] = np.vstack([np.eye(2 * s), np.zeros((s, 2 * s))])
         means[s : 2 * s] *= -1
         means[2 * s :, s : 2 * s] = keep * np.eye(s)
         for place, one in enumerate(sets):
             means[place, ends[place] : ends[place + 1]] = one.right
-        least = np.concatenate([np.zeros(2 * s), *(np.where(one.equal, -np.inf, 0.0) for one in sets)])
+        least = np.concatenate(
+            [np.zeros(2 * s), *(np.where(one.equal, -np.inf, 0.0) for one in sets)]
+        )
         column.append(sparse.csr_array((3 * s, n)))
-        return LinearRows(sparse.vstack(column), sparse.vstack([*numbers, sparse.csr_array(means)]), least)
+        return LinearRows(
+            sparse.vstack(column), sparse.vstack([*numbers, sparse.csr_array(means)]), least
+        )
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute a bound from weights w_s >= 0 and joint laws Q_s of the set; any of them prove one.
@@ -284,10 +308,16 @@ class RobustSecretPML(Requirement):
         `e^-epsilon Q_s(. | s) v <= Q_s v`. Multipliers of the rows are weights times laws, and the nearest
         laws of the sets take their place.
         """
-        p, keep, scale = prior.pmf, math.exp(-min(self.epsilon, 700.0)), float(np.abs(gains).max()) or 1.0
+        p, keep, scale = (
+            prior.pmf,
+            math.exp(-min(self.epsilon, 700.0)),
+            float(np.abs(gains).max()) or 1.0,
+        )
         best = -np.inf
         for column, z in zip(
-            gains.T, scale * self.linear_rows(prior).find_multipliers(p, gains / scale).T, strict=True
+            gains.T,
+            scale * self.linear_rows(prior).find_multipliers(p, gains / scale).T,
+            strict=True,
         ):
             weights, outcomes, given = self._read_multipliers(z)
             priced = weights @ (outcomes - keep * given) / p

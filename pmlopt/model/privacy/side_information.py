@@ -58,7 +58,9 @@ class SideInformationPML(RatioRequirement):
             self._cells = _cells_of(self._letters, self.known)
 
     @classmethod
-    def from_fields(cls, epsilon: float, known: Known, about: Secret | None = None) -> SideInformationPML:
+    def from_fields(
+        cls, epsilon: float, known: Known, about: Secret | None = None
+    ) -> SideInformationPML:
         """Return the requirement that a file describes."""
         return cls(epsilon, known, about)
 
@@ -121,7 +123,9 @@ class SideInformationPML(RatioRequirement):
         return f"PML({self.epsilon}, {about}known={self.known!r})"
 
 
-def pml_given_known(epsilon: Any, known: Any, over: Any, about: Secret | None) -> SideInformationPML:
+def pml_given_known(
+    epsilon: Any, known: Any, over: Any, about: Secret | None
+) -> SideInformationPML:
     """Return PML given known attributes, from the arguments of `PML`.
 
     Raises:
@@ -143,10 +147,14 @@ def _checked_positions(known: Any) -> Known:
     """
     if isinstance(known, str):
         if known != "any":
-            raise PrivacyError(f'`known` is {known!r}: give "any", or the positions of attributes, from 0')
+            raise PrivacyError(
+                f'`known` is {known!r}: give "any", or the positions of attributes, from 0'
+            )
         return "any"
     if not isinstance(known, Iterable):
-        raise PrivacyError(f'`known` is {known!r:.60}: give "any", or a list of positions such as [0, 2]')
+        raise PrivacyError(
+            f'`known` is {known!r:.60}: give "any", or a list of positions such as [0, 2]'
+        )
     places = [_checked_position(place) for place in known]
     if not places:
         raise PrivacyError("`known` names no attribute: leave it out where nothing is known")
@@ -159,7 +167,9 @@ def _checked_position(place: Any) -> int:
     """Return a position from 0 on, or raise a PrivacyError."""
     number = check_real(place, "the position of a known attribute", PrivacyError)
     if number != int(number) or number < 0:
-        raise PrivacyError(f"the position of a known attribute is {place!r:.40}: they are counted from 0")
+        raise PrivacyError(
+            f"the position of a known attribute is {place!r:.40}: they are counted from 0"
+        )
     return int(number)
 
 
@@ -180,7 +190,9 @@ def _cells_of(letters: Sequence[Label], known: Known) -> list[tuple[int, ...]]:
     count = sizes.pop()
     places = tuple(range(count)) if known == "any" else known
     if places[-1] >= count:
-        raise PrivacyError(f"`known` has the position {places[-1]}, and the letters have {count} attributes")
+        raise PrivacyError(
+            f"`known` has the position {places[-1]}, and the letters have {count} attributes"
+        )
     if 2 ** len(places) * len(letters) > max_known_pairs:
         raise PrivacyError(
             f"{len(places)} known attributes of {len(letters)} letters have more than {max_known_pairs} "

@@ -11,7 +11,14 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import DefaultLabels, FloatArray, IntArray, Label, check_real, copy_float_array
+from pmlopt.core.arrays import (
+    DefaultLabels,
+    FloatArray,
+    IntArray,
+    Label,
+    check_real,
+    copy_float_array,
+)
 from pmlopt.core.records import ContextReference
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError, PrivacyError, QueryError, UtilityError
@@ -66,7 +73,9 @@ class RecordChannel:
         return np.asarray(self.classes[self.query.table()])
 
 
-def record_channel(query: Query, mechanism: MechanismLike, law: ArrayLike | None = None) -> RecordChannel:
+def record_channel(
+    query: Query, mechanism: MechanismLike, law: ArrayLike | None = None
+) -> RecordChannel:
     """Build the channel from a query's records to the output of a mechanism on the same datasets.
 
     Args:
@@ -124,7 +133,11 @@ def _check_row_names(mechanism: Mechanism, names: tuple[Label, ...], what: str) 
     """Raise a MechanismError unless the rows are unnamed, or named as expected and in that order."""
     if mechanism.inputs == names or isinstance(mechanism.inputs, DefaultLabels):
         return
-    how = "the same in another order: reorder the rows" if set(mechanism.inputs) == set(names) else "others"
+    how = (
+        "the same in another order: reorder the rows"
+        if set(mechanism.inputs) == set(names)
+        else "others"
+    )
     raise MechanismError(
         f"the mechanism's inputs {reprlib.repr(mechanism.inputs)} differ from {what} {reprlib.repr(names)}: "
         f"they are {how}"
@@ -138,7 +151,8 @@ def _merge_rows(query: Query, mechanism: Mechanism, matrix: FloatArray) -> Recor
     classes = np.full(len(query.values), -1)
     classes[reached] = places
     names = tuple(
-        tuple(query.values[value] for value in np.flatnonzero(classes == place)) for place in range(len(rows))
+        tuple(query.values[value] for value in np.flatnonzero(classes == place))
+        for place in range(len(rows))
     )
     return RecordChannel(query, mechanism, rows, classes, names)
 
@@ -151,7 +165,10 @@ def _find_distinct_rows(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def expected_distortion(
-    query: Query, mechanism: MechanismLike, loss: ArrayLike | None = None, law: ArrayLike | None = None
+    query: Query,
+    mechanism: MechanismLike,
+    loss: ArrayLike | None = None,
+    law: ArrayLike | None = None,
 ) -> float:
     """Compute the expected distortion of an answer, `E d(f(X), Y) = sum_{x,y} p_0(x) q(y|x) d(f(x), y)`.
 
@@ -198,7 +215,9 @@ def _check_output_count(matrix: FloatArray, table: FloatArray) -> FloatArray:
     return matrix
 
 
-def compute_loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, tuple[Label, ...]]:
+def compute_loss_table(
+    query: Query, loss: ArrayLike | None
+) -> tuple[FloatArray, tuple[Label, ...]]:
     """Compute the (T, M) distortion d(f, y) of each value and output, and the labels of the outputs.
 
     Raises:
@@ -216,7 +235,9 @@ def compute_loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray
             "values"
         )
     if table.min() < 0:
-        raise UtilityError(f"the distortion has the entry {table.min():.6g}: give a loss of at least 0")
+        raise UtilityError(
+            f"the distortion has the entry {table.min():.6g}: give a loss of at least 0"
+        )
     square = table.shape[1] == len(query.values)
     return table, query.values if square else tuple(range(table.shape[1]))
 
@@ -289,7 +310,9 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
     return _build_answer_mechanism(query, matrix)
 
 
-def exponential(query: Query, epsilon: float, score: Literal["match", "distance"] = "match") -> Mechanism:
+def exponential(
+    query: Query, epsilon: float, score: Literal["match", "distance"] = "match"
+) -> Mechanism:
     """Build the exponential mechanism of a query with a score of matches or of distances.
 
     `q(y|x)` is proportional to `exp(epsilon u(x, y) / (2 sensitivity of u))`.
@@ -326,7 +349,9 @@ def exponential(query: Query, epsilon: float, score: Literal["match", "distance"
 def _check_level(epsilon: float) -> float:
     level = check_real(epsilon, "epsilon", PrivacyError)
     if level <= 0:
-        raise PrivacyError(f"epsilon is {level:g}: noise for it would be infinite; give a positive number")
+        raise PrivacyError(
+            f"epsilon is {level:g}: noise for it would be infinite; give a positive number"
+        )
     return level
 
 

@@ -60,7 +60,11 @@ class TableQuery(Query):
         Raises:
             QueryError: a place is none of the list, or the list is not that of the values in their order.
         """
-        if places.ndim == 0 or places.size == 0 or not ((places >= 0) & (places < len(labels))).all():
+        if (
+            places.ndim == 0
+            or places.size == 0
+            or not ((places >= 0) & (places < len(labels))).all()
+        ):
             raise QueryError(f"the places are none of the {len(labels)} values")
         table = np.empty(places.shape, dtype=object)
         for index, place in np.ndenumerate(places):
@@ -290,7 +294,8 @@ class ResidueTypes(FormulaQuery):
     def count(self) -> int:
         """Return the number of classes, K, without listing them."""
         parts = [
-            math.comb(times + self._count_residues(size) - 1, times) for size, times in self._other_sizes
+            math.comb(times + self._count_residues(size) - 1, times)
+            for size, times in self._other_sizes
         ]
         return math.prod(parts) * (self.sums.modulus if self._full_cycle_sizes else 1)
 
@@ -308,8 +313,13 @@ class ResidueTypes(FormulaQuery):
             shifted = [i for i, size in enumerate(self.alphabets) if size in self._full_cycle_sizes]
             columns.append(data[shifted].sum(axis=0) % self.sums.modulus)
         for size, _ in self._other_sizes:
-            alike = data[[i for i, other in enumerate(self.alphabets) if other == size]] % self.sums.modulus
-            columns += [(alike == residue).sum(axis=0) for residue in range(self._count_residues(size))]
+            alike = (
+                data[[i for i, other in enumerate(self.alphabets) if other == size]]
+                % self.sums.modulus
+            )
+            columns += [
+                (alike == residue).sum(axis=0) for residue in range(self._count_residues(size))
+            ]
         bases = (np.max(self._class_table, axis=0) + 1).tolist()
         codes = np.ravel_multi_index(tuple(self._class_table.T), bases)
         order = np.argsort(codes)
@@ -324,7 +334,9 @@ class ResidueTypes(FormulaQuery):
     @cached_property
     def _other_sizes(self) -> list[tuple[int, int]]:
         """Return the other sizes with how many records have them."""
-        return sorted((k, n) for k, n in Counter(self.alphabets).items() if k not in self._full_cycle_sizes)
+        return sorted(
+            (k, n) for k, n in Counter(self.alphabets).items() if k not in self._full_cycle_sizes
+        )
 
     def _count_residues(self, size: int) -> int:
         """Return how many residues letters 0 to k - 1 have."""
@@ -347,7 +359,8 @@ class ResidueTypes(FormulaQuery):
         """Return (W,) what each column of the classes adds to the sum."""
         lists = [range(self._count_residues(size)) for size, _ in self._other_sizes]
         return np.array(
-            [*([1] if self._full_cycle_sizes else []), *(r for one in lists for r in one)], dtype=np.int64
+            [*([1] if self._full_cycle_sizes else []), *(r for one in lists for r in one)],
+            dtype=np.int64,
         )
 
     def _count_with_letter(self, size: int, letter: int) -> FloatArray:
@@ -364,7 +377,9 @@ class ResidueTypes(FormulaQuery):
                 found += np.where(types[:, 0] == letter, 0.0, -np.inf)
             else:
                 found += (
-                    others - math.log(modulus) - (math.log(size) if size in self._full_cycle_sizes else 0.0)
+                    others
+                    - math.log(modulus)
+                    - (math.log(size) if size in self._full_cycle_sizes else 0.0)
                 )
         for other, _ in self._other_sizes:
             width = self._count_residues(other)
@@ -372,9 +387,9 @@ class ResidueTypes(FormulaQuery):
             if other == size:
                 rest[:, letter] -= 1
             letters = np.bincount(np.arange(other) % modulus, minlength=width)[:width]
-            found += _compute_log_multinomials(rest) + special.xlogy(np.maximum(rest, 0.0), letters).sum(
-                axis=1
-            )
+            found += _compute_log_multinomials(rest) + special.xlogy(
+                np.maximum(rest, 0.0), letters
+            ).sum(axis=1)
             place += width
         return found
 
@@ -418,13 +433,17 @@ class Weight(FormulaQuery):
     def __init__(self, records: int, function: Callable[[int], Label] | None = None) -> None:
         object.__setattr__(self, "count", check_record_count(records))
         if not (function is None or callable(function)):
-            raise QueryError(f"the function of the weight is {function!r:.60}: give one that can be called")
+            raise QueryError(
+                f"the function of the weight is {function!r:.60}: give one that can be called"
+            )
         object.__setattr__(self, "function", function)
 
     @cached_property
     def outcomes(self) -> tuple[Label, ...]:
         """Return the (n + 1,) value at each weight."""
-        return tuple(map(self.function, range(self.count + 1)) if self.function else range(self.count + 1))
+        return tuple(
+            map(self.function, range(self.count + 1)) if self.function else range(self.count + 1)
+        )
 
     @property
     def alphabets(self) -> tuple[int, ...]:
@@ -443,7 +462,9 @@ class Weight(FormulaQuery):
         others = _compute_log_binomials(self.records - 1)
         counts = np.full((2, len(self.values)), -np.inf)
         for letter in (0, 1):
-            np.logaddexp.at(counts[letter], self.value_indices[letter : letter + self.records], others)
+            np.logaddexp.at(
+                counts[letter], self.value_indices[letter : letter + self.records], others
+            )
         return counts
 
     def list_answers(self, record: int) -> IntArray:

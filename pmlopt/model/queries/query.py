@@ -82,7 +82,10 @@ class Query(Record, ABC):
         """
         numbers = values_as_numbers(self)
         return float(
-            max(np.ptp(numbers[self.list_answers(record)], axis=1).max() for record in self.exchangeable)
+            max(
+                np.ptp(numbers[self.list_answers(record)], axis=1).max()
+                for record in self.exchangeable
+            )
         )
 
     @abstractmethod
@@ -117,7 +120,9 @@ class Query(Record, ABC):
     @property
     def log_size(self) -> float:
         """Return the logarithm of the number of datasets, in nats: the entropy of a uniform dataset."""
-        return math.fsum(times * math.log(letters) for letters, times in Counter(self.alphabets).items())
+        return math.fsum(
+            times * math.log(letters) for letters, times in Counter(self.alphabets).items()
+        )
 
 
 def check_query(query: Query) -> None:
@@ -130,9 +135,13 @@ def check_alphabets(records: int, letters: int | Iterable[int]) -> tuple[int, ..
     """Return the sizes of the records' alphabets, from one number for all or one for each record."""
     n = check_record_count(records)
     if isinstance(letters, Iterable) and getattr(letters, "ndim", None) != 0:
-        sizes = tuple(check_within_limit(size, "an alphabet's size", "MOST_LETTERS") for size in letters)
+        sizes = tuple(
+            check_within_limit(size, "an alphabet's size", "MOST_LETTERS") for size in letters
+        )
         if len(sizes) != n:
-            raise QueryError(f"{len(sizes)} alphabets for {n} records: give one size for each record")
+            raise QueryError(
+                f"{len(sizes)} alphabets for {n} records: give one size for each record"
+            )
         return sizes
     return (check_within_limit(letters, "the alphabets' size", "MOST_LETTERS"),) * n
 
@@ -162,7 +171,9 @@ def check_record_count(records: int) -> int:
 def check_record(query: Query, record: int) -> int:
     """Return the index of a record, counted from 0; raise a QueryError where there is no such record."""
     if not isinstance(record, Integral) or record not in range(query.records):
-        raise QueryError(f"there is no record {record!r}: the query has the records 0 to {query.records - 1}")
+        raise QueryError(
+            f"there is no record {record!r}: the query has the records 0 to {query.records - 1}"
+        )
     return int(record)
 
 
@@ -196,13 +207,17 @@ def values_as_numbers(query: Query) -> FloatArray:
     """
     values: list[Any] = list(query.values)
     if not all(isinstance(value, Real) for value in values):
-        raise QueryError(f"the values {values[:5]} are not numbers: there is no distance between them")
+        raise QueryError(
+            f"the values {values[:5]} are not numbers: there is no distance between them"
+        )
     try:
         numbers = np.array(values, dtype=float)
     except OverflowError:
         numbers = np.array([np.inf])
     if np.abs(numbers).max() > 1e307:  # sums and differences of two are floats too
-        raise QueryError(f"the values {reprlib.repr(values)} are not all finite: keep them below 1e307")
+        raise QueryError(
+            f"the values {reprlib.repr(values)} are not all finite: keep them below 1e307"
+        )
     same = np.flatnonzero(np.diff(numbers) <= 0)
     if len(same):
         raise QueryError(
@@ -225,7 +240,9 @@ def sort_distinct(values: Iterable[Label]) -> tuple[Label, ...]:
         raise QueryError(f"a value of the query cannot be a label: {cause}") from None
     unlike = [label for label in distinct if label != label]
     if unlike:
-        raise QueryError(f"the query has the value {unlike[0]!r}: give values that equal themselves")
+        raise QueryError(
+            f"the query has the value {unlike[0]!r}: give values that equal themselves"
+        )
     if all(isinstance(value, Real) for value in distinct):
         distinct.sort()
     return tuple(distinct)

@@ -63,7 +63,9 @@ def compute_max_capacity(rows: FloatArray, tuples: IntArray) -> MaxCapacity:
     for step in range(ROUGH_ITERATIONS + FINE_ITERATIONS):
         found, _ = compute_divergences(channels[left], priors[left])
         known = (priors[left] * found).sum(axis=1)
-        kept = found.max(axis=1) >= known.max() - ENTROPY_RTOL  # the others cannot have the largest capacity
+        kept = (
+            found.max(axis=1) >= known.max() - ENTROPY_RTOL
+        )  # the others cannot have the largest capacity
         left, found, known = left[kept], found[kept], known[kept]
         rough = step < ROUGH_ITERATIONS
         # Nats; nearer to the capacity an input law is left as it is.
@@ -78,7 +80,9 @@ def compute_max_capacity(rows: FloatArray, tuples: IntArray) -> MaxCapacity:
         priors[left] = np.maximum(moved / moved.sum(axis=1, keepdims=True), 1e-300)
     found, laws = compute_divergences(channels, priors)
     informations = (priors * found).sum(axis=1)
-    size = bound_sum_rounding(rows.shape[1] + 2, 1 + float(np.abs(np.log(laws[laws > 0])).max(initial=0.0)))
+    size = bound_sum_rounding(
+        rows.shape[1] + 2, 1 + float(np.abs(np.log(laws[laws > 0])).max(initial=0.0))
+    )
     upper = float(found.max(axis=1)[left].max()) + size
     lower = float(informations[left].max())
     best = left[informations[left] >= lower - ENTROPY_RTOL]
@@ -106,7 +110,9 @@ def _bisect_input_laws(channels: FloatArray) -> FloatArray:
         return np.asarray(np.subtract(*compute_divergences(channels, compute_laws(first))[0].T) > 0)
 
     return compute_laws(
-        np.mean(bisect_intervals(is_further, np.zeros(len(channels)), np.ones(len(channels))), axis=0)
+        np.mean(
+            bisect_intervals(is_further, np.zeros(len(channels)), np.ones(len(channels))), axis=0
+        )
     )
 
 

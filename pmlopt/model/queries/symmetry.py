@@ -14,7 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from pmlopt.core.arrays import SUM_ATOL, FloatArray, IntArray, copy_float_array
 from pmlopt.data.symmetry.prior import compute_orbits
 from pmlopt.errors import PriorError
-from pmlopt.model.queries.kinds import MAX_RESIDUE_CLASSES, ModularSum, ResidueTypes, TableQuery, Weight
+from pmlopt.model.queries.kinds import (
+    MAX_RESIDUE_CLASSES,
+    ModularSum,
+    ResidueTypes,
+    TableQuery,
+    Weight,
+)
 from pmlopt.model.queries.query import Query, check_listable, check_query
 
 Map = Callable[[NDArray[Any]], NDArray[Any]]
@@ -62,13 +68,17 @@ def _list_single_moves(shape: tuple[int, ...]) -> Iterator[Map]:
     for size in dict.fromkeys(shape):
         alike = [record for record, other in enumerate(shape) if other == size]
         if len(alike) > 2:
-            yield from (_make_relabelling([(r, order) for r in alike]) for order in _list_relabellings(size))
+            yield from (
+                _make_relabelling([(r, order) for r in alike]) for order in _list_relabellings(size)
+            )
 
 
 def _list_double_moves(shape: tuple[int, ...]) -> Iterator[Map]:
     """Yield the relabellings of two records at a time."""
     for first, second in combinations(range(len(shape)), 2):
-        for one, other in product(_list_relabellings(shape[first]), _list_relabellings(shape[second])):
+        for one, other in product(
+            _list_relabellings(shape[first]), _list_relabellings(shape[second])
+        ):
             yield _make_relabelling([(first, one), (second, other)])
 
 
@@ -161,7 +171,9 @@ def _find_structural_orbits(query: Query) -> DatasetOrbits | None:
         if all(size % query.modulus == 0 for size in query.alphabets):
             return _count_orbits(query, np.arange(query.modulus))
         if set(query.alphabets) == {2}:
-            return _count_orbits(Weight(query.records), np.arange(query.records + 1) % query.modulus)
+            return _count_orbits(
+                Weight(query.records), np.arange(query.records + 1) % query.modulus
+            )
         types = ResidueTypes(query)
         return _count_orbits(types, types.residues) if types.count <= MAX_RESIDUE_CLASSES else None
     if isinstance(query, Weight):
@@ -193,7 +205,9 @@ def _find_listed_orbits(query: Query, law: ArrayLike | None) -> DatasetOrbits:
     table = query.table()
     masses = check_dataset_law(query, law)
     places = np.arange(table.size).reshape(table.shape)
-    classes = compute_orbits(table.size, (move(places).ravel() for move in find_symmetries(table, masses)))
+    classes = compute_orbits(
+        table.size, (move(places).ravel() for move in find_symmetries(table, masses))
+    )
     first = np.unique(classes, return_index=True)[1]
     return DatasetOrbits(
         TableQuery(classes.reshape(table.shape)),

@@ -138,7 +138,9 @@ class ChoquetSet(PriorSet):
     @cached_property
     def contains_all_priors(self) -> bool:
         """Return whether the set is that of all priors: nu is 0 except on the set of all letters."""
-        return bool((self.float_probability.evaluate_sets(~np.eye(self.size, dtype=bool)) <= 0).all())
+        return bool(
+            (self.float_probability.evaluate_sets(~np.eye(self.size, dtype=bool)) <= 0).all()
+        )
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
         least, total = self.min_mean_scaled(matrix)
@@ -156,7 +158,9 @@ class ChoquetSet(PriorSet):
         order = np.argsort(-column, kind="stable")
         worst = np.empty(len(column))
         # an extreme point of the set, by 2-monotonicity: the least mass on each set of first letters
-        worst[order] = np.diff(self.float_probability.evaluate_prefixes(order[:, None])[:, 0], prepend=0.0)
+        worst[order] = np.diff(
+            self.float_probability.evaluate_prefixes(order[:, None])[:, 0], prepend=0.0
+        )
         return np.asarray(worst / self.float_probability.total)
 
     def project_to_rationals(self, law: FloatArray) -> Any:
@@ -182,7 +186,9 @@ class ChoquetSet(PriorSet):
         nu, n = self.integer_probability, self.size
         total = int(nu.total)
         ends = [nu.lower, np.full(n, total, dtype=object) if nu.upper is None else nu.upper]
-        lower, upper = (np.array([Fraction(int(v), total) for v in end], dtype=object) for end in ends)
+        lower, upper = (
+            np.array([Fraction(int(v), total) for v in end], dtype=object) for end in ends
+        )
         return lower, Fraction(int(nu.shift), total), upper
 
     @cached_property
@@ -204,9 +210,13 @@ class ChoquetSet(PriorSet):
         rows = [one, balance]
         if k:
             rows.append(np.hstack([[-shift], np.ones(k), np.zeros(n)])[None, :])
-            rows.append(np.hstack([-(taken @ lower)[poor, None], np.eye(k)[poor], np.zeros((len(poor), n))]))
+            rows.append(
+                np.hstack([-(taken @ lower)[poor, None], np.eye(k)[poor], np.zeros((len(poor), n))])
+            )
         if nu.upper is not None:
-            rows.append(np.hstack([lower[:, None] - nu.upper[:, None] / nu.total, np.zeros((n, k)), eye]))
+            rows.append(
+                np.hstack([lower[:, None] - nu.upper[:, None] / nu.total, np.zeros((n, k)), eye])
+            )
         system = np.vstack(rows)
         place = np.arange(len(system))
         parts = np.hstack([lower[:, None], -taken.T, eye])
@@ -252,8 +262,14 @@ class ChoquetSet(PriorSet):
         # where no letter can be emptied, min(v, t) with t the
         # largest entry is v: no variables are needed
         if self._can_empty_letter:
-            top, held = make_variable("threshold", shape), make_variable("below_threshold", mechanism.shape)
-            constraints |= {"below_column": held <= mechanism, "below_threshold": held <= ones @ top}
+            top, held = (
+                make_variable("threshold", shape),
+                make_variable("below_threshold", mechanism.shape),
+            )
+            constraints |= {
+                "below_column": held <= mechanism,
+                "below_threshold": held <= ones @ top,
+            }
         value: cp.Expression = lower[None, :] @ held
         if shift > 0:
             value = value - shift * top
@@ -406,7 +422,9 @@ class Box(ChoquetSet):
         """
         counts = np.array(cells.counts, dtype=float)
         sides = ((self.lower, "the lower bounds are"), (self.upper, "the upper bounds are"))
-        ends = [counts * self.values_by_orbit(cells, bounds.tolist(), what) for bounds, what in sides]
+        ends = [
+            counts * self.values_by_orbit(cells, bounds.tolist(), what) for bounds, what in sides
+        ]
         # outwards: a larger set of priors only strengthens the guarantee
         return Box(
             ends[0] * (1 - _OUTWARD_ROUNDING_RTOL),
@@ -442,7 +460,9 @@ class Box(ChoquetSet):
         return LowerProbability(lower, 0, upper, min(total, int(upper.sum())))
 
     def contains_law(self, p: FloatArray) -> bool:
-        return bool(((self.lower - MEMBERSHIP_ATOL <= p) & (p <= self.upper + MEMBERSHIP_ATOL)).all())
+        return bool(
+            ((self.lower - MEMBERSHIP_ATOL <= p) & (p <= self.upper + MEMBERSHIP_ATOL)).all()
+        )
 
     def __repr__(self) -> str:
         return f"Box(<bounds on {self.size} letters>)"
@@ -495,7 +515,9 @@ class MinimumMass(Box):
     def on_cells(self, cells: LetterCells) -> Box:
         """Return the box of the cells' least masses, rounded down."""
         if self.size != cells.letter_count:
-            raise PrivacyError(f"{self!r} is on {self.size} letters, and the prior on {cells.letter_count}")
+            raise PrivacyError(
+                f"{self!r} is on {self.size} letters, and the prior on {cells.letter_count}"
+            )
         if self.mass == 0:
             # a bound of 0 needs no rounding, and the set of all priors has a closed form
             return AllPriors(cells.size)
@@ -542,7 +564,9 @@ class AllPriors(MinimumMass):
 
 def _check_bounds(lower: FloatArray, upper: FloatArray) -> None:
     if len(lower) != len(upper):
-        raise PrivacyError(f"there are {len(lower)} lower and {len(upper)} upper bounds: give one of each")
+        raise PrivacyError(
+            f"there are {len(lower)} lower and {len(upper)} upper bounds: give one of each"
+        )
     for bounds, side in ((lower, "lower"), (upper, "upper")):
         outside = np.flatnonzero((bounds < 0) | (bounds > 1))
         if len(outside):

@@ -175,10 +175,14 @@ class ColumnCone:
         elif self.is_additive:
             found = self._list_single_between()
         else:
-            digits = np.arange(self.candidate_count)[:, None] // 3 ** np.arange(self.priors.size) % 3
+            digits = (
+                np.arange(self.candidate_count)[:, None] // 3 ** np.arange(self.priors.size) % 3
+            )
             found = self.list_nested(digits == 2, digits == 1)
         mantissas, exponents = np.frexp(found / found.max(axis=0))
-        _, first = np.unique(np.ldexp(np.round(mantissas, 15), exponents), axis=1, return_index=True)
+        _, first = np.unique(
+            np.ldexp(np.round(mantissas, 15), exponents), axis=1, return_index=True
+        )
         kept = found[:, np.sort(first)]  # all but repeats, to 15 digits of each entry
         return np.asarray(kept / (p @ kept))
 
@@ -224,10 +228,15 @@ def _list_vertices(laws: FloatArray, keep: float) -> FloatArray:
             for tight in combinations(range(count), free):
                 between = _solve_scaled(laws[np.ix_(tight, letters)], (keep - have[:, tight]).T).T
                 met = have + between @ laws[:, letters].T >= keep - feasibility_tolerance
-                inside = (between >= -feasibility_tolerance) & (between <= 1 + feasibility_tolerance)
+                inside = (between >= -feasibility_tolerance) & (
+                    between <= 1 + feasibility_tolerance
+                )
                 able = met.all(axis=1) & inside.all(axis=1)
                 columns = np.zeros((n, int(able.sum())))
-                columns[rest], columns[list(letters)] = ones[able].T, np.clip(between[able], 0.0, 1.0).T
+                columns[rest], columns[list(letters)] = (
+                    ones[able].T,
+                    np.clip(between[able], 0.0, 1.0).T,
+                )
                 found.append(columns)
     columns = np.hstack(found)
     return columns[:, columns.max(axis=0) > 0]

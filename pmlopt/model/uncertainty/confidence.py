@@ -60,7 +60,9 @@ def binomial_intervals(
     lower = _bisect_ends(
         shares, np.full(len(k), -750.0), lambda end: special.betainc(k, rest + 1, end) <= tail
     )
-    upper = _bisect_ends(start, 1 - np.log(start), lambda end: special.betaincc(k + 1, rest, end) <= tail)
+    upper = _bisect_ends(
+        start, 1 - np.log(start), lambda end: special.betaincc(k + 1, rest, end) <= tail
+    )
     # a wider interval holds the true probability at least as often
     return lower * (1 - CONFIDENCE_RTOL), np.minimum(upper * (1 + CONFIDENCE_RTOL), 1.0)
 
@@ -277,7 +279,9 @@ def confidence_ball(
         (700, 300, 0)
     """
     if isinstance(counts, Prior):
-        return L1Ball(counts, weissman_radius(_get_sample_size(counts), counts.size, delta, kappa), delta)
+        return L1Ball(
+            counts, weissman_radius(_get_sample_size(counts), counts.size, delta, kappa), delta
+        )
     labels, seen = _check_counts(counts)
     center = Prior.from_counts(seen, labels) if all(seen) else Center.of_counts(seen, labels)
     return L1Ball(center, weissman_radius(sum(seen), len(seen), delta, kappa), delta)
@@ -365,7 +369,9 @@ def _compute_intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray
         float(draws)
         k, rest = np.array([[count, draws - count] for count in counts], dtype=float).T
     except OverflowError:
-        raise PriorError("the counts are too large for floats: give whole numbers below 1e308") from None
+        raise PriorError(
+            "the counts are too large for floats: give whole numbers below 1e308"
+        ) from None
     return binomial_intervals(k, rest, tail)
 
 

@@ -51,7 +51,9 @@ class JointLaws(Record):
     conditionals: tuple[PriorSet, ...]
     delta: float | None
 
-    def __init__(self, law: PriorSet, conditionals: Sequence[PriorSet], delta: float | None = None) -> None:
+    def __init__(
+        self, law: PriorSet, conditionals: Sequence[PriorSet], delta: float | None = None
+    ) -> None:
         self.law, self.conditionals = law, tuple(conditionals)
         self.delta = None if delta is None else check_probability(delta)
         self.around: Secret | None = None
@@ -129,7 +131,9 @@ class JointLaws(Record):
         )
 
     @classmethod
-    def _of_radii(cls, secret: Secret, own: float, given: Sequence[float], delta: float | None) -> JointLaws:
+    def _of_radii(
+        cls, secret: Secret, own: float, given: Sequence[float], delta: float | None
+    ) -> JointLaws:
         joint = _get_single_law(secret)
         law = L1Ball(Center.of_counts(tuple(joint.sum(axis=1).tolist()), tuple(secret.values)), own)
         balls = [
@@ -148,7 +152,9 @@ class JointLaws(Record):
                 "make both from one secret"
             )
         given = zip(self.conditionals, secret.conditionals, strict=True)
-        if not self.law.contains_law(secret.law) or not all(laws.contains_law(row) for laws, row in given):
+        if not self.law.contains_law(secret.law) or not all(
+            laws.contains_law(row) for laws, row in given
+        ):
             raise PrivacyError(
                 "the joint law of `about` is none of those of `over`, so that what is promised for them is "
                 "not for it: make both from one secret"
@@ -184,7 +190,9 @@ class JointLaws(Record):
         unit = math.lcm(*(int(u) for _, u in lows)) if matrix.dtype == object else 1.0
         factors = [unit // u if matrix.dtype == object else unit / u for _, u in lows]
         least = np.array([low * f for (low, _), f in zip(lows, factors, strict=True)])
-        most = np.array([top * unit - high * f for (high, _), f in zip(highs, factors, strict=True)])
+        most = np.array(
+            [top * unit - high * f for (high, _), f in zip(highs, factors, strict=True)]
+        )
         return least, most, unit
 
     def min_outcome_sums(self, least: Any, most: Any) -> tuple[Any, Any]:

@@ -61,7 +61,9 @@ class Center(Record):
         Raises:
             PrivacyError: they are no distribution, or another one than the counts.
         """
-        names = check_labels_of_size(labels, len(probabilities), "the centre's labels", PrivacyError)
+        names = check_labels_of_size(
+            labels, len(probabilities), "the centre's labels", PrivacyError
+        )
         if counts is not None and not sum(counts):
             raise PrivacyError("the counts of the centre are all 0")
         if abs(math.fsum(probabilities) - 1) > SUM_ATOL:
@@ -89,7 +91,8 @@ class Center(Record):
         if not (array == 0).any() or (array < 0).any() or abs(math.fsum(array) - 1) > SUM_ATOL:
             return as_prior(values)  # or its complaint
         return cls(
-            array, check_labels_of_size(found.axes[0], len(array), "the centre's labels", PrivacyError)
+            array,
+            check_labels_of_size(found.axes[0], len(array), "the centre's labels", PrivacyError),
         )
 
     @property
@@ -105,7 +108,9 @@ class Center(Record):
     @property
     def weights(self) -> tuple[int, ...]:
         """Return N integers whose ratios are exactly those of the probabilities."""
-        return self.counts if self.counts is not None else common_integer_ratio(self.probabilities)[0]
+        return (
+            self.counts if self.counts is not None else common_integer_ratio(self.probabilities)[0]
+        )
 
 
 class L1Ball(ChoquetSet):
@@ -143,7 +148,9 @@ class L1Ball(ChoquetSet):
     center: Annotated[Prior | Center, ContextReference("prior")]
     radius: Annotated[float, Range(0, 2)]
 
-    def __init__(self, center: PriorLike | Center, radius: float, delta: float | None = None) -> None:
+    def __init__(
+        self, center: PriorLike | Center, radius: float, delta: float | None = None
+    ) -> None:
         self.center = Center.of(center)
         structured = isinstance(self.center, SymmetricPrior)
         self.labels = None if structured else self.center.labels
@@ -158,11 +165,15 @@ class L1Ball(ChoquetSet):
         center = self.center
         if isinstance(center, SymmetricPrior):
             if not isinstance(cells.whole, SymmetricPrior) or center != cells.whole:
-                raise PrivacyError(f"the centre is {center!r}, and the prior of the design {cells.whole!r}")
+                raise PrivacyError(
+                    f"the centre is {center!r}, and the prior of the design {cells.whole!r}"
+                )
             return L1Ball(cells.prior, self.radius, self.delta)
         weights = self.values_by_orbit(cells, center.weights, "the masses of the centre are")
         masses = [count * weight for count, weight in zip(cells.counts, weights, strict=True)]
-        return L1Ball(Center.of_counts(tuple(masses), DefaultLabels(cells.size)), self.radius, self.delta)
+        return L1Ball(
+            Center.of_counts(tuple(masses), DefaultLabels(cells.size)), self.radius, self.delta
+        )
 
     @property
     def half_radius(self) -> float:
@@ -221,7 +232,9 @@ class L1Ball(ChoquetSet):
         columns = low * worth[-1] + (1 - keep * low) / high * worth
         best = float(np.where(mass < high, columns, -np.inf).max())
         return max(
-            best, float((p @ gains).max()), float(conditional_value_at_risk(p, gains, min(high, 1.0)).max())
+            best,
+            float((p @ gains).max()),
+            float(conditional_value_at_risk(p, gains, min(high, 1.0)).max()),
         )
 
     def __repr__(self) -> str:

@@ -97,9 +97,14 @@ class LinearRows:
     on_numbers: Any
     least: FloatArray
 
-    def to_cvxpy(self, mechanism: cp.Expression) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
+    def to_cvxpy(
+        self, mechanism: cp.Expression
+    ) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
         """Return the rows on the columns of a cvxpy variable, and the (U, M) numbers that they bring."""
-        numbers, bounded = cp.Variable((len(self.least), mechanism.shape[1])), np.isfinite(self.least)
+        numbers, bounded = (
+            cp.Variable((len(self.least), mechanism.shape[1])),
+            np.isfinite(self.least),
+        )
         rows = {"dual_rows": self.on_column @ mechanism + self.on_numbers @ numbers <= 0}
         return {**rows, "dual_signs": numbers[bounded] >= 0}, {"numbers": numbers}
 
@@ -107,7 +112,9 @@ class LinearRows:
         """Find (U, M) numbers with which the rows have the least violation or the largest slack at a
         matrix.
         """
-        system = sparse.hstack([self.on_numbers, sparse.csr_array(-np.ones((self.on_numbers.shape[0], 1)))])
+        system = sparse.hstack(
+            [self.on_numbers, sparse.csr_array(-np.ones((self.on_numbers.shape[0], 1)))]
+        )
         costs = np.append(np.zeros(len(self.least)), 1.0)
         bounds = [*((low, None) for low in self.least), (-1, 1)]
         found = [
@@ -116,7 +123,9 @@ class LinearRows:
         ]
         return np.array([one.x for one in found]).T[:-1]
 
-    def find_multipliers(self, p: FloatArray, gains: FloatArray, pairs: Any | None = None) -> FloatArray:
+    def find_multipliers(
+        self, p: FloatArray, gains: FloatArray, pairs: Any | None = None
+    ) -> FloatArray:
         """Find (K + R, M) multipliers of the rows in `max <p g, v>`, `<p, v> = 1` for each column g of gains.
 
         HiGHS starts each from the basis of the one before.
@@ -132,7 +141,11 @@ class LinearRows:
         pairs = sparse.csr_array((0, n)) if pairs is None else pairs
         system = sparse.vstack([pairs, self.on_column, p[None, :]], format="csc")
         if more:
-            parts = [sparse.csr_array((pairs.shape[0], more)), self.on_numbers, sparse.csr_array((1, more))]
+            parts = [
+                sparse.csr_array((pairs.shape[0], more)),
+                self.on_numbers,
+                sparse.csr_array((1, more)),
+            ]
             numbers = sparse.vstack(parts, format="csc")
             system = sparse.hstack([system, numbers], format="csc")
         k = system.shape[0] - 1

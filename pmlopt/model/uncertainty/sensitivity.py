@@ -137,7 +137,9 @@ def leakage_sensitivity(prior: PriorLike, priors: PriorSet, mechanism: Mechanism
     p, m = pair_with_prior(prior, mechanism)
     worst = leakage_capacity(priors, m)
     if not priors.contains(p):
-        raise PrivacyError(f"the prior is not in {priors!r}: the sensitivity is about one of its priors")
+        raise PrivacyError(
+            f"the prior is not in {priors!r}: the sensitivity is about one of its priors"
+        )
     return WorstCase(max(0.0, worst - leakage_level(p, m)), worst.prior, worst.output)
 
 
@@ -153,12 +155,18 @@ def distance(first: PriorLike, second: PriorLike) -> float:
     """
     p, q = as_prior(first), as_prior(second)
     if p.size != q.size:
-        raise PrivacyError(f"the priors are on {p.size} and {q.size} letters: give both on the same")
-    check_labels_match(p.labels, q.labels, "the letters of one prior", "those of the other", PrivacyError)
+        raise PrivacyError(
+            f"the priors are on {p.size} and {q.size} letters: give both on the same"
+        )
+    check_labels_match(
+        p.labels, q.labels, "the letters of one prior", "those of the other", PrivacyError
+    )
     return float(np.abs(p.pmf - q.pmf).sum())
 
 
-def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike, second: PriorLike) -> float:
+def lipschitz_bound(
+    priors: PriorSet, mechanism: MechanismLike, first: PriorLike, second: PriorLike
+) -> float:
     """Bound the difference of the PML levels under two priors of a set: `exp(C) |p - q|_1`, in nats.
 
     Args:
@@ -184,7 +192,9 @@ def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike
     capacity = leakage_capacity(priors, mechanism)
     for prior in (first, second):
         if not priors.contains(prior):
-            raise PrivacyError(f"a prior is not in {priors!r}: the bound is about two of its priors")
+            raise PrivacyError(
+                f"a prior is not in {priors!r}: the bound is about two of its priors"
+            )
     apart = distance(first, second)
     if apart == 0:
         return 0.0
@@ -367,7 +377,12 @@ def _check_radius(radius: float) -> float:
 
 
 def samples_needed(
-    size: int, epsilon: float, target: float, delta: float, kappa: float = 0.5, least: float | None = None
+    size: int,
+    epsilon: float,
+    target: float,
+    delta: float,
+    kappa: float = 0.5,
+    least: float | None = None,
 ) -> int:
     """Compute the least m for which level epsilon at the estimate is level `target` in truth, except with
     delta.

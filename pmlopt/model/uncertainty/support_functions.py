@@ -31,7 +31,9 @@ class ThetaPiece:
     weights: FloatArray | None
     rate: float
 
-    def evaluate_at(self, costs: FloatArray, theta: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+    def evaluate_at(
+        self, costs: FloatArray, theta: FloatArray, keep: float
+    ) -> tuple[FloatArray, FloatArray]:
         """Return (M,) values less theta keep and (M,) slopes, for the columns of costs."""
         rate = self.rate - keep
         values = costs.sum(axis=0) + theta * rate
@@ -100,8 +102,12 @@ def find_mixture_thetas(
         root = _find_roots(_make_excess(theta, laws, p, gain, keep), low[columns], high[columns])
         best[:, columns] = np.where(root < high[columns], theta, best[:, columns])
         high[columns] = np.minimum(high[columns], root)
-        low[columns] = np.maximum(low[columns], (weights * gain * column).sum(axis=0) / (p @ column))
-        columns = np.flatnonzero((high > low.max()) & (high - low > _SHARP * (np.abs(high) + np.abs(low))))
+        low[columns] = np.maximum(
+            low[columns], (weights * gain * column).sum(axis=0) / (p @ column)
+        )
+        columns = np.flatnonzero(
+            (high > low.max()) & (high - low > _SHARP * (np.abs(high) + np.abs(low)))
+        )
         if not len(columns):
             break
     return best, high
@@ -135,7 +141,9 @@ def bound_gain(
 
     def compute_excess(tau: FloatArray) -> FloatArray:
         costs = p[:, None] * (gains - tau)
-        values = np.max([piece.evaluate_at(costs, multipliers, keep)[0] for piece in pieces], axis=0)
+        values = np.max(
+            [piece.evaluate_at(costs, multipliers, keep)[0] for piece in pieces], axis=0
+        )
         return np.asarray(values + _bound_rounding(costs, multipliers))
 
     return float(_find_roots(compute_excess, p @ gains, gains.max(axis=0)).max())
@@ -245,7 +253,9 @@ def _find_largest_root(
 
 def _bound_rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:
     """Bound on the rounding error of a sum of N terms of these costs and this theta."""
-    return np.asarray(bound_sum_rounding(len(costs), 1.0) / 16 * (np.abs(costs).sum(axis=0) + theta))
+    return np.asarray(
+        bound_sum_rounding(len(costs), 1.0) / 16 * (np.abs(costs).sum(axis=0) + theta)
+    )
 
 
 def _find_roots(
@@ -275,7 +285,10 @@ def _find_roots(
         at_high = np.where(open_ & above & (side > 0), at_high / 2, at_high)
         at_low = np.where(open_ & ~above & (side < 0), at_low / 2, at_low)
         low, at_low = np.where(open_ & above, middle, low), np.where(open_ & above, value, at_low)
-        high, at_high = np.where(open_ & ~above, middle, high), np.where(open_ & ~above, value, at_high)
+        high, at_high = (
+            np.where(open_ & ~above, middle, high),
+            np.where(open_ & ~above, value, at_high),
+        )
         side = np.where(above, 1.0, -1.0)
     # the right end, where the function is not positive: a valid bound however the search ended
     return high
@@ -287,7 +300,9 @@ def _minimize_pieces(
     """Find the (M,) minima over theta >= 0 of the largest piece less theta keep, and the (M,) minimisers."""
 
     def evaluate_at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values, slopes = zip(*(piece.evaluate_at(costs, theta, keep) for piece in pieces), strict=True)
+        values, slopes = zip(
+            *(piece.evaluate_at(costs, theta, keep) for piece in pieces), strict=True
+        )
         stacked, rates = np.array(values), np.array(slopes)
         largest = stacked.max(axis=0)
         # where pieces tie, the largest slope is the right-hand derivative of their maximum
@@ -358,7 +373,9 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
         >>> conditional_value_at_risk(np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5).round(12)
         array([2.5])
     """
-    falling = np.negative(values.T, order="C")  # sorting goes along memory, and any order of equals will do
+    falling = np.negative(
+        values.T, order="C"
+    )  # sorting goes along memory, and any order of equals will do
     order = np.argsort(falling, axis=1)
     filled = np.cumsum(weights[order], axis=1)
     # the weights may sum to less than a mass of 1 by rounding: then the last letter is the edge

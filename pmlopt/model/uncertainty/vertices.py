@@ -55,7 +55,9 @@ class ConvexHull(PriorSet):
         sums = self.points.sum(axis=1)
         off = int(np.abs(sums - 1).argmax())
         if abs(sums[off] - 1) > SUM_ATOL:
-            raise PrivacyError(f"vertex {off} sums to {sums[off]:.12g}, not to 1: divide it by its sum")
+            raise PrivacyError(
+                f"vertex {off} sums to {sums[off]:.12g}, not to 1: divide it by its sum"
+            )
         check_possible(self.points.max(axis=0))
         self.laws = self.points / np.array([[math.fsum(point)] for point in self.points])
         self.laws.setflags(write=False)
@@ -74,7 +76,9 @@ class ConvexHull(PriorSet):
         """Return (K, N) integers, in each row proportional to a vertex, with one common sum."""
         rows = [common_integer_ratio(point)[0] for point in self.points]
         total = math.lcm(*(sum(row) for row in rows))
-        return np.array([[value * (total // sum(row)) for value in row] for row in rows], dtype=object), total
+        return np.array(
+            [[value * (total // sum(row)) for value in row] for row in rows], dtype=object
+        ), total
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
         return np.asarray((self.laws @ matrix).min(axis=0))
@@ -93,7 +97,9 @@ class ConvexHull(PriorSet):
 
     def project_to_rationals(self, law: FloatArray) -> Any:
         weights, total = self._integer_vertices
-        mixture = self._find_mixture(np.maximum(law, 0.0))[0]  # not all zero: each share would be nearer
+        mixture = self._find_mixture(np.maximum(law, 0.0))[
+            0
+        ]  # not all zero: each share would be nearer
         shares = np.array([Fraction(share) for share in mixture.tolist()], dtype=object)
         return shares @ weights / (shares.sum() * total)
 
@@ -106,7 +112,9 @@ class ConvexHull(PriorSet):
     @cached_property
     def polytope(self) -> PriorPolytope:
         """Return mixtures of the vertices by their weights."""
-        return PriorPolytope(self.laws.T, np.ones((1, len(self.laws))), np.ones(1), np.array([True]))
+        return PriorPolytope(
+            self.laws.T, np.ones((1, len(self.laws))), np.ones(1), np.array([True])
+        )
 
     def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
         least = cp.Variable(largest.shape, nonneg=True, name="least_mean")
@@ -115,7 +123,9 @@ class ConvexHull(PriorSet):
 
     def cone_block(self, keep: float) -> ColumnBlock | None:
         return (
-            build_mean_block(self.laws[0], keep) if len(self.laws) == 1 else build_hull_block(self.laws, keep)
+            build_mean_block(self.laws[0], keep)
+            if len(self.laws) == 1
+            else build_hull_block(self.laws, keep)
         )
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
@@ -123,7 +133,9 @@ class ConvexHull(PriorSet):
 
     def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
         return float(
-            (p @ gains).max() if keep >= 1 else find_mixture_thetas(self.laws, p, gains, keep)[1].max()
+            (p @ gains).max()
+            if keep >= 1
+            else find_mixture_thetas(self.laws, p, gains, keep)[1].max()
         )
 
     @property
@@ -197,7 +209,9 @@ def vertex_hull(priors: PriorSet) -> ConvexHull:
         if values.min() >= -1e-12:
             laws.append(found.parts @ np.maximum(values[: found.parts.shape[1]], 0.0))
     if not laws:
-        raise PrivacyError(f"the polytope of {priors!r} has no vertex: it holds no prior, or equal rows")
+        raise PrivacyError(
+            f"the polytope of {priors!r} has no vertex: it holds no prior, or equal rows"
+        )
     points = np.maximum(np.array(laws), 0.0)
     points /= points.sum(axis=1, keepdims=True)
     _, first = np.unique(points.round(13), axis=0, return_index=True)

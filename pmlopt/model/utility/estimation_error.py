@@ -88,7 +88,9 @@ class WorkloadRows:
         except OverflowError:
             apart = np.full(self.exact.shape, np.inf)
         sizes = np.abs(apart).max(axis=1)
-        for row in np.flatnonzero((sizes > MAX_DIFFERENCE) | ((sizes > 0) & (sizes < 1 / MAX_DIFFERENCE))):
+        for row in np.flatnonzero(
+            (sizes > MAX_DIFFERENCE) | ((sizes > 0) & (sizes < 1 / MAX_DIFFERENCE))
+        ):
             raise UtilityError(
                 f"row {row} of the workload has entries that differ by {sizes[row]:g}, of which floats do "
                 "not hold the square: change its unit"
@@ -141,7 +143,9 @@ Rows = tuple[tuple[Label, ...], NDArray[Any]]
 
 def _build_named_workload(workload: str) -> Callable[[Sequence[Label]], Rows]:
     if workload not in WORKLOADS:
-        raise UtilityError(f"the workload {workload!r} is not known: use {', '.join(WORKLOADS)}, or a matrix")
+        raise UtilityError(
+            f"the workload {workload!r} is not known: use {', '.join(WORKLOADS)}, or a matrix"
+        )
     return WORKLOADS[workload]
 
 

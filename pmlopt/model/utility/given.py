@@ -68,7 +68,9 @@ def as_utility(given: UtilityLike) -> Utility:
     if isinstance(given, str):
         return _find_named_utility(given)
     if isinstance(given, type):
-        raise UtilityError(f"the utility is the class {given.__name__}: call it, {given.__name__}(...)")
+        raise UtilityError(
+            f"the utility is the class {given.__name__}: call it, {given.__name__}(...)"
+        )
     if callable(given):
         return ExpectedLoss(given)
     if _is_table(given):
@@ -87,7 +89,9 @@ def _is_table(given: Any) -> bool:
     if hasattr(given, "__array__") or to_narwhals(given) is not None:
         return True
     rows = list(given.values()) if isinstance(given, dict) else given
-    return isinstance(rows, list | tuple) and all(isinstance(row, list | tuple | dict) for row in rows)
+    return isinstance(rows, list | tuple) and all(
+        isinstance(row, list | tuple | dict) for row in rows
+    )
 
 
 def _find_named_utility(given: str) -> Utility:

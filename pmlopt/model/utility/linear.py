@@ -117,7 +117,9 @@ class LinearUtility(Utility):
         if not callable(self.matrix):
             name = f"the {self.kind_text} matrix"
             found = table(self.matrix, name, UtilityError)
-            vars(self).update(matrix=copy_float_array(found.values, 2, name, UtilityError), axes=found.axes)
+            vars(self).update(
+                matrix=copy_float_array(found.values, 2, name, UtilityError), axes=found.axes
+            )
 
     @classmethod
     def from_fields(
@@ -129,7 +131,9 @@ class LinearUtility(Utility):
         """Build the utility from the fields of a file: by the name of a function, or a matrix and its
         labels.
         """
-        return cls(matrix if callable(matrix) else LabelledArray(matrix, (letters, outputs), "the matrix"))
+        return cls(
+            matrix if callable(matrix) else LabelledArray(matrix, (letters, outputs), "the matrix")
+        )
 
     @property
     def kind_text(self) -> str:
@@ -166,10 +170,14 @@ class LinearUtility(Utility):
                     f"{len(outputs)} outputs need ({len(inputs)}, {len(outputs)})"
                 )
             found = LabelledArray(matrix, self.axes, f"the {self.kind_text} matrix")
-            ordered = found.reorder_axis(0, inputs, UtilityError).reorder_axis(1, outputs, UtilityError)
+            ordered = found.reorder_axis(0, inputs, UtilityError).reorder_axis(
+                1, outputs, UtilityError
+            )
             return np.asarray(ordered.values)
         values = [[self._evaluate_pair(x, y) for y in outputs] for x in inputs]
-        return copy_float_array(values, 2, f"the table of the {self.kind_text} function", UtilityError)
+        return copy_float_array(
+            values, 2, f"the table of the {self.kind_text} function", UtilityError
+        )
 
     def _evaluate_pair(self, x: Label, y: Label) -> float:
         assert callable(self.matrix)
@@ -206,7 +214,9 @@ class LinearUtility(Utility):
             values, places = self.evaluate_table(xs, ys).ravel(), space.list_orbits().ravel()
             found = np.empty(orbits.count)
             found[places[::-1]] = values[::-1]  # the first of each orbit
-            self._check_constant(values, found[places], lambda k: (xs[k // len(ys)], ys[k % len(ys)]))
+            self._check_constant(
+                values, found[places], lambda k: (xs[k // len(ys)], ys[k % len(ys)])
+            )
             return found
         if not callable(self.matrix):
             raise UtilityError(
@@ -218,7 +228,11 @@ class LinearUtility(Utility):
         for probe in range(1 + 3):
             pairs = space.draw_images(rng) if probe else space.choose_representatives()
             sides = list(
-                zip(space.decode_labels(pairs[0], letters=True), space.decode_labels(pairs[1]), strict=True)
+                zip(
+                    space.decode_labels(pairs[0], letters=True),
+                    space.decode_labels(pairs[1]),
+                    strict=True,
+                )
             )
             values = copy_float_array(
                 [self._evaluate_pair(x, y) for x, y in sides],

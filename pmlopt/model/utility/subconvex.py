@@ -48,7 +48,9 @@ class SubConvex(Utility):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise UtilityError(f"SubConvex needs a function mu(column, p), not {self.function!r:.60}")
+            raise UtilityError(
+                f"SubConvex needs a function mu(column, p), not {self.function!r:.60}"
+            )
 
     @property
     def name(self) -> str:
@@ -98,7 +100,9 @@ class SubConvex(Utility):
         probes = []
         # Pairs of random columns on which a function is checked.
         for _ in range(50):
-            one, other = (rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7) for _ in range(2))
+            one, other = (
+                rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7) for _ in range(2)
+            )
             one[rng.integers(len(p))] = other[rng.integers(len(p))] = 1.0
             factor = float(rng.uniform(0.25, 4.0))
             one, other = one / (p @ one), other / (p @ other)
@@ -122,7 +126,9 @@ class SubConvex(Utility):
 
 def _format_column(column: FloatArray, p: FloatArray) -> str:
     shown = np.array2string(np.asarray(column), precision=6, threshold=8, separator=", ")
-    return f"the column {shown} (p = {np.array2string(p, precision=6, threshold=8, separator=', ')})"
+    return (
+        f"the column {shown} (p = {np.array2string(p, precision=6, threshold=8, separator=', ')})"
+    )
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -188,7 +194,9 @@ class FInformation(SubConvex):
         mean = p @ lifts
         worths = (p @ self.phi(lifts / mean)) * mean
         if not np.isfinite(worths).all():
-            raise UtilityError(f"the utility {self.name} is not finite on a column: check its generator")
+            raise UtilityError(
+                f"the utility {self.name} is not finite on a column: check its generator"
+            )
         return np.asarray(worths)
 
     def _evaluate_lift(self, column: FloatArray, p: FloatArray) -> float:
@@ -266,7 +274,9 @@ def check_generator(utility: FInformation) -> None:
     try:
         values, at_one = utility.phi(grid), utility.phi(np.ones(1))
     except Exception as cause:  # a person's own function may raise anything
-        raise UtilityError(f"the generator of {utility.name} fails on an array: {cause!r}") from cause
+        raise UtilityError(
+            f"the generator of {utility.name} fails on an array: {cause!r}"
+        ) from cause
     if values.shape != grid.shape or at_one.shape != (1,):
         raise UtilityError(
             f"the generator of {utility.name} gives shape {values.shape} for shape {grid.shape}: it must "
@@ -276,8 +286,12 @@ def check_generator(utility: FInformation) -> None:
         bad = int(np.flatnonzero(~np.isfinite(values))[0])
         raise UtilityError(f"the generator of {utility.name} is {values[bad]} at {grid[bad]:g}")
     if abs(at_one[0]) > 1e-12:
-        raise UtilityError(f"the generator of {utility.name} is {at_one[0]:g} at 1, and must be 0 there")
+        raise UtilityError(
+            f"the generator of {utility.name} is {at_one[0]:g} at 1, and must be 0 there"
+        )
     slopes = np.diff(values) / np.diff(grid)
     fall = np.flatnonzero(np.diff(slopes) < -1e-9 * max(1.0, float(np.abs(slopes).max())))
     if len(fall):
-        raise UtilityError(f"the generator of {utility.name} is not convex near {grid[fall[0] + 1]:g}")
+        raise UtilityError(
+            f"the generator of {utility.name} is not convex near {grid[fall[0] + 1]:g}"
+        )

@@ -19,7 +19,13 @@ from pmlopt.data.symmetry.invariant import CirclePairs
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.data.tables.labelled import LabelledArray, Numbers
 from pmlopt.errors import UtilityError
-from pmlopt.model.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility, PairFunction, Utility
+from pmlopt.model.utility.linear import (
+    ExpectedGain,
+    ExpectedLoss,
+    LinearUtility,
+    PairFunction,
+    Utility,
+)
 
 
 class CoordinatewiseUtility(LinearUtility):
@@ -31,7 +37,9 @@ class CoordinatewiseUtility(LinearUtility):
     def __init__(self, matrix: Numbers | LabelledArray | Callable[[Any, Any], float]) -> None:
         object.__setattr__(self, "each", self.one_record(matrix))
         if self.each.axes != (None, None):
-            raise UtilityError("a matrix for one record goes by places of letters: give it without labels")
+            raise UtilityError(
+                "a matrix for one record goes by places of letters: give it without labels"
+            )
         super().__init__(self._sum_over_records)
 
     @classmethod
@@ -110,7 +118,9 @@ class DisplacementUtility(LinearUtility):
 
     def __init__(self, values: ArrayLike | Callable[[int], float]) -> None:
         if not callable(values):
-            values = copy_float_array(values, 1, f"the {self.kind_text} by displacement", UtilityError)
+            values = copy_float_array(
+                values, 1, f"the {self.kind_text} by displacement", UtilityError
+            )
         vars(self).update(values=values, matrix=None)
 
     values: FloatArray | Callable[[int], float]
@@ -225,7 +235,9 @@ class SumOfParts(LinearUtility):
         if not parts or not all(isinstance(part, LinearUtility) for part in parts):
             raise UtilityError(f"a sum over parts needs gains or losses, not {parts!r:.60}")
         if len({part.maximised for part in parts}) > 1:
-            raise UtilityError("some parts are gains and others losses: give the negative of one kind")
+            raise UtilityError(
+                "some parts are gains and others losses: give the negative of one kind"
+            )
         vars(self).update(parts=parts, matrix=None)
 
     kind: ClassVar[str] = "sum-of-parts"
@@ -251,7 +263,8 @@ class SumOfParts(LinearUtility):
             own = [[label[place] for label in side] for side in (inputs, outputs)]
             rows, columns = (list(dict.fromkeys(labels)) for labels in own)
             x, y = (
-                list(map(kinds.index, labels)) for kinds, labels in zip((rows, columns), own, strict=True)
+                list(map(kinds.index, labels))
+                for kinds, labels in zip((rows, columns), own, strict=True)
             )
             found += part.evaluate_table(rows, columns)[np.ix_(x, y)]
         return found
@@ -297,7 +310,9 @@ class DistanceLoss(Utility):
             return distances
         steps = np.linspace(0.0, float(distances.max(initial=0.0)), 1001)
         losses, rising = (np.asarray(self.growth(at), dtype=float) for at in (distances, steps))
-        if losses.shape != distances.shape or not (np.isfinite(losses).all() and np.isfinite(rising).all()):
+        if losses.shape != distances.shape or not (
+            np.isfinite(losses).all() and np.isfinite(rising).all()
+        ):
             raise UtilityError(
                 f"the growth {self.growth!r:.60} is not finite, or not a number for each distance"
             )
@@ -315,6 +330,8 @@ class DistanceLoss(Utility):
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """Compute the loss of a mechanism between labels that are numbers, or tuples of them."""
         p, m = pair_with_prior(prior, mechanism)
-        here, there = (to_exact_array(side).reshape(len(side), -1) for side in (m.inputs, m.outputs))
+        here, there = (
+            to_exact_array(side).reshape(len(side), -1) for side in (m.inputs, m.outputs)
+        )
         apart = np.sqrt((subtract_arrays(here[:, None, :], there[None, :, :]) ** 2).sum(axis=2))
         return float(p.pmf @ (self.evaluate_distances(apart) * m.matrix).sum(axis=1))

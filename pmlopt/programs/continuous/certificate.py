@@ -42,7 +42,8 @@ def compute_mean_losses(
         np.add.at(
             table,
             parents[part],
-            masses[part, None] * utility.evaluate_distances(fine.compute_max_distances(grid.centres, part)),
+            masses[part, None]
+            * utility.evaluate_distances(fine.compute_max_distances(grid.centres, part)),
         )
     kept = secret.masses(grid) > 0
     return table[kept] / totals[kept, None], kept
@@ -70,11 +71,14 @@ def bound_loss(
     gains = -utility.evaluate_distances(fine.compute_min_distances()[kept])
     tried = _extend_multipliers(grid, fine, pieces, multipliers)
     return max(
-        utility.min_loss, *(-compute_utility_bound(prior, privacy, gains, -rho[kept]) for rho in tried)
+        utility.min_loss,
+        *(-compute_utility_bound(prior, privacy, gains, -rho[kept]) for rho in tried),
     )
 
 
-def _extend_multipliers(grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray) -> Iterator[FloatArray]:
+def _extend_multipliers(
+    grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray
+) -> Iterator[FloatArray]:
     """Iterate over multipliers on a divided grid: constant on each bin, and linear between centres."""
     yield multipliers[grid.find_parents(pieces)]
     if len(grid.edges) == 1:
@@ -126,7 +130,9 @@ class BinsCertificate(Certificate):
     def has_matching_shapes(self) -> bool:
         """Return whether each bin of the grid has an output and a multiplier, and at most one row."""
         rows, outputs = self.mechanism.matrix.shape
-        rising = all(len(edges) > 1 and bool((np.diff(edges) > 0).all()) for edges in self.grid.edges)
+        rising = all(
+            len(edges) > 1 and bool((np.diff(edges) > 0).all()) for edges in self.grid.edges
+        )
         return rising and rows <= outputs == self.grid.size == len(self.multipliers)
 
     @property
@@ -143,7 +149,9 @@ class BinsCertificate(Certificate):
         fit = "there are rows, outputs and multipliers for each bin of the grid"
         return (
             *self.bins.checks(),
-            Claim("bins", fits, FLOATS, fit if fits else "the grid has other bins than the mechanism"),
+            Claim(
+                "bins", fits, FLOATS, fit if fits else "the grid has other bins than the mechanism"
+            ),
             *(self._check_law() if fits else ()),
             check_gap(self, self.bound_rounding, self.is_maximised),
         )
@@ -198,11 +206,15 @@ class ContinuousCertificate(BinsCertificate):
         law = Claim("law", same, FLOATS, text)
         table, _ = compute_mean_losses(self.secret, self.utility, self.grid)
         if table.shape != self.mechanism.matrix.shape:
-            return (replace(law, holds=False, detail="the bins are other ones than those of the law"),)
+            return (
+                replace(law, holds=False, detail="the bins are other ones than those of the law"),
+            )
         lost = float(prior.pmf @ (table * self.mechanism.matrix).sum(axis=1))
         privacy, grid = self.bins.privacy, self.grid
         least = bound_loss(self.secret, privacy, self.utility, grid, self.multipliers, self.boxes)
-        size = float(prior.pmf @ np.abs(table * self.mechanism.matrix).sum(axis=1))  # a loss may be negative
+        size = float(
+            prior.pmf @ np.abs(table * self.mechanism.matrix).sum(axis=1)
+        )  # a loss may be negative
         enough = abs(self.value - lost) <= bound_sum_rounding(table.size, size)
         text = f"the mechanism loses {lost:.12g}"
         bound = replace(check_bound(self.bound, least, False), name="bound of the secret")

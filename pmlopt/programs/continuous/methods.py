@@ -46,7 +46,9 @@ class GridRefinement:
 
     def __post_init__(self) -> None:
         if min(self.most, self.boxes) < 2:
-            raise ProgramError(f"{self.most} bins and {self.boxes} boxes: allow two of each at least")
+            raise ProgramError(
+                f"{self.most} bins and {self.boxes} boxes: allow two of each at least"
+            )
 
     def __call__(
         self, program: ContinuousDesign, options: MethodOptions, _: None
@@ -79,7 +81,11 @@ class GridRefinement:
         detail = f"{steps} grids, the last of {found.grid.size} bins{ending}"
         seconds = time.perf_counter() - begin
         return MethodResult(
-            certificate=best, finished=finished, message=detail, iterations=steps, solve_seconds=seconds
+            certificate=best,
+            finished=finished,
+            message=detail,
+            iterations=steps,
+            solve_seconds=seconds,
         )
 
 
@@ -131,7 +137,9 @@ def _compute_bound(
     count, found = max(2, boxes // 8) if clock.is_limited else boxes, []
     while True:
         before = clock.read()
-        found.append((bound_loss(program.secret, program.privacy, program.utility, grid, rho, count), count))
+        found.append(
+            (bound_loss(program.secret, program.privacy, program.utility, grid, rho, count), count)
+        )
         # a bound on twice as many boxes takes about 5 times as long: four times as many losses, sorted
         if count >= boxes or clock.expired_for(5 * (before - clock.read())):
             return max(found)
@@ -171,7 +179,11 @@ METHODS = MethodRegistry(
             GridRefinement(),
         ),
     ),
-    reject_warm_start("a continuous secret has no letters that a mechanism could start from: leave it out"),
-    refuse_to_certify("a matrix has no bins: certify it in `program.on(grid)`, a design on the bins"),
+    reject_warm_start(
+        "a continuous secret has no letters that a mechanism could start from: leave it out"
+    ),
+    refuse_to_certify(
+        "a matrix has no bins: certify it in `program.on(grid)`, a design on the bins"
+    ),
 )
 """Designs for continuous secrets: what bins reach, beside what nothing betters."""

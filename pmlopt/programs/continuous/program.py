@@ -82,5 +82,7 @@ def continuous_design(
     def build_model() -> CvxpyModel:
         return program.design_on_grid(program.first_grid).cvxpy_model
 
-    program = ContinuousDesign(build_model=build_model, secret=secret, privacy=privacy, utility=utility)
+    program = ContinuousDesign(
+        build_model=build_model, secret=secret, privacy=privacy, utility=utility
+    )
     return program

@@ -17,7 +17,11 @@ from pmlopt.measures import binary_event
 from pmlopt.measures.approximate import compute_quantile
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import compute_reached_mass
-from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessingProgram, ProcessedFailureProgram
+from pmlopt.programs.envelope.program import (
+    EnvelopeProgram,
+    PostProcessingProgram,
+    ProcessedFailureProgram,
+)
 from pmlopt.programs.exact.arithmetic import round_down_to_float, round_up_to_float
 from pmlopt.solvers.highs import build_columnwise_model
 from pmlopt.solvers.parametric_program import ParametricModel
@@ -67,7 +71,10 @@ def find_ratio_by_newton(program: EnvelopeProgram, multipliers: FloatArray, most
 
 
 def prove_level(
-    program: EnvelopeProgram, multipliers: FloatArray, most: float, digits: float = LEVEL_SEARCH_RTOL
+    program: EnvelopeProgram,
+    multipliers: FloatArray,
+    most: float,
+    digits: float = LEVEL_SEARCH_RTOL,
 ) -> float:
     """Find a level that multipliers prove in rational arithmetic, in nats, or the known bound `most`.
 
@@ -102,11 +109,16 @@ def set_closed_multipliers(
         >>> set_closed_multipliers(np.array([0.5, 0.5]), gains, np.array([1.0, 0.0]), np.array([False, True]))
         array([1., 1.])
     """
-    lam, rest = np.where(closed, 0.0, np.maximum(multipliers[: len(closed)], 0.0)), multipliers[len(closed) :]
+    lam, rest = (
+        np.where(closed, 0.0, np.maximum(multipliers[: len(closed)], 0.0)),
+        multipliers[len(closed) :],
+    )
     worth = law + lam[~closed, None] * gains[~closed]
     others = np.maximum(0.0, worth.max(axis=0, initial=0.0))
     needed = ((law - others) / -gains[closed]).max(axis=1, initial=0.0)
-    lam[closed] = np.maximum(0.0, needed) * (1 + 1e-15)  # more is as good, and less by rounding is not
+    lam[closed] = np.maximum(0.0, needed) * (
+        1 + 1e-15
+    )  # more is as good, and less by rounding is not
     return np.concatenate([lam, rest])
 
 
@@ -127,7 +139,9 @@ class RatioPrograms:
         self.shape = k, n
         self._moving: ParametricModel | None = None
 
-    def _build_scaled_model(self, ratio: float, closed: BoolArray) -> tuple[highspy.HighsLp, FloatArray]:
+    def _build_scaled_model(
+        self, ratio: float, closed: BoolArray
+    ) -> tuple[highspy.HighsLp, FloatArray]:
         """Build the program at a ratio, with the attack and over a set the ends, and return the units.
 
         Rows: leaks, outputs, and over a set the ends and their total.
@@ -140,7 +154,9 @@ class RatioPrograms:
         tops = units.max(axis=1, keepdims=True) if single else np.ones((k, 1))
         # column by column: its entries in the rows of its letter and of its output
         values = np.stack([gains * units / spare, units / tops], axis=2).ravel()
-        indices = np.stack(np.broadcast_arrays(np.arange(n), n + np.arange(k)[:, None]), axis=2).ravel()
+        indices = np.stack(
+            np.broadcast_arrays(np.arange(n), n + np.arange(k)[:, None]), axis=2
+        ).ravel()
         # HiGHS may drop entries below 1e-11: columns that have such get limits of their own
         starts, most = 2 * np.arange(n * k + 1), np.where(units / tops < 1e-11, 1 / units, np.inf)
         most[:, closed] = 0.0
@@ -157,7 +173,9 @@ class RatioPrograms:
             lower = np.append(lower, np.ones(m + 1))
             upper = np.concatenate([upper, np.zeros(k), np.ones(m + 1)])
             costs, most = np.append(costs, np.zeros(k)), np.append(most, np.ones(k))
-        return build_columnwise_model(costs, (0.0, most), (lower, upper), (starts, indices, values)), units
+        return build_columnwise_model(
+            costs, (0.0, most), (lower, upper), (starts, indices, values)
+        ), units
 
     def solve_at(
         self, ratio: float, closed: BoolArray, clock: Deadline
@@ -198,7 +216,9 @@ def build_binary_attack(program: EnvelopeProgram) -> FloatArray:
 def build_plain_attack(program: EnvelopeProgram) -> FloatArray:
     """Build the point of no post-processing: outputs at or above their quantile, by revealed letter."""
     ratios = program.merged.max(axis=0) / program.law
-    told = np.flatnonzero(ratios >= compute_quantile(ratios, program.law, program.delta, upper=True))
+    told = np.flatnonzero(
+        ratios >= compute_quantile(ratios, program.law, program.delta, upper=True)
+    )
     point = np.zeros(program.merged.T.shape)
     point[told, program.merged[:, told].argmax(axis=0)] = 1.0
     return point
@@ -265,7 +285,9 @@ def build_post_processing(program: PostProcessingProgram[Any], shares: FloatArra
     while rest in program.prior.labels:
         rest = (rest,)
     labels = [*(program.prior.labels[x] for x in used), rest]
-    return Mechanism(matrix[:, kept], program.given_mechanism.outputs, [labels[place] for place in kept])
+    return Mechanism(
+        matrix[:, kept], program.given_mechanism.outputs, [labels[place] for place in kept]
+    )
 
 
 def _compute_rest(point: FloatArray) -> FloatArray:
@@ -293,7 +315,8 @@ def certify_envelope(
     if not bound < most:
         multipliers = None
         bound = step_up_until(
-            lambda level: program.rational_mechanism.is_bound_proved(program.delta, level, None), most
+            lambda level: program.rational_mechanism.is_bound_proved(program.delta, level, None),
+            most,
         )
     return EnvelopeCertificate(
         mechanism=program.given_mechanism,
@@ -320,12 +343,17 @@ def certify_failure(
     """
     _check_sizes(program, attack, multipliers)
     exact, epsilon = program.rational_mechanism, program.epsilon
-    known = [program.pad_multipliers(np.full(program.prior.size, lam)) for lam in (0.0, math.exp(-epsilon))]
+    known = [
+        program.pad_multipliers(np.full(program.prior.size, lam))
+        for lam in (0.0, math.exp(-epsilon))
+    ]
     if program.over is not None:
         known[0][-1] = 1.0  # the probabilities sum to one
     if multipliers is not None and np.isfinite(multipliers).all():
         known.append(multipliers)
-    most, best = min((exact.bound_mass(epsilon, lam.tolist()), place) for place, lam in enumerate(known))
+    most, best = min(
+        (exact.bound_mass(epsilon, lam.tolist()), place) for place, lam in enumerate(known)
+    )
     reached = [
         compute_reached_mass(single.rational_mechanism.compute_outcomes(attack.matrix), epsilon)
         for single in program.single_prior_programs

@@ -72,7 +72,9 @@ class PostProcessingCertificate(Certificate):
         if over is None:
             return ()
         holds = over.contains(self.prior)
-        claim = Claim("prior", holds, FLOATS, over.description if holds else f"it is not {over.description}")
+        claim = Claim(
+            "prior", holds, FLOATS, over.description if holds else f"it is not {over.description}"
+        )
         return (claim,) if over.delta is None else (claim, check_confidence(over, self.prior))
 
 
@@ -161,7 +163,9 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
         mass = compute_reached_mass(self.compute_outcomes(), self.epsilon)
         most = self.to_rational().bound_mass(self.epsilon, self.multipliers.tolist())
         bounded = most <= self.bound
-        text = f"the attack leaks {self.epsilon:.9g} nats or more with probability {float(mass):.9g}"
+        text = (
+            f"the attack leaks {self.epsilon:.9g} nats or more with probability {float(mass):.9g}"
+        )
         return (
             *self.check_priors(),
             Claim("value", self.value <= mass, RATIONAL, text, self.value, float(mass)),

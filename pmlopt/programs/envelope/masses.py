@@ -45,7 +45,9 @@ class RationalMechanism:
     total: int
 
     @classmethod
-    def from_floats(cls, prior: Prior, matrix: FloatArray, over: PriorSet | None = None) -> RationalMechanism:
+    def from_floats(
+        cls, prior: Prior, matrix: FloatArray, over: PriorSet | None = None
+    ) -> RationalMechanism:
         """Convert the floats of a prior, or of all priors of a set, and of an (N, M) matrix to rationals."""
         entries = scale_to_integers(matrix)
         sums = entries.sum(axis=1)
@@ -95,7 +97,10 @@ class RationalMechanism:
         )
 
     def bound_mass(
-        self, level: float, multipliers: Sequence[float | Fraction], left_out: BoolArray | None = None
+        self,
+        level: float,
+        multipliers: Sequence[float | Fraction],
+        left_out: BoolArray | None = None,
     ) -> Fraction:
         """Bound the mass that a post-processing can give to outcomes that leak `level` nats or more.
 
@@ -124,7 +129,9 @@ class RationalMechanism:
         for law in self.laws:
             worth = 0 * law
             if len(used):
-                outputs, rivals = self._list_candidates(law, float(ratio), taking[used], weights, unit)
+                outputs, rivals = self._list_candidates(
+                    law, float(ratio), taking[used], weights, unit
+                )
                 terms = self.columns[taking[used][rivals], outputs] * ratio.denominator
                 terms = weights[rivals] * (terms - law[outputs] * ratio.numerator)
                 best = np.maximum.reduceat(terms, np.searchsorted(outputs, np.arange(len(law))))
@@ -217,9 +224,12 @@ def bound_leaking_mass(
         return None
     exact, closed = RationalMechanism.from_floats(prior, matrix), margins == 0
     if any(
-        (over[closed] > 0).any() for over in exact.scaled_excesses(round_exp_down(min(epsilon, MAX_EXPONENT)))
+        (over[closed] > 0).any()
+        for over in exact.scaled_excesses(round_exp_down(min(epsilon, MAX_EXPONENT)))
     ):
         return None
     if closed.all():
         return Fraction(0)
-    return exact.bound_mass(epsilon, [1 / Fraction(s) if s else 0 for s in margins.tolist()], closed)
+    return exact.bound_mass(
+        epsilon, [1 / Fraction(s) if s else 0 for s in margins.tolist()], closed
+    )

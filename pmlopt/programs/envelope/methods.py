@@ -29,7 +29,11 @@ from pmlopt.programs.envelope.build_certificate import (
 )
 from pmlopt.programs.envelope.certificate import PostProcessingCertificate
 from pmlopt.programs.envelope.masses import compute_reached_mass
-from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessingProgram, ProcessedFailureProgram
+from pmlopt.programs.envelope.program import (
+    EnvelopeProgram,
+    PostProcessingProgram,
+    ProcessedFailureProgram,
+)
 from pmlopt.programs.program import (
     Method,
     MethodRegistry,
@@ -64,14 +68,18 @@ class _RatioFeasibility:
         # those of closed letters hold from just above their largest ratio on, where that is near
         # the search solves just above a largest ratio: closer ones count as that ratio
         asked = np.where(
-            closed, np.maximum(self.marks * (1 + CLOSED_RATIO_RTOL), number * (1 - (4 * MARK_RTOL))), number
+            closed,
+            np.maximum(self.marks * (1 + CLOSED_RATIO_RTOL), number * (1 - (4 * MARK_RTOL))),
+            number,
         )
         gains = program.columns - asked[:, None] * program.law
         # what rounding may take off a difference, which is small where t is just above the largest ratio
         # rounding of `t q[y] - P[x,y]` is a few units in the last place of t q[y]
         gains[closed] += (8 * float(np.finfo(float).eps)) * number * program.law
         multipliers = set_closed_multipliers(program.law, gains, found, closed)
-        return ParameterSolution(1 - mass / program.delta, slope / program.delta, point, multipliers)
+        return ParameterSolution(
+            1 - mass / program.delta, slope / program.delta, point, multipliers
+        )
 
     def lower_bound_of(self, point: FloatArray) -> tuple[float, FloatArray]:
         """Compute the ratio of a (K, N) point, under the worst known prior of the program."""
@@ -90,7 +98,9 @@ class _RatioFeasibility:
             self.most = prove_level(self.program, proof, self.most, self.accuracy)
         return math.exp(self.most)
 
-    def extrapolate(self, now: FloatArray | None, then: FloatArray | None, step: float) -> FloatArray | None:
+    def extrapolate(
+        self, now: FloatArray | None, then: FloatArray | None, step: float
+    ) -> FloatArray | None:
         if now is None or then is None:
             return None
         ahead = now + step * (now - then)
@@ -111,7 +121,13 @@ def search_worst_ratio(program: EnvelopeProgram, options: MethodOptions) -> Atta
     search, count, ending = _search_ratio(program, options)
     assert search.witness is not None
     told = f"{ending} after {count} linear programs"
-    return expand_outputs(program, search.witness), search.proofs[0], count, told, ending != TIME_LIMIT
+    return (
+        expand_outputs(program, search.witness),
+        search.proofs[0],
+        count,
+        told,
+        ending != TIME_LIMIT,
+    )
 
 
 def _search_ratio(
@@ -119,7 +135,9 @@ def _search_ratio(
 ) -> tuple[TwoSidedSearch[FloatArray, FloatArray | None], int, str]:
     singles = program.single_prior_programs
     alone = [] if program.over is None else [_search_ratio(one, options) for one in singles]
-    first = [attack(single) for attack in (build_plain_attack, build_binary_attack) for single in singles]
+    first = [
+        attack(single) for attack in (build_plain_attack, build_binary_attack) for single in singles
+    ]
     first += [end.witness for end, *_ in alone if end.witness is not None]
     # a tenth of the tolerance costs at most one program more
     gap = options.tolerance * (1 / 10)
@@ -142,14 +160,22 @@ def solve_worst_failure(program: ProcessedFailureProgram, options: MethodOptions
     alone = [_solve_at_level(single, options) for single in program.single_prior_programs]
     masses = [
         compute_reached_mass(
-            single.rational_mechanism.compute_outcomes(build_post_processing(program, shares).matrix),
+            single.rational_mechanism.compute_outcomes(
+                build_post_processing(program, shares).matrix
+            ),
             program.epsilon,
         )
         for single, (shares, *_) in zip(program.single_prior_programs, alone, strict=True)
     ]
     _, multipliers, count, told, finished = _solve_at_level(program, options)
     shares = alone[masses.index(max(masses))][0]
-    return shares, multipliers, count + sum(programs for _, _, programs, *_ in alone), told, finished
+    return (
+        shares,
+        multipliers,
+        count + sum(programs for _, _, programs, *_ in alone),
+        told,
+        finished,
+    )
 
 
 def _solve_at_level(program: ProcessedFailureProgram, options: MethodOptions) -> AttackAndProof:
@@ -180,7 +206,13 @@ def _solve_at_level(program: ProcessedFailureProgram, options: MethodOptions) ->
         _, _, point, found = programs.solve_at(math.exp(level), closed, options.deadline)
     except ArithmeticError as cause:
         raise_if_strict(cause)
-        return none, program.pad_multipliers(np.full(len(gains), math.exp(-level))), 1, str(cause), False
+        return (
+            none,
+            program.pad_multipliers(np.full(len(gains), math.exp(-level))),
+            1,
+            str(cause),
+            False,
+        )
     shares = repair_attack(own, expand_outputs(program, program.add_copies(point)))
     return shares, set_closed_multipliers(law, apart, found, closed), 1, told, True
 
@@ -215,8 +247,12 @@ def _make_registry(
     return MethodRegistry(
         kind,
         (Method(name, reason, run_method),),
-        reject_warm_start("a worst post-processing starts from simple ones: leave out the mechanism"),
-        lambda program, matrix, lam: wrap_given_certificate(certify(program, Mechanism(matrix), lam)),
+        reject_warm_start(
+            "a worst post-processing starts from simple ones: leave out the mechanism"
+        ),
+        lambda program, matrix, lam: wrap_given_certificate(
+            certify(program, Mechanism(matrix), lam)
+        ),
     )
 
 

@@ -310,7 +310,9 @@ def _make_program(
     p, m = pair_with_prior(prior, mechanism)
     if over is not None:
         if not isinstance(over, PriorSet):
-            raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
+            raise PrivacyError(
+                f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)"
+            )
         over.check_letters(p.labels, "the prior")
     groups = m.similar_outputs()
     rows = m.matrix / m.matrix.sum(axis=1, keepdims=True)
@@ -333,7 +335,10 @@ def _make_program(
 
 def _build_model(program: PostProcessingProgram[Any]) -> CvxpyModel:
     (n, k), m, law = program.columns.shape, program.merged.shape[1], program.law
-    attack, mass = cp.Variable((k, n), nonneg=True, name="attack"), cp.Variable(n, nonneg=True, name="mass")
+    attack, mass = (
+        cp.Variable((k, n), nonneg=True, name="attack"),
+        cp.Variable(n, nonneg=True, name="mass"),
+    )
     variables = {"attack": attack, "mass": mass}
     given = cp.sum(cp.multiply(program.columns.T, attack), axis=0)
     constraints: dict[str, cp.Constraint] = {
@@ -347,4 +352,6 @@ def _build_model(program: PostProcessingProgram[Any]) -> CvxpyModel:
         constraints["outputs"] = cp.sum(attack, axis=1) <= ends
         constraints["ends"] = ends[:m] + ends[m:] == 1
         constraints["total"] = law @ ends == 1
-    return CvxpyModel(build_problem(cp.Minimize(-cp.sum(mass)), constraints), variables, constraints)
+    return CvxpyModel(
+        build_problem(cp.Minimize(-cp.sum(mass)), constraints), variables, constraints
+    )

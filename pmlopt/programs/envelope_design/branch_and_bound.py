@@ -49,7 +49,9 @@ class MarginBox:
     parts: tuple[MarginBox, ...] = field(default=())
 
 
-def search_margins(programs: MarginPrograms, allowed: float) -> tuple[MarginAscent, BoxProof, bool, str]:
+def search_margins(
+    programs: MarginPrograms, allowed: float
+) -> tuple[MarginAscent, BoxProof, bool, str]:
     """Search the best margins, and boxes that prove how much better others may be.
 
     It may end at a gap of `allowed`, in the unit of the gains. It returns the margins with their optimum, the
@@ -165,7 +167,9 @@ def _make_box(
     else:
         known.append((point.rows, point.thresholds))
         scores, likely = _compute_scores(programs, point, (lower, upper))
-    bounds = [float(bound_gain(programs.span, programs.gains, caps, slopes, *proof)) for proof in known]
+    bounds = [
+        float(bound_gain(programs.span, programs.gains, caps, slopes, *proof)) for proof in known
+    ]
     best = int(np.argmin(bounds))
     return MarginBox(lower, upper, bounds[best], *known[best], scores, likely)
 
@@ -185,7 +189,9 @@ def _compute_scores(
     places = np.column_stack([lower, upper, (lower + upper) / 2])
     beyond = point.matrix - span.ratio * law
     good = law - point.bad
-    tried = [(weights * np.maximum(0.0, beyond + s * good)).sum(axis=1) for s in places.T[..., None]]
+    tried = [
+        (weights * np.maximum(0.0, beyond + s * good)).sum(axis=1) for s in places.T[..., None]
+    ]
     best, letters = np.argmin(tried, axis=0), np.arange(len(lower))
     return np.asarray(tried)[best, letters], places[letters, best]
 

@@ -109,7 +109,11 @@ class EnvelopeDesignCertificate(Certificate):
         """
         matrix = self.mechanism.matrix
         if matrix.shape != self.table.shape or self.margins.shape != (len(matrix),):
-            return (Claim("shapes", False, RATIONAL, "matrix, table and margins do not fit one another"),)
+            return (
+                Claim(
+                    "shapes", False, RATIONAL, "matrix, table and margins do not fit one another"
+                ),
+            )
         mechanism = check_mechanism(self.mechanism)
         if not mechanism.holds:
             return (mechanism,)

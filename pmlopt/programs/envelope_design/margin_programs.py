@@ -208,7 +208,12 @@ class MarginPrograms:
         n, m = gains.shape
         self.span, self.gains, self.options, self.solved = span, gains, options, 0
         letters, outputs = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
-        entries, law, bad, steps = np.arange(n * m), n * m + outputs, (n + 1) * m + outputs, (n + 2) * m
+        entries, law, bad, steps = (
+            np.arange(n * m),
+            n * m + outputs,
+            (n + 1) * m + outputs,
+            (n + 2) * m,
+        )
         ratios, one = n + m + np.arange(n * m), np.ones(n * m)
         # columns: P, q, b, the steps of the margins; rows: row sums, law of the output, ratios, total of b
         self._letters, self._outputs = letters, outputs
@@ -221,7 +226,9 @@ class MarginPrograms:
         ]
         self._moving = (ratios, law), (ratios, bad), (ratios, steps + letters)
         self.scale = float(np.abs(gains).max(initial=0.0)) or 1.0
-        self._costs = np.concatenate([-(span.pmf[:, None] * gains / self.scale).ravel(), np.zeros(2 * m + n)])
+        self._costs = np.concatenate(
+            [-(span.pmf[:, None] * gains / self.scale).ravel(), np.zeros(2 * m + n)]
+        )
         self._row_lower = np.concatenate([np.ones(n), np.zeros(m), np.full(n * m + 1, -np.inf)])
         self._model: ParametricModel | None = None
 
@@ -253,18 +260,25 @@ class MarginPrograms:
             parts.append((*steps, -worth[outputs]))
             low, high = reach
         rows, columns, values = map(np.concatenate, zip(*parts, strict=True))
-        matrix = sparse.csc_array((values, (rows, columns)), shape=(n + m + n * m + 1, len(self._costs)))
+        matrix = sparse.csc_array(
+            (values, (rows, columns)), shape=(n + m + n * m + 1, len(self._costs))
+        )
         entries = matrix.indptr, matrix.indices, matrix.data
         free = np.zeros((n + 2) * m)
         bounds = np.concatenate([free, low]), np.concatenate([free + np.inf, high])
-        sides = self._row_lower, np.concatenate([np.ones(n), np.zeros(m + n * m), [self.span.delta]])
+        sides = (
+            self._row_lower,
+            np.concatenate([np.ones(n), np.zeros(m + n * m), [self.span.delta]]),
+        )
         model = build_columnwise_model(self._costs, bounds, sides, entries)
         if self._model is None:
             self._model = ParametricModel(model)
         else:
             self._model.replace_model(model)
         # the first program always has 0.2 s: without it there is no result
-        found = self._model.solve_at(1.0, self.options.deadline.at_least(1e-3 if self.solved else 0.2))
+        found = self._model.solve_at(
+            1.0, self.options.deadline.at_least(1e-3 if self.solved else 0.2)
+        )
         self.solved += 1
         primal, duals = found.values, -self.scale * found.duals
         return MarginSolution(
@@ -300,7 +314,10 @@ class MarginPrograms:
             if reach <= 1e-7 * most or self.expired:
                 break
             s, point = best.margins, best.solution
-            bounds = np.maximum(-s, -reach), np.minimum(np.maximum(self.span.max_margins - s, 0.0), reach)
+            bounds = (
+                np.maximum(-s, -reach),
+                np.minimum(np.maximum(self.span.max_margins - s, 0.0), reach),
+            )
             moved = self.solve_program(
                 self.span.ratio - s, s, point.bad - self.span.pmf @ point.matrix, bounds
             )
@@ -326,6 +343,7 @@ def list_start_margins(span: MarginRange) -> list[FloatArray]:
     alike = [share * span.max_margins for share in UNIFORM_START_FRACTIONS]
     alike.append(np.minimum(span.max_margins, span.ratio - 1))
     alone = [
-        np.where(np.arange(len(none)) == x, span.max_margins, 0.0) for x in np.flatnonzero(span.max_margins)
+        np.where(np.arange(len(none)) == x, span.max_margins, 0.0)
+        for x in np.flatnonzero(span.max_margins)
     ]
     return [none, *alike, *alone]

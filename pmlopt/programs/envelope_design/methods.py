@@ -18,10 +18,19 @@ from pmlopt.programs.envelope.methods import solve_worst_failure
 from pmlopt.programs.envelope.program import failure_after_processing
 from pmlopt.programs.envelope_design.branch_and_bound import search_margins
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margin_programs import BoxProof, MarginPrograms, build_trivial_proof
+from pmlopt.programs.envelope_design.margin_programs import (
+    BoxProof,
+    MarginPrograms,
+    build_trivial_proof,
+)
 from pmlopt.programs.envelope_design.program import EnvelopeDesign
 from pmlopt.programs.exact.arithmetic import round_rows_to_grid
-from pmlopt.programs.exact.repair import ENTRY_NOISE_ATOL, RepairedMatrix, drop_noise, mix_with_constant
+from pmlopt.programs.exact.repair import (
+    ENTRY_NOISE_ATOL,
+    RepairedMatrix,
+    drop_noise,
+    mix_with_constant,
+)
 from pmlopt.programs.program import (
     Method,
     MethodError,
@@ -92,7 +101,9 @@ def certify_envelope_design(
     return replace(made, value=value, bound=bound)
 
 
-def repair_design(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -> RepairedMatrix:
+def repair_design(
+    program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray
+) -> RepairedMatrix:
     """Put the matrix on the exact grid, mixed with as little of a constant as the condition needs.
 
     Constants meet it with any margins below the largest, and with fixed margins it is convex. Entries
@@ -120,7 +131,9 @@ def find_margins(program: EnvelopeDesign, matrix: FloatArray, options: MethodOpt
     audited = failure_after_processing(program.prior, Mechanism(matrix), program.epsilon)
     _, found, *_ = solve_worst_failure(audited, options)
     assert found is not None
-    gains = audited.rational_mechanism.compute_gains(min(program.epsilon, program.prior.max_leakage))
+    gains = audited.rational_mechanism.compute_gains(
+        min(program.epsilon, program.prior.max_leakage)
+    )
     open_ = (gains > 0).any(axis=1)
     # multipliers below 1e-12 count as 0, and their margins as the largest
     return clip_margins(program, np.where(open_, 1 / np.maximum(found, 1e-12), 0.0))
@@ -137,10 +150,14 @@ def _certify_given(
     """Repair and certify a matrix with the margins of its worst post-processing, and the trivial bound."""
     check_shape(matrix, program.table, "the mechanism")
     if multipliers is not None:
-        raise ProgramError("multipliers of rows alone bound no envelope design: certify the matrix alone")
+        raise ProgramError(
+            "multipliers of rows alone bound no envelope design: certify the matrix alone"
+        )
     margins = find_margins(program, matrix, MethodOptions(NO_DEADLINE, program.tolerance))
     return wrap_given_certificate(
-        certify_envelope_design(program, matrix, margins, build_trivial_proof(program.centered_gains))
+        certify_envelope_design(
+            program, matrix, margins, build_trivial_proof(program.centered_gains)
+        )
     )
 
 

@@ -114,9 +114,13 @@ def envelope_design(
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     failure = check_probability(delta)
     if not isinstance(utility, LinearUtility):
-        raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
+        raise UtilityError(
+            f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)"
+        )
     labels = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
-    margins = cp.Parameter((known.size, 1), nonneg=True, value=np.zeros((known.size, 1)), name="margins")
+    margins = cp.Parameter(
+        (known.size, 1), nonneg=True, value=np.zeros((known.size, 1)), name="margins"
+    )
     program = EnvelopeDesign(
         build_model=lambda: _build_model(program),
         prior=known,
@@ -140,9 +144,12 @@ def _build_model(program: EnvelopeDesign) -> CvxpyModel:
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,
         "output_law": span.pmf[None, :] @ mechanism == law,
-        "ratios": mechanism <= np.full(margins.shape, span.ratio) @ law - margins @ law + margins @ bad,
+        "ratios": mechanism
+        <= np.full(margins.shape, span.ratio) @ law - margins @ law + margins @ bad,
         "failure": cp.sum(bad) <= span.delta,
     }
     sense = cp.Maximize if program.maximised else cp.Minimize
     gain = cp.sum(cp.multiply(span.pmf[:, None] * program.centered_gains, mechanism))
-    return CvxpyModel(build_problem(sense(program.to_utility(gain)), constraints), variables, constraints)
+    return CvxpyModel(
+        build_problem(sense(program.to_utility(gain)), constraints), variables, constraints
+    )

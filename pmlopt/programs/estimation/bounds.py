@@ -84,7 +84,9 @@ class MomentProblem:
             halves = np.sqrt(np.maximum(squares, 0.0))
             within[1:, 1:] = back @ (turned * halves) @ turned.T @ back
             value = 2 * float(halves.sum())
-        moments = np.block([[within, -within @ moved.T], [-moved @ within, moved @ within @ moved.T]])
+        moments = np.block(
+            [[within, -within @ moved.T], [-moved @ within, moved @ within @ moved.T]]
+        )
         return BestMoments(
             value + float(left[0, 0]),
             -np.einsum("xi,ij,xj->x", lower, moments, upper),
@@ -248,9 +250,9 @@ class EstimationObjective:
         missing = 0.0
         for cone, given in zip(cones, proof.products, strict=True):
             weights, padded = np.maximum(given, 0.0), np.append(pi, np.zeros(len(cone.mean) - n))
-            form = (np.outer(padded, cone.mean) + np.outer(cone.mean, padded)) / 2 - cone.combine_forms(
-                weights
-            )
+            form = (
+                np.outer(padded, cone.mean) + np.outer(cone.mean, padded)
+            ) / 2 - cone.combine_forms(weights)
             form[:n, :n] -= z @ z.T
             terms = np.abs(np.outer(padded, cone.mean)) + cone.combine_forms(weights, absolute=True)
             if not (np.isfinite(form).all() and np.isfinite(terms).all()):
@@ -342,11 +344,16 @@ def _solve_semidefinite(
         sizes, axes = np.linalg.eigh((found + found.T) / 2)
         found = axes * np.sqrt(np.maximum(sizes, 0.0))
     if gained is None:
-        unit = math.sqrt(n / max(float(cost.value), 1e-300))  # the best factor of Z Z' is N over the cost
+        unit = math.sqrt(
+            n / max(float(cost.value), 1e-300)
+        )  # the best factor of Z Z' is N over the cost
     return ErrorBoundProof(
         np.linalg.solve(root.T, found) * unit,
         np.linalg.solve(root.T, pi.value).ravel() * unit**2 / p,
-        tuple(np.maximum(np.asarray(weights.value), 0.0) * unit**2 / norm for weights, norm, _ in forms),
+        tuple(
+            np.maximum(np.asarray(weights.value), 0.0) * unit**2 / norm
+            for weights, norm, _ in forms
+        ),
     )
 
 
@@ -361,7 +368,9 @@ def _build_cone_form(
     forms = basis.T @ cone.list_forms() @ basis
     sizes = np.linalg.norm(forms, axis=(1, 2))
     weights = cp.Variable(len(forms), nonneg=True)
-    told = cp.reshape((forms / sizes[:, None, None]).reshape(-1, m * m).T @ weights, (m, m), order="C")
+    told = cp.reshape(
+        (forms / sizes[:, None, None]).reshape(-1, m * m).T @ weights, (m, m), order="C"
+    )
     padded = cp.vstack([pi, np.zeros((m - n, 1))]) if m > n else pi
     return weights, sizes, (padded @ mean[None, :] + mean[:, None] @ padded.T) / 2 - told
 

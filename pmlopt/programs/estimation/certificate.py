@@ -69,7 +69,9 @@ class EstimationCertificate(DesignCertificate):
                 return (*found, Claim("bound", True, RATIONAL, "no error is negative", 0.0, 0.0))
             return (*found, check_bound(self.bound, None, False))
         slack = bound_sum_rounding(self.prior.size, abs(self.bound))
-        proved = self._recompute_bound(ErrorBoundProof(self.sensitivities, self.multipliers, self.products))
+        proved = self._recompute_bound(
+            ErrorBoundProof(self.sensitivities, self.multipliers, self.products)
+        )
         return (*found, check_bound(self.bound, proved + slack, False))
 
     def _recompute_bound(self, proof: ErrorBoundProof) -> float:

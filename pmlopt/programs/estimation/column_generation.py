@@ -11,7 +11,11 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import linalg, optimize
 from pmlopt.programs.estimation.bounds import ErrorBoundProof, MomentProblem, solve_relaxation
 from pmlopt.programs.estimation.columns import MAX_RELAXED_LETTERS, prepend_constant
-from pmlopt.programs.estimation.fewer_outputs import merge_outputs, reduce_by_information, thin_columns
+from pmlopt.programs.estimation.fewer_outputs import (
+    merge_outputs,
+    reduce_by_information,
+    thin_columns,
+)
 from pmlopt.programs.estimation.interior_point import OptimalWeights, optimize_weights
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.program import MethodError
@@ -94,7 +98,9 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
             if proof is None or proved > bound:
                 proof, bound = tried, proved
         else:
-            least_fall = STALLED_DECREASE_MANY_LETTERS * error if large else STALLED_DECREASE * program.scale
+            least_fall = (
+                STALLED_DECREASE_MANY_LETTERS * error if large else STALLED_DECREASE * program.scale
+            )
         finished, last = error - bound <= 0.5 * allowed or last - error < least_fall, error
         if finished or clock.expired:
             break
@@ -109,7 +115,9 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     message = "no column that is known of is worth its cost" if finished else LIMIT_MESSAGE
     if not listed and (proof is None or not (large or error - bound <= allowed)):
         both = (solve_relaxation(objective, columns.cones, information, options), proof)
-        proof = max(filter(None, both), key=lambda one: objective.compute_bound(columns, one), default=None)
+        proof = max(
+            filter(None, both), key=lambda one: objective.compute_bound(columns, one), default=None
+        )
     clean = _build_matrix(inner, found.weights, RARE_ENTRY_ATOL)
     # leaving out rare outputs may cost a tenth of the allowed gap
     if _is_mechanism(clean) and program.compute_error(clean) - error <= 0.1 * allowed:
@@ -167,7 +175,9 @@ def _reduce_outputs(
     known = few / (p @ few)
     singled = program.columns.inner[:, np.unique(program.columns.inner.argmax(axis=1))]
     for pool in (known, np.unique(np.hstack([known, singled]), axis=1), singled):
-        some = thin_columns(pool, lambda columns: _weigh_columns(program, columns, gap, clock).weights, most)
+        some = thin_columns(
+            pool, lambda columns: _weigh_columns(program, columns, gap, clock).weights, most
+        )
         if some is not None:
             found.append(_build_matrix(*some))
     found = [one for one in found if _is_mechanism(one)]
@@ -227,7 +237,9 @@ def _list_full_rank(workload: FloatArray) -> list[FloatArray]:
     The information that is best for few combinations may be singular, where the error has no slope.
     """
     n = workload.shape[1]
-    if np.linalg.matrix_rank(np.vstack([workload, np.ones(n)])) == n:  # the sum of frequencies is known
+    if (
+        np.linalg.matrix_rank(np.vstack([workload, np.ones(n)])) == n
+    ):  # the sum of frequencies is known
         return [workload]
     # the error changes by about as much as is added
     little = 1e-5 * np.linalg.norm(workload) / math.sqrt(n)
@@ -248,7 +260,9 @@ def _find_interior_weights(columns: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(solved.x[:-1] + solved.x[-1], 1e-12))
 
 
-def _build_matrix(columns: FloatArray, weights: FloatArray, idle: float = IDLE_ENTRY_ATOL) -> FloatArray:
+def _build_matrix(
+    columns: FloatArray, weights: FloatArray, idle: float = IDLE_ENTRY_ATOL
+) -> FloatArray:
     """Build the mechanism of some weights: without idle columns, rows summing to one up to rounding."""
     used = weights * columns.max(axis=0) > idle  # of rare letters all weights are small
     scaled = columns[:, used] * weights[used]

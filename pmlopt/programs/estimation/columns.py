@@ -20,7 +20,12 @@ from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import FACTOR_MARGIN_RTOL
 from pmlopt.model.uncertainty import ColumnCone, ConvexHull
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family, StaircaseFamily
-from pmlopt.programs.subconvex.columns import ColumnBatch, ColumnFamily, DenseBatch, recognize_columns
+from pmlopt.programs.subconvex.columns import (
+    ColumnBatch,
+    ColumnFamily,
+    DenseBatch,
+    recognize_columns,
+)
 from pmlopt.programs.subconvex.vertex_enumeration import list_vertices
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
@@ -76,7 +81,9 @@ class EstimationCone:
         """List (count, N + S, N + S) the quadratic forms one by one."""
         one, other = (self.rows[place] for place in self.product_pairs)
         products = one[:, :, None] * other[:, None, :]
-        return np.concatenate([(products + products.transpose(0, 2, 1)) / 2, *(f[None] for f in self.forms)])
+        return np.concatenate(
+            [(products + products.transpose(0, 2, 1)) / 2, *(f[None] for f in self.forms)]
+        )
 
 
 def build_column_cones(
@@ -89,7 +96,9 @@ def build_column_cones(
             for one in allowed
         )
     found = (
-        _build_ratio_cone(p, allowed) if isinstance(allowed, RatioBounds) else _build_vertex_cone(p, allowed)
+        _build_ratio_cone(p, allowed)
+        if isinstance(allowed, RatioBounds)
+        else _build_vertex_cone(p, allowed)
     )
     # 200 linear forms have 19,900 products
     return None if found is None or len(found.rows) > 200 else (found,)
@@ -103,7 +112,9 @@ def _build_box_cone(p: FloatArray, box: BoxFamily) -> EstimationCone:
     return EstimationCone(n, rows, p.copy(), n * high**2, _build_equal_mass_form(p, box, rows))
 
 
-def _build_equal_mass_form(p: FloatArray, box: BoxFamily, rows: FloatArray) -> tuple[FloatArray, ...]:
+def _build_equal_mass_form(
+    p: FloatArray, box: BoxFamily, rows: FloatArray
+) -> tuple[FloatArray, ...]:
     """Build the form for equal masses: an extreme column is low, high, and at one letter r, which is known.
 
     So `sum_x (lam[x] - low) (high - lam[x])` is `(r - low) (high - r)`, where a relaxation would have 0.
@@ -127,7 +138,9 @@ def _build_staircase_cone(p: FloatArray, family: StaircaseFamily) -> EstimationC
     rows[:n, :n], rows[:n, n] = np.eye(n), -1.0
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = base * p - np.eye(n), slope
     rows[2 * n, n] = 1.0
-    return EstimationCone(n, rows, np.append(p, 0.0), n * min(base + slope, 1 / float(p.min())) ** 2 + 1)
+    return EstimationCone(
+        n, rows, np.append(p, 0.0), n * min(base + slope, 1 / float(p.min())) ** 2 + 1
+    )
 
 
 def _build_ratio_cone(p: FloatArray, ratios: RatioBounds) -> EstimationCone:
@@ -238,7 +251,9 @@ class TwoValueSearch(ColumnSearch):
     def _compute_two_values(self, mass: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Return whether a set may have this mass, with its smaller value and the step, or a constant's."""
         allowed = mass < self.family.max_mass * (1 - TIE_ATOL)
-        low, step, _ = self.family.compute_values(np.where(allowed, mass, 0.0), np.zeros(mass.shape))
+        low, step, _ = self.family.compute_values(
+            np.where(allowed, mass, 0.0), np.zeros(mass.shape)
+        )
         return allowed, low, step
 
 
@@ -265,7 +280,9 @@ class BoxColumnSearch(ColumnSearch):
         sets = list_start_sets(len(self.p), share).astype(float)
         drawn = np.random.default_rng(0).normal(size=sets.shape)
         near = sets + 1e-3 * drawn
-        return self._maximize_slopes(np.vstack([near, drawn]) if len(self.p) <= MAX_RELAXED_LETTERS else near)
+        return self._maximize_slopes(
+            np.vstack([near, drawn]) if len(self.p) <= MAX_RELAXED_LETTERS else near
+        )
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         sloped = self._maximize_slopes(2 * columns @ form - pi)
@@ -289,7 +306,9 @@ class BoxColumnSearch(ColumnSearch):
         np.put_along_axis(columns, order, self.family.low + np.clip(rest, 0.0, span), axis=1)
         return columns
 
-    def _move_along_edges(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+    def _move_along_edges(
+        self, columns: FloatArray, form: FloatArray, pi: FloatArray
+    ) -> FloatArray:
         """Move (K, N) each column along its best edge: mass goes between one letter and that between."""
         low, high, p, rows = self.family.low, self.family.high, self.p, np.arange(len(columns))
         middle = np.minimum(columns - low, high - columns).argmax(axis=1)  # the letter between
@@ -345,7 +364,9 @@ class LPColumnSearch(ColumnSearch):
         n, m = self.cone.letters, len(self.cone.mean)
         every, found = np.arange(m, dtype=np.int32), before.copy()
         for place, slope in enumerate(slopes):
-            self._solver.changeColsCost(m, every, np.append(-slope / np.abs(slope).max(), np.zeros(m - n)))
+            self._solver.changeColsCost(
+                m, every, np.append(-slope / np.abs(slope).max(), np.zeros(m - n))
+            )
             self._solver.run()
             column = np.maximum(np.array(self._solver.getSolution().col_value)[:n], 0.0)
             if len(column) == n and column.any():
@@ -353,7 +374,9 @@ class LPColumnSearch(ColumnSearch):
         return found
 
     def to_batch(self, columns: FloatArray) -> ColumnBatch:
-        return DenseBatch(columns.T, self.raisable).drop_duplicates(self.cone.mean[: self.cone.letters])
+        return DenseBatch(columns.T, self.raisable).drop_duplicates(
+            self.cone.mean[: self.cone.letters]
+        )
 
 
 START_SET_COUNT, LETTER_SWAP_COUNT = 4, 3000
@@ -468,8 +491,12 @@ def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
     return DesignColumns(*prepend_constant(p, batches), searches, cones)
 
 
-def prepend_constant(p: FloatArray, batches: Sequence[ColumnBatch]) -> tuple[FloatArray, FloatArray]:
+def prepend_constant(
+    p: FloatArray, batches: Sequence[ColumnBatch]
+) -> tuple[FloatArray, FloatArray]:
     """Add the constant to columns of mean one, as they are and a little inside of the requirement."""
     constant = np.ones((len(p), 1))
-    exact, inner = ([batch.build_lifts(p, share) for batch in batches] for share in (0.0, FACTOR_MARGIN_RTOL))
+    exact, inner = (
+        [batch.build_lifts(p, share) for batch in batches] for share in (0.0, FACTOR_MARGIN_RTOL)
+    )
     return np.hstack([constant, *exact]), np.hstack([constant, *inner])

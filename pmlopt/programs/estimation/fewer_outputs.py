@@ -62,7 +62,9 @@ def thin_columns(
     return None if weights is None else (columns, weights)
 
 
-def merge_outputs(matrix: FloatArray, p: FloatArray, sensitivities: FloatArray, most: int) -> FloatArray:
+def merge_outputs(
+    matrix: FloatArray, p: FloatArray, sensitivities: FloatArray, most: int
+) -> FloatArray:
     """Merge outputs two at a time where that costs least, until (N, most) are left.
 
     With Z the derivative of the error, the outputs y and z together cost, to first order,

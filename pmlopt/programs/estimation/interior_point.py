@@ -60,7 +60,8 @@ def optimize_weights(
             break
         feasible = float(np.abs(path.columns @ path.q - path.target).max()) <= 1e-12
         converged = (
-            feasible and max(float(path.q @ path.z), float(np.abs(path.dual_residual).max())) <= gap / unit
+            feasible
+            and max(float(path.q @ path.z), float(np.abs(path.dual_residual).max())) <= gap / unit
         )
         if feasible and clock.expired:
             break
@@ -88,7 +89,9 @@ class _CentralPath:
         self.gains, self.curvature = found
         self.pi = np.asarray(np.linalg.lstsq(columns.T, self.gains, rcond=None)[0])
         slack = columns.T @ self.pi - self.gains
-        self.z = np.maximum(slack, 0.1 * max(float(np.abs(slack).max()), 1e-3 * float(self.gains.max())))
+        self.z = np.maximum(
+            slack, 0.1 * max(float(np.abs(slack).max()), 1e-3 * float(self.gains.max()))
+        )
 
     @property
     def dual_residual(self) -> FloatArray:
@@ -124,12 +127,16 @@ class _CentralPath:
         barrier = 0.1 * float(q @ z) / len(q)
         before = self._compute_residual(barrier)
         right = gains - self.columns.T @ pi + barrier / q
-        solved = np.linalg.solve(curvature + np.diag(z / q), np.column_stack([right, self.columns.T]))
+        solved = np.linalg.solve(
+            curvature + np.diag(z / q), np.column_stack([right, self.columns.T])
+        )
         towards = self.columns @ (q + solved[:, 0]) - self.target
         dpi = np.asarray(np.linalg.lstsq(self.columns @ solved[:, 1:], towards, rcond=None)[0])
         dq = np.asarray(solved[:, 0] - solved[:, 1:] @ dpi)
         dz = barrier / q - z - z / q * dq
-        length = min(1.0, step_fraction * steps_to_boundary(q, dq), step_fraction * steps_to_boundary(z, dz))
+        length = min(
+            1.0, step_fraction * steps_to_boundary(q, dq), step_fraction * steps_to_boundary(z, dz)
+        )
         while length > 1e-10:
             self.q, self.z, self.pi = q + length * dq, z + length * dz, pi + length * dpi
             found = self._compute_derivatives(self.q)

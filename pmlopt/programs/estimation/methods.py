@@ -14,13 +14,20 @@ from pmlopt.core.lazy_imports import optimize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
-from pmlopt.model.closed_forms.estimation import least_ldp_estimation_error, least_pml_estimation_error
+from pmlopt.model.closed_forms.estimation import (
+    least_ldp_estimation_error,
+    least_pml_estimation_error,
+)
 from pmlopt.model.privacy import LDP, PML
 from pmlopt.model.utility import EstimationError
 from pmlopt.programs.certificate import ClosedForm
 from pmlopt.programs.estimation.bounds import ErrorBoundProof
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.estimation.column_generation import IDLE_ENTRY_ATOL, GenerationResult, generate_columns
+from pmlopt.programs.estimation.column_generation import (
+    IDLE_ENTRY_ATOL,
+    GenerationResult,
+    generate_columns,
+)
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.exact.repair import ENTRY_NOISE_ATOL, repair_matrix
 from pmlopt.programs.program import (
@@ -88,7 +95,11 @@ def solve_for_multipliers(columns: FloatArray, sensitivities: FloatArray) -> Flo
     heights = ((sensitivities.T @ columns) ** 2).sum(axis=0)
     size = float(heights.max())
     solved = optimize.linprog(
-        np.ones(len(columns)), A_ub=-columns.T, b_ub=-heights / size, bounds=(None, None), method="highs"
+        np.ones(len(columns)),
+        A_ub=-columns.T,
+        b_ub=-heights / size,
+        bounds=(None, None),
+        method="highs",
     )
     return np.zeros(len(columns)) if solved.x is None else np.asarray(solved.x * size)
 
@@ -148,7 +159,9 @@ def _solve_and_certify(
     )
 
 
-def _solve_declared(name: str, program: EstimationDesign, options: MethodOptions) -> GenerationResult:
+def _solve_declared(
+    name: str, program: EstimationDesign, options: MethodOptions
+) -> GenerationResult:
     """Solve the declared program by a solver of cvxpy, and return the weighted columns."""
     outcome = cvxpy_interface.solve_problem(program.problem, name.upper(), options, {})
     weights = np.asarray(program.variables["weights"].value, dtype=float)
@@ -156,7 +169,9 @@ def _solve_declared(name: str, program: EstimationDesign, options: MethodOptions
         raise MethodError(f"ended without a point: {outcome.message}")
     used = weights > IDLE_ENTRY_ATOL
     matrix = program.columns.inner[:, used] * weights[used]
-    return GenerationResult(matrix, None, outcome.finished, outcome.message, outcome.iterations or 0)
+    return GenerationResult(
+        matrix, None, outcome.finished, outcome.message, outcome.iterations or 0
+    )
 
 
 def _certify_given(

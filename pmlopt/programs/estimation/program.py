@@ -81,7 +81,9 @@ class EstimationDesign(Design[EstimationCertificate]):
         if unit == 1:
             return self
         workload = self.centered_workload / unit
-        declare = partial(_build_model, self.columns.inner, self.prior.pmf, workload, self.criterion)
+        declare = partial(
+            _build_model, self.columns.inner, self.prior.pmf, workload, self.criterion
+        )
         return replace(self, build_model=declare, centered_workload=workload)
 
     @property
@@ -96,8 +98,12 @@ class EstimationDesign(Design[EstimationCertificate]):
         if self.criterion == "D":
             return float(self.prior.size)
         axes, sizes, _ = np.linalg.svd(self.columns.exact, full_matrices=False)
-        sizes = np.maximum(sizes, np.finfo(float).eps * sizes[0])  # roots of K J, which keeps half the digits
-        return float(self.columns.exact.shape[1] * (((self.centered_workload @ axes) / sizes) ** 2).sum())
+        sizes = np.maximum(
+            sizes, np.finfo(float).eps * sizes[0]
+        )  # roots of K J, which keeps half the digits
+        return float(
+            self.columns.exact.shape[1] * (((self.centered_workload @ axes) / sizes) ** 2).sum()
+        )
 
     @property
     def rounding_gap(self) -> float:
@@ -116,7 +122,9 @@ def estimation_design(
             "which outputs there are is part of the answer of a design for estimation: give the most that "
             "there may be, or leave them out"
         )
-    most = None if outputs is None else check_integer(outputs, "the number of outputs", ProgramError)
+    most = (
+        None if outputs is None else check_integer(outputs, "the number of outputs", ProgramError)
+    )
     centred = utility.build_combinations(prior)
     columns = build_design_columns(prior, privacy)
     rank = int(np.linalg.matrix_rank(columns.exact))
@@ -148,7 +156,9 @@ def _build_model(
     rows = columns @ weights == 1
     if criterion == "D":
         objective = cp.Minimize(-cp.log_det(information))
-        return CvxpyModel(build_problem(objective, {"rows": rows}), {"weights": weights}, {"rows": rows})
+        return CvxpyModel(
+            build_problem(objective, {"rows": rows}), {"weights": weights}, {"rows": rows}
+        )
     error = cp.Variable((len(workload), len(workload)), symmetric=True, name="error")
     block = cp.Variable((n + len(workload), n + len(workload)), PSD=True, name="block")
     constraints = {

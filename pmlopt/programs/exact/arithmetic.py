@@ -68,7 +68,9 @@ def round_exp_down(exponent: float) -> Fraction:
     """
     if exponent == 0:
         return Fraction(1)
-    return max(Fraction(1), Fraction(_DECIMAL_CONTEXT.next_minus(_DECIMAL_CONTEXT.exp(Decimal(exponent)))))
+    return max(
+        Fraction(1), Fraction(_DECIMAL_CONTEXT.next_minus(_DECIMAL_CONTEXT.exp(Decimal(exponent))))
+    )
 
 
 def round_exp_up(exponent: float) -> Fraction:
@@ -110,7 +112,12 @@ def is_met_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bo
     weights = np.array(prior.weights, dtype=object)
     occurring = matrix[:, matrix.max(axis=0) > 0]  # a column of zeros adds nothing to any bound
     return bool(
-        np.all(privacy.for_prior(prior).violation(weights, scale_to_integers(occurring), round_exp_down) <= 0)
+        np.all(
+            privacy.for_prior(prior).violation(
+                weights, scale_to_integers(occurring), round_exp_down
+            )
+            <= 0
+        )
     )
 
 
@@ -121,7 +128,9 @@ def has_exact_rows(matrix: FloatArray) -> bool:
     if np.array_equal(
         np.rint(matrix * GRID_DENOMINATOR), matrix * GRID_DENOMINATOR
     ):  # on the grid: sums in 64-bit integers
-        return bool(((matrix * GRID_DENOMINATOR).astype(np.int64).sum(axis=1) == GRID_DENOMINATOR).all())
+        return bool(
+            ((matrix * GRID_DENOMINATOR).astype(np.int64).sum(axis=1) == GRID_DENOMINATOR).all()
+        )
     return all(sum(map(Fraction, row)) == 1 for row in matrix.tolist())
 
 

@@ -92,7 +92,11 @@ def repair_by_envelope(
         return None
     envelope[:, output] += rest + constant
     found = _round_to_grid(exponents, envelope / total, output)
-    return None if found is None else EnvelopeRepair(found.matrix, min(1.0, found.theta + constant / total))
+    return (
+        None
+        if found is None
+        else EnvelopeRepair(found.matrix, min(1.0, found.theta + constant / total))
+    )
 
 
 def _missing_constants(factors: FloatArray, columns: FloatArray) -> FloatArray:

@@ -121,7 +121,9 @@ def _repair_once(
     return min(mended, _mix_with_constant(prior, privacy, clean), key=lambda found: found[0])
 
 
-def _mix_with_constant(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
+def _mix_with_constant(
+    prior: Prior, privacy: Requirement, clean: FloatArray
+) -> tuple[float, FloatArray]:
     """Compute theta and the mixture with which the requirement is met, starting at the chord's theta."""
 
     def needed_share(candidate: FloatArray, law: FloatArray) -> float:
@@ -157,14 +159,19 @@ def mix_with_constant(
         )
 
     used = clean.max(axis=0) > 0
-    return min(map(mix_with_law, (prior.pmf @ clean, used / used.sum())), key=lambda found: found[0])
+    return min(
+        map(mix_with_law, (prior.pmf @ clean, used / used.sum())), key=lambda found: found[0]
+    )
 
 
 T = TypeVar("T")
 
 
 def min_mixing_weight(
-    theta: float, mixture: Callable[[float], T], holds: Callable[[T], bool], missing: Callable[[T], float]
+    theta: float,
+    mixture: Callable[[float], T],
+    holds: Callable[[T], bool],
+    missing: Callable[[T], float],
 ) -> tuple[float, T]:
     """Find the least share of a constant by a doubling search, and the mixture; it ends at theta = 1.
 
@@ -179,7 +186,9 @@ def min_mixing_weight(
         if holds(candidate):
             break
         if theta >= 1:
-            raise MechanismError("a constant does not meet the requirement in floating-point arithmetic")
+            raise MechanismError(
+                "a constant does not meet the requirement in floating-point arithmetic"
+            )
         theta = min(1.0, theta + 2.0**attempt * max(missing(candidate), 2.0**-53))
     return theta, candidate
 
@@ -203,7 +212,9 @@ def drop_noise(matrix: FloatArray, noise: float) -> FloatArray:
     return np.asarray(sparse / sums[:, None])
 
 
-def _mix_columns(prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float) -> FloatArray:
+def _mix_columns(
+    prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float
+) -> FloatArray:
     """Mix outputs that miss the bound by little with their means, one by one, and normalize the rows."""
     means = prior.pmf @ sparse
     share = _needed_shares(prior, privacy, sparse, means)
@@ -213,7 +224,9 @@ def _mix_columns(prior: Prior, privacy: Requirement, sparse: FloatArray, noise: 
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
-def _needed_shares(prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray) -> FloatArray:
+def _needed_shares(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray
+) -> FloatArray:
     """Compute the share of a constant that each column needs mixed in; one number where the bound is joint.
 
     The excess is convex along the mixture, so the chord between both ends tells a share that suffices: of
@@ -263,7 +276,9 @@ def round_with_equalities(
             if bases[support] is None:
                 return None
     law = prior.pmf @ target
-    constants = np.array([int(mass * mixing * GRID_DENOMINATOR) for mass in law.tolist()], dtype=object)
+    constants = np.array(
+        [int(mass * mixing * GRID_DENOMINATOR) for mass in law.tolist()], dtype=object
+    )
     sizes = (int(np.abs(basis[2]).sum(axis=1).max()) for basis in bases.values())
     step = target.shape[1] * max(sizes, default=0)
     share = mixing
@@ -277,7 +292,9 @@ def round_with_equalities(
         if missing.min() >= 0:
             whole[:, int(law.argmax())] += missing
             return np.asarray((whole / GRID_DENOMINATOR).astype(float))
-        share += float(step - missing.min()) / GRID_DENOMINATOR  # rounding moves a row by less than a step
+        share += (
+            float(step - missing.min()) / GRID_DENOMINATOR
+        )  # rounding moves a row by less than a step
     return None
 
 
@@ -521,7 +538,9 @@ def _project_on_equations(
     unit = np.abs(system).max(axis=1, initial=0.0)
     told = unit > 0  # a pair of entries that are all zero stays as it is
     scaled, wanted = system[told] / unit[told, None], right[told] / unit[told]
-    base, corner = np.linalg.qr(scaled.T)  # entries are many more than equations: a small system is left
+    base, corner = np.linalg.qr(
+        scaled.T
+    )  # entries are many more than equations: a small system is left
     change = base @ np.linalg.lstsq(corner.T, wanted, rcond=None)[0]
     found = moved.copy()
     found[rows, columns] += change

@@ -134,7 +134,9 @@ def _iterate_versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[Flo
         before = clean
         sums = program.columns.row_sums(clean)
         if np.isfinite(clean).all() and (np.abs(sums - 1) < 1e-6).all():
-            met = program.round_to_grid(mix_in_best_outputs(program, program.columns.normalize_rows(clean)))
+            met = program.round_to_grid(
+                mix_in_best_outputs(program, program.columns.normalize_rows(clean))
+            )
             if program.floor_violation(met) == 0:
                 yield met
 

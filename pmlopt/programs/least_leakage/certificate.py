@@ -64,7 +64,8 @@ class NormalizedFloor:
     def normalized_gains(self) -> FloatArray:
         """Return the gain of an output, 0 at a letter's best and less elsewhere, divided by `unit`."""
         return np.asarray(
-            (self._signed_table - self.columns.broadcast_letters(self._best_gains)) / self._scaled_unit
+            (self._signed_table - self.columns.broadcast_letters(self._best_gains))
+            / self._scaled_unit
         )
 
     @cached_property
@@ -75,7 +76,8 @@ class NormalizedFloor:
         """
         weights = self.columns.letter_weights
         best = sum(
-            (w * Fraction(b) for w, b in zip(weights, self._best_gains.tolist(), strict=True)), Fraction(0)
+            (w * Fraction(b) for w, b in zip(weights, self._best_gains.tolist(), strict=True)),
+            Fraction(0),
         )
         wanted = Fraction(self._sign * self.expected.value) / Fraction(2) ** self._exponent
         return float((wanted - best / sum(weights)) / Fraction(self._scaled_unit))
@@ -88,7 +90,9 @@ class NormalizedFloor:
     @cached_property
     def rounding(self) -> float:
         """Return what rounding may have taken off the given floor, and off an expectation of the gains."""
-        return bound_sum_rounding(self.columns.terms, 2.0 + abs(self.min_gain)) + self._input_rounding
+        return (
+            bound_sum_rounding(self.columns.terms, 2.0 + abs(self.min_gain)) + self._input_rounding
+        )
 
     @property
     def solver_target(self) -> float:
@@ -109,20 +113,27 @@ class NormalizedFloor:
         short = self.columns.broadcast_letters(self._best_gains) - self._signed_table
         room = float(self.columns.mean_by_output(np.where(self.allowed, short, np.inf)).min())
         if not math.isfinite(room):
-            room = float(self.columns.masses @ self.columns.max_by_letter(np.where(self.allowed, short, 0)))
+            room = float(
+                self.columns.masses @ self.columns.max_by_letter(np.where(self.allowed, short, 0))
+            )
         return room or 1.0
 
     def compute_slack(self, lifts: FloatArray) -> float:
         """Compute by how much a mechanism is above, in units of the gains; negative where it is below."""
         return (
-            self.columns.compute_expectation(np.where(self.allowed, self.normalized_gains, 0.0), lifts)
+            self.columns.compute_expectation(
+                np.where(self.allowed, self.normalized_gains, 0.0), lifts
+            )
             - self.min_gain
         )
 
     @property
     def max_utility(self) -> float:
         """Return the largest possible expected gain, or smallest expected loss, in the utility's units."""
-        return math.ldexp(float(self._sign * (self.columns.masses @ self._best_gains)), self._exponent) + 0.0
+        return (
+            math.ldexp(float(self._sign * (self.columns.masses @ self._best_gains)), self._exponent)
+            + 0.0
+        )
 
     @property
     def _sign(self) -> float:
@@ -212,7 +223,9 @@ class LevelMultipliers:
         The laws stay, within the set.
         """
         floor = self.floor + share * (other.floor - self.floor)
-        return LevelMultipliers(self.rows + share * (other.rows - self.rows), max(0.0, floor), self.laws)
+        return LevelMultipliers(
+            self.rows + share * (other.rows - self.rows), max(0.0, floor), self.laws
+        )
 
 
 def bound_exp_neg_level(
@@ -343,13 +356,18 @@ def bound_level(
 
 
 def bound_level_on_columns(
-    columns: ColumnSystem, allowed: BoolArray, floor: NormalizedFloor | None, proof: LevelMultipliers
+    columns: ColumnSystem,
+    allowed: BoolArray,
+    floor: NormalizedFloor | None,
+    proof: LevelMultipliers,
 ) -> float:
     """Compute the bound of `bound_level` in floats, on listed letters or on orbits, where y is (L,)."""
     if not proof.is_finite:
         return 0.0
     y = proof.rows
-    worth, sizes = (np.broadcast_to(columns.broadcast_letters(one), allowed.shape) for one in (y, np.abs(y)))
+    worth, sizes = (
+        np.broadcast_to(columns.broadcast_letters(one), allowed.shape) for one in (y, np.abs(y))
+    )
     least, size = float(columns.masses @ y), float(columns.masses @ np.abs(y))
     if floor is not None:
         weight = max(proof.floor, 0.0)
@@ -366,7 +384,9 @@ def bound_level_on_columns(
     for (p, over), (_, may) in parts:
         order = np.argsort(np.where(may, -over, np.inf), axis=0, kind="stable")
         masses = np.where(np.take_along_axis(may, order, axis=0), p[order], 0.0)
-        largest = max(largest, _compute_filled_masses(masses, np.take_along_axis(over, order, axis=0)).max())
+        largest = max(
+            largest, _compute_filled_masses(masses, np.take_along_axis(over, order, axis=0)).max()
+        )
     return max(0.0, -math.log(min(1.0, float(largest) * (1 + share)))) if largest > 0 else math.inf
 
 
@@ -377,7 +397,8 @@ def _compute_filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
     last = np.where(negative.any(axis=0), negative.argmax(axis=0), len(masses) - 1)[None, :]
     before = np.maximum(last - 1, 0)
     mass, left = (
-        np.where(last == 0, 0.0, np.take_along_axis(values, before, axis=0)) for values in (filled, sums)
+        np.where(last == 0, 0.0, np.take_along_axis(values, before, axis=0))
+        for values in (filled, sums)
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = mass - left / np.take_along_axis(over, last, axis=0)
@@ -413,14 +434,18 @@ class _LeastLeakageCertificate(RequirementCertificate):
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims of level, demands and bound of a least leakage."""
         value, level = self.value, self.float_levels[0]["pml"]
-        sharp = value == self.privacy.limits.get("pml") and abs(level - value) <= 1e-12 * max(1.0, value)
+        sharp = value == self.privacy.limits.get("pml") and abs(level - value) <= 1e-12 * max(
+            1.0, value
+        )
         text = f"the level of the mechanism is {value:.12g}"
         text = text if sharp else f"{text}, it is said, and it is {level:.12g}"
         return (
             *self.level_claims,
             *self._check_demands(),
             Claim("value", sharp, FLOATS, text, value, level),
-            check_bound(self.bound, max(0.0, self.recompute_bound()), False, self._arithmetic_of_bound),
+            check_bound(
+                self.bound, max(0.0, self.recompute_bound()), False, self._arithmetic_of_bound
+            ),
             check_gap(self, self.bound_rounding, self.is_maximised),
         )
 
@@ -435,9 +460,7 @@ class _LeastLeakageCertificate(RequirementCertificate):
             return ()
         slack = floor.compute_slack(np.where(floor.allowed, self.lifts, 0.0))
         holds = -slack <= floor.rounding
-        found = (
-            f"the expected {floor.kind_text} {floor.expected.value:.9g} is {'reached' if holds else 'missed'}"
-        )
+        found = f"the expected {floor.kind_text} {floor.expected.value:.9g} is {'reached' if holds else 'missed'}"
         return (Claim("demand", holds, FLOATS, found, floor.min_gain, floor.min_gain + slack),)
 
 
@@ -469,7 +492,9 @@ class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
     def normalized_floor(self) -> NormalizedFloor | None:
         """Return the floor on the expected utility, in units that keep its digits."""
         columns = DenseColumns(self.prior, self.privacy)
-        return None if self.expected is None else NormalizedFloor(columns, self.allowed, self.expected)
+        return (
+            None if self.expected is None else NormalizedFloor(columns, self.allowed, self.expected)
+        )
 
     @property
     def lifts(self) -> FloatArray:
@@ -497,7 +522,9 @@ class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
         if self.multipliers is None:
             return 0.0
         proof = LevelMultipliers(self.multipliers, self.weight, self.laws)
-        return bound_level(self.prior, self.allowed, self.normalized_floor, proof, self.privacy.over)
+        return bound_level(
+            self.prior, self.allowed, self.normalized_floor, proof, self.privacy.over
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

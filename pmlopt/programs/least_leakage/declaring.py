@@ -45,7 +45,11 @@ def level_factor(
 
 
 def declare_requirement(
-    privacy: Requirement, prior: Prior, mechanism: cp.Variable, law: cp.Variable, epsilon: cp.Parameter
+    privacy: Requirement,
+    prior: Prior,
+    mechanism: cp.Variable,
+    law: cp.Variable,
+    epsilon: cp.Parameter,
 ) -> CvxpyConstraints | None:
     """Declare a requirement whose level is a parameter; None for families that are not affine in a factor.
 
@@ -78,7 +82,9 @@ def _declare_norms(
     """Declare a bound of finite order, on each column or on the sum over all."""
 
     def keep(p: FloatArray) -> cp.Expression:
-        return level_factor(epsilon, lambda level: tightened(1 / at_level(privacy, level).max_norm(p)))
+        return level_factor(
+            epsilon, lambda level: tightened(1 / at_level(privacy, level).max_norm(p))
+        )
 
     if isinstance(privacy, SibsonLeakage):
         lengths = express_norms(prior.pmf, mechanism, privacy.alpha)
@@ -141,5 +147,10 @@ def declare_at_level(
         **declared.constraints,
         "reach": gained + shortfall >= reach,
     }
-    variables = {"mechanism": mechanism, "output_law": law, "shortfall": shortfall, **declared.variables}
+    variables = {
+        "mechanism": mechanism,
+        "output_law": law,
+        "shortfall": shortfall,
+        **declared.variables,
+    }
     return CvxpyModel(build_problem(cp.Minimize(shortfall), constraints), variables, constraints)

@@ -21,7 +21,11 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
 
 def least_epsilon(
-    prior: Prior | SymmetricPrior, privacy: Requirement, utility: Utility, reach: float, outputs: Outputs
+    prior: Prior | SymmetricPrior,
+    privacy: Requirement,
+    utility: Utility,
+    reach: float,
+    outputs: Outputs,
 ) -> LeastEpsilon:
     """Declare the search for the least level of a family; see `least_leakage`.
 
@@ -29,7 +33,9 @@ def least_epsilon(
         ProgramError: no mechanism reaches the target, or only one of an infinite level.
         PriorError, PrivacyError, UtilityError: a design cannot be declared, as in `design`.
     """
-    letters = prior.listed() if isinstance(prior, SymmetricPrior) and not _by_orbits(utility) else prior
+    letters = (
+        prior.listed() if isinstance(prior, SymmetricPrior) and not _by_orbits(utility) else prior
+    )
     program = LeastEpsilon(
         build_model=lambda: _declaration(program),
         prior=letters,
@@ -86,7 +92,9 @@ def _declaration(program: LeastEpsilon) -> CvxpyModel:
     if program.best_table is not None and isinstance(program.prior, Prior):
         sign = 1.0 if program.utility.maximised else -1.0
         reach = sign * program.reach
-        found = declare_at_level(program.privacy, program.prior, program.best_table, reach, program.epsilon)
+        found = declare_at_level(
+            program.privacy, program.prior, program.best_table, reach, program.epsilon
+        )
         if found is not None:
             return found
     least = searched(program, MethodOptions(NO_DEADLINE, program.tolerance), None).certificate.value

@@ -15,7 +15,9 @@ from pmlopt.programs.least_leakage.families import is_same_family, level_of
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 
-DesignProof: TypeAlias = LinearCertificate | SymmetricCertificate | ColumnCertificate | EstimationCertificate
+DesignProof: TypeAlias = (
+    LinearCertificate | SymmetricCertificate | ColumnCertificate | EstimationCertificate
+)
 """Certificates of designs, from which the two ends of a least epsilon follow."""
 
 QUESTIONS: Mapping[type, tuple[str, ...]] = {
@@ -133,15 +135,15 @@ class LeastEpsilonCertificate(Certificate):
             text = "the proof is of another requirement, level or utility"
             return (Claim("bound", False, FLOATS, text, self.bound),)
         if not is_short(self.proof, self.reach):
-            text = (
-                f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, which is not short of the target"
-            )
+            text = f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, which is not short of the target"
             return (Claim("bound", False, FLOATS, text, self.bound),)
-        text = (
-            f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, short of the target {self.reach:.12g}"
-        )
+        text = f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, short of the target {self.reach:.12g}"
         return (
-            *(_named(one, "proof ") for one in self.proof.checks() if one.name in ("bound", "workload")),
+            *(
+                _named(one, "proof ")
+                for one in self.proof.checks()
+                if one.name in ("bound", "workload")
+            ),
             Claim("bound", True, FLOATS, text, self.bound, self.bound),
         )
 
@@ -153,7 +155,9 @@ class LeastEpsilonCertificate(Certificate):
             type(proof) is type(witness)
             and level_of(proof.privacy) == self.bound
             and is_same_family(proof.privacy, witness.privacy)
-            and all(have_equal_content(getattr(proof, name), getattr(witness, name)) for name in names)
+            and all(
+                have_equal_content(getattr(proof, name), getattr(witness, name)) for name in names
+            )
         )
 
 

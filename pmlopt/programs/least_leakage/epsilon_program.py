@@ -142,7 +142,9 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
         """Compute the utility of a mechanism on listed letters."""
         if self.best_table is not None:
             sign = 1.0 if self.utility.maximised else -1.0
-            return sign * float(math.fsum((self.prior.pmf[:, None] * self.best_table * matrix).ravel()))
+            return sign * float(
+                math.fsum((self.prior.pmf[:, None] * self.best_table * matrix).ravel())
+            )
         return self.utility.value(self.prior, matrix)
 
     @property

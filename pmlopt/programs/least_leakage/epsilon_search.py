@@ -24,7 +24,13 @@ from pmlopt.programs.least_leakage.epsilon_certificate import (
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.families import MAX_LEVEL, at_level, level_of, rounded_up
 from pmlopt.programs.linear import methods as linear
-from pmlopt.programs.program import Method, MethodError, MethodRegistry, MethodResult, reject_warm_start
+from pmlopt.programs.program import (
+    Method,
+    MethodError,
+    MethodRegistry,
+    MethodResult,
+    reject_warm_start,
+)
 from pmlopt.programs.subconvex import methods as subconvex
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
@@ -108,7 +114,11 @@ class EpsilonSearch:
         if self._excess(constant) >= -rounding and self.take_matrix(constant):
             return
         uniform = np.full(constant.shape, 1 / constant.shape[1])
-        for still in (constant, (constant + uniform) / 2, uniform):  # some levels need all entries positive
+        for still in (
+            constant,
+            (constant + uniform) / 2,
+            uniform,
+        ):  # some levels need all entries positive
             if self._take_mixture(still, best):
                 return
 
@@ -215,13 +225,20 @@ class EpsilonSearch:
                 self.failures.append(f"{method.id}: {cause}")
                 continue
             certificate = found.certificate
-            if certificate.violation > 0 or certificate.is_beyond_bound or not found.requirement_unchanged:
+            if (
+                certificate.violation > 0
+                or certificate.is_beyond_bound
+                or not found.requirement_unchanged
+            ):
                 continue
             if best is None or certificate.proved_gap < best.proved_gap:
                 best = certificate
             if question.program is not estimation.METHODS.program:  # it starts cold
                 self.restart = WarmStart(method.name, found.arrays)
-            if best.proved_gap <= program.compute_allowed_gap(tolerance) or options.deadline.expired:
+            if (
+                best.proved_gap <= program.compute_allowed_gap(tolerance)
+                or options.deadline.expired
+            ):
                 break
         return best
 
@@ -230,7 +247,11 @@ class EpsilonSearch:
         return math.expm1(level) if self.program.is_concave and self.reached < 30 else level
 
     def _unscaled(self, number: float) -> float:
-        return math.log1p(max(number, 0.0)) if self.program.is_concave and self.reached < 30 else number
+        return (
+            math.log1p(max(number, 0.0))
+            if self.program.is_concave and self.reached < 30
+            else number
+        )
 
     def _next(self, stalled: bool) -> float:
         """Return the next level: near the root of a secant, past it on the side that was not met last."""
@@ -276,7 +297,8 @@ class EpsilonSearch:
     def _hair(self) -> float:
         assert self.undecided is not None
         return max(
-            self.undecided[1] - self.undecided[0], self.program.compute_allowed_gap(self.options.tolerance)
+            self.undecided[1] - self.undecided[0],
+            self.program.compute_allowed_gap(self.options.tolerance),
         )
 
 
@@ -301,7 +323,9 @@ def _at_own_level(certificate: DesignProof) -> DesignProof:
     return certificate
 
 
-def searched(program: LeastEpsilon, options: MethodOptions, _: None) -> MethodResult[LeastEpsilonCertificate]:
+def searched(
+    program: LeastEpsilon, options: MethodOptions, _: None
+) -> MethodResult[LeastEpsilonCertificate]:
     """Search from both sides, and certify both ends."""
     begin = time.perf_counter()
     search = EpsilonSearch(program, options)
@@ -336,7 +360,9 @@ def _certify(
         raise ProgramError(
             "multipliers are of a design at one level: certify `program.at(epsilon)` with them"
         )
-    search = EpsilonSearch(program, MethodOptions(deadline=NO_DEADLINE, tolerance=program.tolerance))
+    search = EpsilonSearch(
+        program, MethodOptions(deadline=NO_DEADLINE, tolerance=program.tolerance)
+    )
     if not search.take_matrix(matrix):
         raise InputError(f"the matrix does not reach {program.reach:.9g}, or has no finite level")
     assert search.witness is not None
@@ -348,7 +374,9 @@ def _certify(
         witness=search.witness,
         proof=None,
     )
-    return MethodResult(certificate=certificate, finished=True, message="a matrix that was given", detail="")
+    return MethodResult(
+        certificate=certificate, finished=True, message="a matrix that was given", detail=""
+    )
 
 
 QUESTION = MethodRegistry(

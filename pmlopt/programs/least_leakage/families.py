@@ -106,7 +106,9 @@ def _class_of(privacy: str | type | None) -> type[Requirement]:
             raise PrivacyError(f"the requirement {privacy!r} is not known: {near}")
         return known[privacy]
     if not issubclass(privacy, Requirement):
-        raise PrivacyError(f"{privacy.__name__} is no requirement: give one such as PML, LDP or RenyiPML")
+        raise PrivacyError(
+            f"{privacy.__name__} is no requirement: give one such as PML, LDP or RenyiPML"
+        )
     return privacy
 
 
@@ -118,7 +120,9 @@ def _made(kind: type[Requirement], own: dict[str, Any]) -> Requirement:
     for name in own:
         if name not in known:
             raise PrivacyError(f"{kind.__name__} has no `{name}`: leave it out, or take PML")
-    needed = [one.name for one in get_fields(kind) if one.required and one.name not in ("epsilon", *own)]
+    needed = [
+        one.name for one in get_fields(kind) if one.required and one.name not in ("epsilon", *own)
+    ]
     if "epsilon" not in known or needed:
         more = f"it needs {' and '.join(needed)} too" if needed else "it has no epsilon"
         raise PrivacyError(
@@ -157,7 +161,9 @@ def _of_function(family: Callable[[float], Any]) -> Requirement:
             "requirement"
         )
     template = _checked(found[0])
-    if not all(at_level(template, level) == one for level, one in zip((0.0, 0.5, 1.0), found, strict=True)):
+    if not all(
+        at_level(template, level) == one for level, one in zip((0.0, 0.5, 1.0), found, strict=True)
+    ):
         raise PrivacyError(
             f"the function {name} moves more than the level of its requirement: all but epsilon must stay"
         )

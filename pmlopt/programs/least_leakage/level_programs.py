@@ -84,7 +84,9 @@ class LevelProgram:
             return np.zeros(len(p)), 1.0
         return p * np.abs(floor.normalized_gains[self.program.allowed]), -floor.solver_target
 
-    def _build_model(self, levels: IntArray, peak: FloatArray, share: FloatArray) -> highspy.HighsLp:
+    def _build_model(
+        self, levels: IntArray, peak: FloatArray, share: FloatArray
+    ) -> highspy.HighsLp:
         """Build the program, whose columns are entries, largest entries, d and shortfalls.
 
         Rows: sums, largest entries, set, levels.
@@ -188,7 +190,9 @@ class BestGainPrograms:
         )
 
 
-def _compute_slope(design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: float) -> float:
+def _compute_slope(
+    design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: float
+) -> float:
     """Compute by how much the best expected gain falls with e^-epsilon.
 
     With the multipliers w of the rows it is `<p, w>` plus the mean over outputs of the largest mean of g - w
@@ -225,7 +229,11 @@ class LargestMassPrograms:
         task = BlockLP(prior, costs, scale, block, allowed, allows_short_rows=True)
         with limit_threads():
             ending = follow_central_path(
-                task, build_start(task), lambda one: one.duality_gap, mass_tolerance / scale, clock=clock
+                task,
+                build_start(task),
+                lambda one: one.duality_gap,
+                mass_tolerance / scale,
+                clock=clock,
             )
         self.iterations += ending.iterations
         point = ending.point
@@ -236,5 +244,7 @@ class LargestMassPrograms:
             point=matrix,
             multipliers=LevelMultipliers(1 - task.to_certificate_multipliers(point.rows)),
             infeasibility=missing,
-            slope=slope if missing > mass_tolerance else math.nan,  # where all fits, nothing tells the root
+            slope=slope
+            if missing > mass_tolerance
+            else math.nan,  # where all fits, nothing tells the root
         )

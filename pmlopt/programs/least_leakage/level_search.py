@@ -10,10 +10,22 @@ from functools import cache
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.least_leakage.build_certificate import build_best_allowed, prove_level, remove_noise
+from pmlopt.programs.least_leakage.build_certificate import (
+    build_best_allowed,
+    prove_level,
+    remove_noise,
+)
 from pmlopt.programs.least_leakage.certificate import LevelMultipliers, bound_exp_neg_level
-from pmlopt.programs.least_leakage.level_programs import BestGainPrograms, LargestMassPrograms, LevelProgram
-from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage, build_least_leakage
+from pmlopt.programs.least_leakage.level_programs import (
+    BestGainPrograms,
+    LargestMassPrograms,
+    LevelProgram,
+)
+from pmlopt.programs.least_leakage.program import (
+    LeastLeakage,
+    SymmetricLeastLeakage,
+    build_least_leakage,
+)
 from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline, MethodOptions
 from pmlopt.solvers.two_sided_search import BOUNDS_MEET, ParameterSolution, TwoSidedSearch
 
@@ -51,7 +63,9 @@ def polish_vertex(laws: FloatArray, matrix: FloatArray, share: float) -> FloatAr
     between = ~at_most & (matrix[:, used] > near * largest[used])
     letter, output = np.nonzero(between)
     laws = laws[:, used]
-    tight = np.flatnonzero((laws * matrix[:, used]).sum(axis=0) <= share * largest[used] * (1 + near))
+    tight = np.flatnonzero(
+        (laws * matrix[:, used]).sum(axis=0) <= share * largest[used] * (1 + near)
+    )
     k = len(used)
     # a dense system of 600 unknowns takes a tenth of a second
     if k + len(letter) + 1 > 600:
@@ -100,7 +114,9 @@ class LevelProgramFamily:
     def __init__(self, program: LeastLeakage, ask: SolveAtLevel) -> None:
         self.program, self.solve_at = program, ask
         self.marks = (
-            np.unique(program.max_shares[program.max_shares > 0]) if program.floor is None else np.zeros(0)
+            np.unique(program.max_shares[program.max_shares > 0])
+            if program.floor is None
+            else np.zeros(0)
         )
 
     def lower_bound_of(self, point: FloatArray) -> tuple[float, FloatArray] | None:
@@ -116,7 +132,9 @@ class LevelProgramFamily:
             return float(bound_exp_neg_level(*known, exact=False))
         return math.exp(-prove_level(program, proof))
 
-    def extrapolate(self, now: LevelMultipliers, then: LevelMultipliers, step: float) -> LevelMultipliers:
+    def extrapolate(
+        self, now: LevelMultipliers, then: LevelMultipliers, step: float
+    ) -> LevelMultipliers:
         """Compute multipliers extrapolated on the line through two others."""
         return now.interpolate(then, -step)
 
@@ -160,14 +178,18 @@ def search_level(
     """
     before = None
     if program.floor is not None and not program.allowed.all():
-        pairs_alone = build_least_leakage(program.prior, program.allowed, program.outputs, program.over)
+        pairs_alone = build_least_leakage(
+            program.prior, program.allowed, program.outputs, program.over
+        )
         before = search_level(pairs_alone, program.uniform_mechanism, options)
         if options.deadline.expired:
             return replace(before, matrix=start)
     levels = cache(lambda: LevelProgram(program))
     family = LevelProgramFamily(program, lambda share, clock: levels().solve_at(share, clock))
     search = _make_search(family, start, options, before)
-    if isinstance(program, SymmetricLeastLeakage):  # of many pairs the last digits cost as much as the first
+    if isinstance(
+        program, SymmetricLeastLeakage
+    ):  # of many pairs the last digits cost as much as the first
         search = _make_search(family, start, options, before, COARSE_GAP_FACTOR)
         search.number = -program.floor.min_gain
     ending = search.run()
@@ -175,7 +197,9 @@ def search_level(
         search.try_point(
             polish_vertex(program.find_worst_priors(search.witness), search.witness, search.upper)
         )
-    return _make_search_result(search, ending, levels().model.iterations if search.programs else 0, before)
+    return _make_search_result(
+        search, ending, levels().model.iterations if search.programs else 0, before
+    )
 
 
 def search_by_interior_point(
@@ -218,9 +242,15 @@ def _make_search(
     proofs = [build_support_multipliers(program), *([] if before is None else [before.proof])]
     known = [start, None if before is None else before.matrix]
     known += [program.uniform_mechanism] if program.floor is not None and before is None else []
-    starts = [found for one in known if one is not None and (found := family.lower_bound_of(one)) is not None]
+    starts = [
+        found
+        for one in known
+        if one is not None and (found := family.lower_bound_of(one)) is not None
+    ]
     # the search ends at a hundredth of the tolerance: the last programs cost next to nothing
-    return TwoSidedSearch(family, starts, proofs, share * 1e-2 * options.tolerance, options.deadline)
+    return TwoSidedSearch(
+        family, starts, proofs, share * 1e-2 * options.tolerance, options.deadline
+    )
 
 
 def _make_search_result(

@@ -13,7 +13,13 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.errors import InputError, ProgramError
-from pmlopt.programs.certificate import Certificate, ClosedForm, WarmStart, WarmStartLike, get_mechanism
+from pmlopt.programs.certificate import (
+    Certificate,
+    ClosedForm,
+    WarmStart,
+    WarmStartLike,
+    get_mechanism,
+)
 from pmlopt.programs.least_leakage.build_certificate import (
     certify_level,
     certify_symmetric_level,
@@ -101,7 +107,9 @@ def certify_given(
     proofs = [build_support_multipliers(program)]
     if multipliers is not None:
         if multipliers.shape != (program.prior.size,):
-            raise ProgramError(f"there are {len(multipliers)} multipliers: give one for each letter")
+            raise ProgramError(
+                f"there are {len(multipliers)} multipliers: give one for each letter"
+            )
         proofs.append(LevelMultipliers(multipliers, 0.0))
     certificate = certify_level(program, matrix, proofs)
     return wrap_given_certificate(certificate, _find_closed_form(program, certificate))
@@ -137,7 +145,9 @@ def _check_warm_start(program: LeastLeakage, start: MechanismLike) -> FloatArray
         raise ProgramError(f"the warm start emits output {y} for letter {x}, which is not allowed")
     short = program.floor_violation(matrix)
     if program.floor is not None and short > 0:
-        raise ProgramError(f"the warm start misses the expected utility by {short * program.floor.unit:.6g}")
+        raise ProgramError(
+            f"the warm start misses the expected utility by {short * program.floor.unit:.6g}"
+        )
     return matrix
 
 
@@ -200,7 +210,9 @@ ORBIT_METHODS = MethodRegistry(
         ),
     ),
     lambda program, warm_start, _: make_start(program, False if warm_start is False else None),
-    refuse_to_certify("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
+    refuse_to_certify(
+        "a mechanism by orbits is no matrix: there is no certificate of a matrix alone"
+    ),
     find_first_result=partial(find_first, certify_symmetric_level),
 )
 """The same on a symmetric prior."""

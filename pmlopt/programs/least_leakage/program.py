@@ -142,7 +142,9 @@ class LeastLeakage(Program[LevelCertificate]):
         worth = self.columns.mean_by_output(np.where(self.allowed, gains, -np.inf))
         if np.isneginf(worth).all():
             return np.full(self.allowed.shape, np.nan)
-        best = self.columns.broadcast_outputs(np.arange(len(worth)) == worth.argmax(), self.allowed.shape)
+        best = self.columns.broadcast_outputs(
+            np.arange(len(worth)) == worth.argmax(), self.allowed.shape
+        )
         return np.asarray(best, dtype=float)
 
     def floor_violation(self, matrix: FloatArray) -> float:
@@ -200,14 +202,20 @@ class SymmetricLeastLeakage(LeastLeakage):
 
     def round_to_grid(self, lifts: FloatArray) -> FloatArray:
         """Round (C,) the lifts to integers whose rows sum to exactly one, as floats."""
-        return round_lifts_to_integers(self.space, lifts, self.columns.mean_by_output(lifts)).scaled_entries
+        return round_lifts_to_integers(
+            self.space, lifts, self.columns.mean_by_output(lifts)
+        ).scaled_entries
 
     def __repr__(self) -> str:
         return f"<SymmetricLeastLeakage on {self.prior!r}>"
 
 
 def worst_case_utility(
-    prior: PriorLike, order: ArrayLike, threshold: int, outputs: Outputs = None, over: PriorSet | None = None
+    prior: PriorLike,
+    order: ArrayLike,
+    threshold: int,
+    outputs: Outputs = None,
+    over: PriorSet | None = None,
 ) -> LeastLeakage:
     """Declare the worst-case design: never an output of a rank below the threshold, at the least PML.
 
@@ -244,8 +252,12 @@ def worst_case_utility(
     known = as_prior(prior)
     allowed = allowed_pairs(order, threshold)
     if len(allowed) != known.size:
-        raise UtilityError(f"the order has {len(allowed)} rows for {known.size} letters: give one for each")
-    return build_least_leakage(known, allowed, _resolve_labels(known, allowed.shape[1], outputs), over)
+        raise UtilityError(
+            f"the order has {len(allowed)} rows for {known.size} letters: give one for each"
+        )
+    return build_least_leakage(
+        known, allowed, _resolve_labels(known, allowed.shape[1], outputs), over
+    )
 
 
 def build_least_leakage(
@@ -266,7 +278,9 @@ def build_least_leakage(
                 "no output whose letters have a positive probability under each of its priors. Allow more "
                 "pairs, or take a set in which every letter has some"
             )
-    return _make_program(LeastLeakage, prior=prior, allowed=allowed, outputs=outputs, floor=None, over=over)
+    return _make_program(
+        LeastLeakage, prior=prior, allowed=allowed, outputs=outputs, floor=None, over=over
+    )
 
 
 @overload
@@ -368,7 +382,11 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
             "`worst` is a floor on each pair of an expected gain or loss under PML of the data: leave it "
             "out, or leave `privacy` and `about` out"
         )
-    if isinstance(chosen, LinearUtility) and type(family) is PML and (worst is not None or not family.over):
+    if (
+        isinstance(chosen, LinearUtility)
+        and type(family) is PML
+        and (worst is not None or not family.over)
+    ):
         return _least_of_pairs(known, chosen, target, worst, outputs, family.over)
     assert target is not None
     return least_epsilon(known, family, chosen, target, outputs)
@@ -397,7 +415,9 @@ def _target(
     if reach is not None:
         return check_real(reach, "the target of the utility", ProgramError)
     if worst is None:
-        needed = "`reach`, `expected` or `worst`" if isinstance(utility, LinearUtility) else "`reach`"
+        needed = (
+            "`reach`, `expected` or `worst`" if isinstance(utility, LinearUtility) else "`reach`"
+        )
         raise ProgramError(f"no target is given, and without one nothing leaks: give {needed}")
     return None
 
@@ -417,7 +437,9 @@ def _least_of_pairs(
         )
     if isinstance(known, SymmetricPrior):
         if expected is None or worst is not None or outputs is not None:
-            raise ProgramError(f"on {known!r} least leakage is under `expected` alone: leave the others out")
+            raise ProgramError(
+                f"on {known!r} least leakage is under `expected` alone: leave the others out"
+            )
         return _build_symmetric(known, utility, expected)
     letters = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
     table = utility.evaluate_table(known.labels, letters)
@@ -437,7 +459,9 @@ def _least_of_pairs(
     return _make_program(LeastLeakage, prior=known, allowed=allowed, outputs=letters, floor=floor)
 
 
-def _build_symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -> SymmetricLeastLeakage:
+def _build_symmetric(
+    prior: SymmetricPrior, utility: LinearUtility, expected: float
+) -> SymmetricLeastLeakage:
     """Build the search for the least level under a floor on the expected utility, in orbits of pairs."""
     space = prior.make_pairs(utility.shape)
     table = utility.evaluate_on_orbits(space)
@@ -489,7 +513,9 @@ def _make_program(kind: type[P], **fields: Any) -> P:
 def _express_matrix(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
     """Build the expression of the (N, M) matrix with these entries on allowed pairs, and zeros elsewhere."""
     k = entries.size
-    place = sparse.csc_array((np.ones(k), (np.flatnonzero(allowed), np.arange(k))), shape=(allowed.size, k))
+    place = sparse.csc_array(
+        (np.ones(k), (np.flatnonzero(allowed), np.arange(k))), shape=(allowed.size, k)
+    )
     return cp.reshape(place @ entries, allowed.shape, order="C")
 
 

@@ -39,9 +39,14 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
         """
         gains, more = program.centered_gains, 0.0
         if added is not None:
-            gains, more = added.price_out(gains, program.prior, added.compute_multipliers(task, point))
+            gains, more = added.price_out(
+                gains, program.prior, added.compute_multipliers(task, point)
+            )
         bound = program.columns.unrounded_bound(gains, rho) + more
-        return abs(bound - compute_expectation(program.prior, program.centered_gains, matrix)) / task.scale
+        return (
+            abs(bound - compute_expectation(program.prior, program.centered_gains, matrix))
+            / task.scale
+        )
 
     def certify_gap(point: Iterate) -> float:
         try:
@@ -55,7 +60,9 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
     allowed = program.compute_allowed_gap(options.tolerance) / task.scale
     ready = time.perf_counter()
     with limit_threads():
-        ending = follow_central_path(task, build_start(task), certify_gap, allowed / 2, options.deadline)
+        ending = follow_central_path(
+            task, build_start(task), certify_gap, allowed / 2, options.deadline
+        )
     found = Found(
         ending.point.masked_parts(task.allowed, task.hinge_mask)[0],
         task.to_certificate_multipliers(ending.point.rows),
@@ -71,7 +78,8 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
             found, message, proved = Found(still, worth), "a constant is within the tolerance", True
     return SolverResult(
         state="point",
-        finished=proved and added is None,  # with rows of one's own the certificate has the last word
+        finished=proved
+        and added is None,  # with rows of one's own the certificate has the last word
         message=message,
         iterations=ending.iterations,
         warm_started=False,

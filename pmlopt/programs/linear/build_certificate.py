@@ -83,7 +83,9 @@ def repair_orbits(
         )
 
     own = columns.mean_by_output(mended)
-    theta, mechanism = min(map(mix_with_law, (own, (own > 0) / (own > 0).sum())), key=lambda found: found[0])
+    theta, mechanism = min(
+        map(mix_with_law, (own, (own > 0) / (own > 0).sum())), key=lambda found: found[0]
+    )
     return mechanism, RepairRecord(theta, float(np.abs(mechanism.scaled_entries - lifts).max()))
 
 
@@ -96,7 +98,9 @@ def round_lifts_to_integers(space: PairSpace, lifts: FloatArray, law: FloatArray
     # Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs.
     digits = 120
     orbits = space.orbits
-    whole = [(above << digits) // below for above, below in map(float.as_integer_ratio, lifts.tolist())]
+    whole = [
+        (above << digits) // below for above, below in map(float.as_integer_ratio, lifts.tolist())
+    ]
     likeliest = orbits.orbits_of_output(int(law.argmax()))
     common = math.lcm(*orbits.letters)
     sums, largest = [0] * len(orbits.letters), [-1] * len(orbits.letters)
@@ -158,7 +162,10 @@ CLOSED_FORM_GAP = 1e-10
 
 
 def certify_linear(
-    program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None, witness: Witness | None = None
+    program: LinearDesign,
+    matrix: FloatArray,
+    multipliers: FloatArray | None,
+    witness: Witness | None = None,
 ) -> LinearCertificate:
     """Repair a matrix, recompute every number from it, and bound the optimum.
 
@@ -178,7 +185,9 @@ def certify_linear(
     gain = program.columns.compute_expectation(program.centered_gains, fixed.matrix)
     enough = gain - constant + CLOSED_FORM_GAP * program.scale
     if witness is not None and multipliers is not None:
-        free = {name: np.zeros_like(array) for name, array in witness.items()}  # as if nothing were private
+        free = {
+            name: np.zeros_like(array) for name, array in witness.items()
+        }  # as if nothing were private
         tried = (multipliers, witness), (gains.max(axis=1), free)
         proofs = [_BoundProof.compute(program, gains, *one) for one in tried]
     else:
@@ -212,19 +221,24 @@ def _repair_for_program(program: LinearDesign, matrix: FloatArray) -> RepairedMa
     if (
         program.added and _max_residual(program, fixed.matrix) > MAX_RELATIVE_RESIDUAL
     ):  # small entries may be what keeps them
-        kept = polish_and_repair(program.prior, program.privacy, matrix, 0.0, program.centered_gains)
+        kept = polish_and_repair(
+            program.prior, program.privacy, matrix, 0.0, program.centered_gains
+        )
         return min(fixed, kept, key=lambda one: _max_residual(program, one.matrix))
     if program.privacy.has_ratios or program.added:  # bounds on each column by itself
         return fixed
     worth = [
-        program.columns.compute_expectation(program.centered_gains, one) for one in (matrix, fixed.matrix)
+        program.columns.compute_expectation(program.centered_gains, one)
+        for one in (matrix, fixed.matrix)
     ]
     # a repair that costs less than 3e-9 of the range needs no second one
     if worth[0] - worth[1] <= 3e-9 * program.scale:
         return fixed
     kept = polish_and_repair(program.prior, program.privacy, matrix, 0.0, program.centered_gains)
     return (
-        kept if program.columns.compute_expectation(program.centered_gains, kept.matrix) > worth[1] else fixed
+        kept
+        if program.columns.compute_expectation(program.centered_gains, kept.matrix) > worth[1]
+        else fixed
     )
 
 
@@ -241,7 +255,8 @@ def _compute_residuals(
     if affine is not None:  # by the numbers that a file holds, so that its check finds the same
         return {one.name: one.max_relative_violation(matrix) for one in affine}
     return {
-        name: float(np.max(one.violation())) / constraint_scale(one) for name, one in program.added.items()
+        name: float(np.max(one.violation())) / constraint_scale(one)
+        for name, one in program.added.items()
     }
 
 
@@ -276,7 +291,9 @@ def certify_symmetric(
 
 def _price_added(
     program: LinearDesign, matrix: FloatArray
-) -> tuple[FloatArray, float, dict[str, float], tuple[AffineConstraint | StatedConstraint, ...] | None]:
+) -> tuple[
+    FloatArray, float, dict[str, float], tuple[AffineConstraint | StatedConstraint, ...] | None
+]:
     """Return the gains and the constant of the bound, and the added constraints with their violations.
 
     Added constraints enter the bound through their multipliers.
@@ -287,7 +304,9 @@ def _price_added(
         gains, constant = build_lagrangian(program)
         affine = list_affine_constraints(program)
         residuals = _compute_residuals(program, matrix, affine)
-        stated = None if affine is None else tuple(program.to_saved_constraint(one) for one in affine)
+        stated = (
+            None if affine is None else tuple(program.to_saved_constraint(one) for one in affine)
+        )
         return gains, constant, residuals, stated
 
 
@@ -305,7 +324,11 @@ class _BoundProof:
     ) -> _BoundProof:
         """Compute what multipliers and a dual certificate prove, with an allowance for rounding."""
         columns = program.columns
-        return cls(columns.dual_bound(gains, rho, witness) + columns.bound_rounding(gains, rho), rho, witness)
+        return cls(
+            columns.dual_bound(gains, rho, witness) + columns.bound_rounding(gains, rho),
+            rho,
+            witness,
+        )
 
 
 def _certify_multipliers(
@@ -315,7 +338,11 @@ def _certify_multipliers(
 
     Where a letter is so rare that digits cancel in the search, a closed form proves more: no witness then.
     """
-    witness = {} if rho is None or not math.isfinite(best) else program.columns.dual_certificate(gains, rho)
+    witness = (
+        {}
+        if rho is None or not math.isfinite(best)
+        else program.columns.dual_certificate(gains, rho)
+    )
     if rho is not None and witness:
         proof = _BoundProof.compute(program, gains, rho, witness)
         # a dual certificate may raise the bound by 1e-10 of the gain's range
@@ -397,7 +424,9 @@ def build_lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
         float(np.abs(one.effective_multipliers) @ np.abs(one.offset)) + _bound_price_size(one)
         for one in stated
     )
-    for constraint in (one for name, one in program.added.items() if name not in program.stated_constraints):
+    for constraint in (
+        one for name, one in program.added.items() if name not in program.stated_constraints
+    ):
         gradients = compute_gradients(constraint) if has_expression(constraint) else None
         if gradients is None or constraint.dual_value is None:
             return program.centered_gains, math.inf
@@ -411,13 +440,17 @@ def build_lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
             slopes[variable.id] = slopes.get(variable.id, 0.0) + slope
             variables[variable.id] = variable
             constant += float((slope * variable.value).sum())
-            terms = np.asarray(abs(gradient) @ np.abs(multiplier)).reshape(variable.shape, order="F")
+            terms = np.asarray(abs(gradient) @ np.abs(multiplier)).reshape(
+                variable.shape, order="F"
+            )
             size += float((terms * _variable_sizes(variable)).sum())
     # what rounding may have taken off these sums and slopes, by the size of what went into them
     constant += bound_sum_rounding(program.table.size, size)
     p = program.prior.pmf[:, None]
     gains = priced_gains - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
-    gains = gains - slopes.pop(program.variables["output_law"].id, np.zeros((1, program.table.shape[1])))
+    gains = gains - slopes.pop(
+        program.variables["output_law"].id, np.zeros((1, program.table.shape[1]))
+    )
     own = {variable.id for variable in program.variables.values()}
     for key, slope in slopes.items():
         lower, upper = (0.0, 1.0) if key in own else _get_bounds(variables[key])
@@ -445,7 +478,9 @@ def _max_intermediate(expression: cp.Expression) -> float:
 def _variable_sizes(variable: cp.Variable) -> FloatArray:
     """Bound how far a variable's entries may be from zero or from their values."""
     span = np.abs(_get_bounds(variable)).sum(axis=0)
-    return np.asarray(np.maximum(1 + np.abs(variable.value), np.where(np.isfinite(span), span, 0.0)))
+    return np.asarray(
+        np.maximum(1 + np.abs(variable.value), np.where(np.isfinite(span), span, 0.0))
+    )
 
 
 def _get_bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:

@@ -86,7 +86,9 @@ class AffineConstraint:
 
     def term_sums(self, matrix: FloatArray) -> FloatArray:
         """Compute (R,) the sums of the sizes of the terms of each row at a mechanism."""
-        return np.asarray((np.abs(self.coefficients) * matrix).sum(axis=(1, 2)) + np.abs(self.offset))
+        return np.asarray(
+            (np.abs(self.coefficients) * matrix).sum(axis=(1, 2)) + np.abs(self.offset)
+        )
 
     def violation_units(self, matrix: FloatArray) -> FloatArray:
         """Return (R,) the unit of a violation of each row: the same constraint in any unit has the same.
@@ -95,7 +97,9 @@ class AffineConstraint:
         `P[x,y] <= c q[y]` at a rare output, that of its terms at the mechanism, where these are smaller.
         """
         signs = has_one_sign(self.coefficients.reshape(len(self.offset), -1))
-        sizes = compute_row_sizes(np.abs(self.coefficients).max(axis=(1, 2), initial=0.0), self.offset, signs)
+        sizes = compute_row_sizes(
+            np.abs(self.coefficients).max(axis=(1, 2), initial=0.0), self.offset, signs
+        )
         if self.equal:
             return sizes
         # terms below 1e-9 of the row's largest coefficient are rounding
@@ -155,7 +159,8 @@ def price_constraints(
     constant, priced_gains = 0.0, gains
     for one in constraints:
         priced_gains = (
-            priced_gains - np.tensordot(one.effective_multipliers, one.coefficients, axes=1) / p[:, None]
+            priced_gains
+            - np.tensordot(one.effective_multipliers, one.coefficients, axes=1) / p[:, None]
         )
         constant -= float(one.effective_multipliers @ one.offset)
     return priced_gains, constant
@@ -231,17 +236,27 @@ class _ExpectationCertificate(RequirementCertificate):
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims of level, value, added constraints and bound of an expected gain or loss."""
         value = check_value(
-            self.value, self.columns.compute_expectation(self.table, self.lifts), self._value_rounding
+            self.value,
+            self.columns.compute_expectation(self.table, self.lifts),
+            self._value_rounding,
         )
         rows = self.added_rows or ()
         added = (self._check_added(one) for one in rows)
-        found = (*self.level_claims, value, *added, check_gap(self, self.bound_rounding, self.is_maximised))
+        found = (
+            *self.level_claims,
+            value,
+            *added,
+            check_gap(self, self.bound_rounding, self.is_maximised),
+        )
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
             return (*found, check_bound(self.bound, None, self.maximised))
         if self.added_rows is None and math.isfinite(self.bound):
             text = "it rests on constraints that are not in the file"
             return (*found, Claim("bound", None, FLOATS, text, self.bound))
-        return (*found, check_bound(self.bound, self._recompute_bound(self.multipliers), self.maximised))
+        return (
+            *found,
+            check_bound(self.bound, self._recompute_bound(self.multipliers), self.maximised),
+        )
 
     def _recompute_bound(self, rho: FloatArray) -> float:
         """Compute what the multipliers and the dual certificate prove, in the units of the table."""
@@ -259,11 +274,20 @@ class _ExpectationCertificate(RequirementCertificate):
 
     def _check_added(self, one: AffineConstraint) -> Claim:
         """Check the claim that the mechanism meets a constraint that was added, as the file states it."""
-        share, broken = self._allowed_relative_violation(one), one.max_relative_violation(self.lifts)
-        rounding = bound_sum_rounding(math.prod(one.coefficients.shape[1:]), 1.0) * one.term_sums(self.lifts)
-        holds = bool((one.row_violations(self.lifts) <= self._allowed_violations(one) + rounding).all())
+        share, broken = (
+            self._allowed_relative_violation(one),
+            one.max_relative_violation(self.lifts),
+        )
+        rounding = bound_sum_rounding(math.prod(one.coefficients.shape[1:]), 1.0) * one.term_sums(
+            self.lifts
+        )
+        holds = bool(
+            (one.row_violations(self.lifts) <= self._allowed_violations(one) + rounding).all()
+        )
         text = (
-            f"is kept, up to {share:.1g} of its size" if holds else f"is broken by {broken:.1g} of its size"
+            f"is kept, up to {share:.1g} of its size"
+            if holds
+            else f"is broken by {broken:.1g} of its size"
         )
         return Claim("constraint", holds, FLOATS, f"{one.name!r} {text}", share, broken)
 
@@ -300,13 +324,17 @@ class LinearCertificate(_ExpectationCertificate, DesignCertificate):
         if self.added is None:
             return None
         return tuple(
-            one.to_affine(self.prior, self.mechanism.outputs) if isinstance(one, StatedConstraint) else one
+            one.to_affine(self.prior, self.mechanism.outputs)
+            if isinstance(one, StatedConstraint)
+            else one
             for one in self.added
         )
 
     def with_bound_from(self, other: Self) -> Self:
         """Return the certificate with the bound of another one, whose proof has no part in the mechanism."""
-        proof = {name: getattr(other, name) for name in ("bound", "multipliers", "witness", "added")}
+        proof = {
+            name: getattr(other, name) for name in ("bound", "multipliers", "witness", "added")
+        }
         return replace(self, **proof)
 
     @property

@@ -99,7 +99,9 @@ class ColumnSystem(ABC):
     def exact_letter_mean(self, values: FloatArray) -> Fraction:
         """Compute the mean of a number for each letter under the prior, in rational arithmetic."""
         weights = self.letter_weights
-        return sum(map(operator.mul, weights, map(Fraction, values.tolist())), Fraction(0)) / sum(weights)
+        return sum(map(operator.mul, weights, map(Fraction, values.tolist())), Fraction(0)) / sum(
+            weights
+        )
 
     def compute_value(self, table: FloatArray, maximised: bool, lifts: FloatArray) -> float:
         """Compute the expectation of a table, up to `bound_value_rounding`, without the digits that outputs share.
@@ -223,7 +225,9 @@ class DenseColumns(ColumnSystem):
         return self.privacy.dual_certificate(self.prior, gains - rho[:, None])
 
     def dual_bound(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
-        return float(self.masses @ rho) + self.privacy.dual_bound(self.prior, gains - rho[:, None], witness)
+        return float(self.masses @ rho) + self.privacy.dual_bound(
+            self.prior, gains - rho[:, None], witness
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +249,9 @@ class OrbitColumns(ColumnSystem):
     privacy: tuple[Requirement, ...]
 
     @classmethod
-    def from_space(cls, space: PairSpace | EquitablePartition, privacy: Requirement) -> OrbitColumns:
+    def from_space(
+        cls, space: PairSpace | EquitablePartition, privacy: Requirement
+    ) -> OrbitColumns:
         """Build the columns of pairs under a requirement.
 
         Raises:
@@ -270,7 +276,9 @@ class OrbitColumns(ColumnSystem):
     @cached_property
     def row_sum_matrix(self) -> Any:
         """Return the (L, C) sparse matrix that maps lifts to the row sums of the mechanism."""
-        return _build_sum_matrix(self.orbits.letter_fractions, self.orbits.letter, len(self.orbits.letters))
+        return _build_sum_matrix(
+            self.orbits.letter_fractions, self.orbits.letter, len(self.orbits.letters)
+        )
 
     @cached_property
     def _output_law_matrix(self) -> Any:
@@ -317,12 +325,17 @@ class OrbitColumns(ColumnSystem):
             yield own, cells.prior, values[self.orbits.orbits_of_output(place)][:, None]
 
     def support_function(self, gains: FloatArray) -> float:
-        return max(own.support_function(prior, column) for own, prior, column in self._iterate_columns(gains))
+        return max(
+            own.support_function(prior, column)
+            for own, prior, column in self._iterate_columns(gains)
+        )
 
     def max_violations(self, lifts: FloatArray) -> FloatArray:
         """Compute (K,) the largest violation by each column, in floats; at most 0 where there is none."""
         each = self._iterate_columns(lifts)
-        return np.array([np.max(own.violation(prior.pmf, column, math.exp)) for own, prior, column in each])
+        return np.array(
+            [np.max(own.violation(prior.pmf, column, math.exp)) for own, prior, column in each]
+        )
 
     def is_met_exactly(self, masses: tuple[int, ...]) -> bool:
         """Return whether masses of orbits of pairs meet the requirement, in integers: a proof, not a test."""
@@ -332,9 +345,13 @@ class OrbitColumns(ColumnSystem):
                 continue  # an output that never occurs
             common = math.lcm(*cells.counts)
             sizes = zip(masses[part], cells.counts, cells.letters.tolist(), strict=True)
-            entries = [mass * self.orbits.letters[x] * (common // count) for mass, count, x in sizes]
+            entries = [
+                mass * self.orbits.letters[x] * (common // count) for mass, count, x in sizes
+            ]
             weights = np.array(cells.prior.weights, dtype=object)
-            if np.any(own.violation(weights, np.array(entries, dtype=object)[:, None], round_exp_down) > 0):
+            if np.any(
+                own.violation(weights, np.array(entries, dtype=object)[:, None], round_exp_down) > 0
+            ):
                 return False
         return True
 
@@ -353,7 +370,9 @@ class OrbitColumns(ColumnSystem):
                 found[name] = max(found.get(name, -math.inf), level)
         return found
 
-    def build_model(self, names: Sequence[Label], maximised: bool, values: FloatArray) -> CvxpyModel:
+    def build_model(
+        self, names: Sequence[Label], maximised: bool, values: FloatArray
+    ) -> CvxpyModel:
         """Build the linear program with one variable for each orbit of pairs.
 
         The constraints of the requirement are named after the orbits of outputs; values are gains, or losses.
@@ -431,7 +450,9 @@ class EquitablePartition:
 
     def get_cells(self, place: int) -> LetterCells:
         """Return the classes of letters as one output of a class meets them."""
-        return self.orbits.get_cells(place, self.prior, self.prior, self.table[:, self.output_names[place]])
+        return self.orbits.get_cells(
+            place, self.prior, self.prior, self.table[:, self.output_names[place]]
+        )
 
 
 def refine_colors(prior: Prior, table: FloatArray, most: int) -> EquitablePartition | None:
@@ -472,7 +493,9 @@ def refine_colors(prior: Prior, table: FloatArray, most: int) -> EquitablePartit
         return None
     places = places.reshape(table.shape)
     orbits = PairOrbits.from_listed(letter, output, places, prior.weights)
-    return EquitablePartition(orbits, places, np.unique(output, return_index=True)[1].tolist(), prior)
+    return EquitablePartition(
+        orbits, places, np.unique(output, return_index=True)[1].tolist(), prior
+    )
 
 
 def _hash_rows(values: IntArray, colours: IntArray, kinds: int) -> Any:

@@ -19,7 +19,13 @@ from pmlopt.model.privacy.requirement import Witness, tightened
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers import highs
-from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline, MethodOptions, PrimalDualPoint, SolverResult
+from pmlopt.solvers.solver_result import (
+    TIME_LIMIT,
+    Deadline,
+    MethodOptions,
+    PrimalDualPoint,
+    SolverResult,
+)
 
 METHOD_NAME = "letter-pairs"
 
@@ -49,7 +55,9 @@ def _build_constant_point(program: LinearDesign, ratios: RatioBounds) -> PrimalD
     """Build the best constant, with the bound of no privacy at all."""
     weights = np.zeros((len(ratios.exponents), program.table.shape[1]))
     best = constant(program.prior, program.centered_gains).matrix
-    return PrimalDualPoint(best, program.centered_gains.max(axis=1), dual_certificate={"weights": weights})
+    return PrimalDualPoint(
+        best, program.centered_gains.max(axis=1), dual_certificate={"weights": weights}
+    )
 
 
 def read_weights(program: LinearDesign, ratios: RatioBounds) -> Witness | None:
@@ -60,7 +68,9 @@ def read_weights(program: LinearDesign, ratios: RatioBounds) -> Witness | None:
     return {"weights": np.maximum(duals, 0.0) * np.exp(-ratios.exponents)[:, None]}
 
 
-def solve_by_simplex(program: LinearDesign, ratios: RatioBounds, options: MethodOptions) -> SolverResult:
+def solve_by_simplex(
+    program: LinearDesign, ratios: RatioBounds, options: MethodOptions
+) -> SolverResult:
     """Solve a small program under ratio bounds by HiGHS, from sparse rows built by index arithmetic.
 
     Its variables are the matrix and the products of its columns with the rows that several bounds share.
@@ -71,7 +81,9 @@ def solve_by_simplex(program: LinearDesign, ratios: RatioBounds, options: Method
     scale = float(np.abs(gains).max()) or 1.0
     products = ratios.compute_products(np.eye(n))
     pairs = ratios.linear_system(tightened).tocsc()
-    several = np.bincount(np.append(ratios.above, ratios.below), minlength=n + len(products))[n:] > 1
+    several = (
+        np.bincount(np.append(ratios.above, ratios.below), minlength=n + len(products))[n:] > 1
+    )
     alone = pairs[:, n:][:, ~several] @ products[~several]  # products of one pair are no variables
     pairs = sparse.hstack([pairs[:, :n] + sparse.csc_array(alone), pairs[:, n:][:, several]])
     shared, count = int(several.sum()), len(ratios.exponents)
@@ -95,10 +107,14 @@ def solve_by_simplex(program: LinearDesign, ratios: RatioBounds, options: Method
     weights = scale * np.maximum(-duals, 0.0) * np.exp(-ratios.exponents)[:, None]
     found = np.array(solution.col_value[: n * m]).reshape(n, m)
     multipliers = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
-    return replace(outcome, point=PrimalDualPoint(found, multipliers, dual_certificate={"weights": weights}))
+    return replace(
+        outcome, point=PrimalDualPoint(found, multipliers, dual_certificate={"weights": weights})
+    )
 
 
-def generate_constraints(program: LinearDesign, ratios: RatioBounds, options: MethodOptions) -> SolverResult:
+def generate_constraints(
+    program: LinearDesign, ratios: RatioBounds, options: MethodOptions
+) -> SolverResult:
     """Solve `max <c, P>` by Clarabel, adding bounds `P[x'] - e^-eps P[x] >= 0` as they are violated.
 
     The multipliers of every round bound the whole program, since it asks for less.
@@ -127,7 +143,9 @@ def generate_constraints(program: LinearDesign, ratios: RatioBounds, options: Me
             ending = "stopped by the time limit"
             break
         steps_end = options.deadline.earlier(step_share * setup)  # which it looks at before a step
-        found, finished, steps = _run_clarabel(gains / scale, ratios, keep, chosen, tolerance, steps_end)
+        found, finished, steps = _run_clarabel(
+            gains / scale, ratios, keep, chosen, tolerance, steps_end
+        )
         rounds, iterations = rounds + 1, iterations + steps
         if found.multipliers is not None and found.dual_certificate is not None:
             weights = scale * found.dual_certificate["weights"]

@@ -12,7 +12,11 @@ from pmlopt.errors import InfeasibleError
 from pmlopt.model.closed_forms import constant
 from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
 from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
-from pmlopt.programs.linear.certificate import MAX_RELATIVE_RESIDUAL, LinearCertificate, SymmetricCertificate
+from pmlopt.programs.linear.certificate import (
+    MAX_RELATIVE_RESIDUAL,
+    LinearCertificate,
+    SymmetricCertificate,
+)
 from pmlopt.programs.linear.known_optima import allowed_forms
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, MethodError, MethodResult
@@ -36,13 +40,16 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
     candidates = [constant(program.prior, program.centered_gains).matrix]
     candidates += _exponential_candidates(program)
     best = max(
-        candidates, key=lambda matrix: program.columns.compute_expectation(program.centered_gains, matrix)
+        candidates,
+        key=lambda matrix: program.columns.compute_expectation(program.centered_gains, matrix),
     )
     ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
     if program.privacy.by_pairs and ratios is not None and np.ndim(ratios.exponents):
         # the bound of no privacy at all: a better one takes a linear program
         weights = np.zeros((len(ratios.exponents), best.shape[1]))
-        certificate = certify_linear(program, best, program.centered_gains.max(axis=1), {"weights": weights})
+        certificate = certify_linear(
+            program, best, program.centered_gains.max(axis=1), {"weights": weights}
+        )
     else:
         certificate = certify_linear(program, best, None)
     return _make_formula_result(certificate, time.perf_counter() - begin)
@@ -58,7 +65,9 @@ def _exponential_candidates(program: LinearDesign) -> list[FloatArray]:
     # Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds.
     large = len(exponents) * base.size > 16_000_000
     for sharper in SHARPER[:1] if large else SHARPER:
-        powers = base**sharper  # the largest entry of a row is at least 1 / M, so that no row becomes zero
+        powers = (
+            base**sharper
+        )  # the largest entry of a row is at least 1 / M, so that no row becomes zero
         envelope = repair_by_envelope(program.prior, exponents, powers, program.centered_gains)
         if envelope is not None:
             found.append(envelope.matrix)
@@ -166,7 +175,9 @@ def find_first_by_orbits(program: SymmetricDesign) -> MethodResult[SymmetricCert
     law = np.zeros(len(columns.orbits.outputs))
     law[int(columns.mean_by_output(program.centered_gains).argmax())] = 1.0
     lifts = columns.broadcast_outputs(law, program.centered_gains.shape)
-    return _make_formula_result(certify_symmetric(program, lifts, None), time.perf_counter() - begin)
+    return _make_formula_result(
+        certify_symmetric(program, lifts, None), time.perf_counter() - begin
+    )
 
 
 def _make_formula_result(certificate: C, seconds: float) -> MethodResult[C]:

@@ -54,7 +54,9 @@ def known_optimum(program: LinearDesign, clock: Deadline = NO_DEADLINE) -> Known
         for multipliers in _multipliers(program, form):
             if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
                 continue
-            if clock.expired_for(-seconds):  # a bound is not begun that the last one says cannot be ended
+            if clock.expired_for(
+                -seconds
+            ):  # a bound is not begun that the last one says cannot be ended
                 return None
             begin = clock.read()
             above = program.columns.unrounded_bound(gains, multipliers) - gain
@@ -77,7 +79,9 @@ def _count_bounds(program: LinearDesign) -> int:
 
 def _is_too_long_to_check(program: LinearDesign, clock: Deadline) -> bool:
     """Return whether the time would be over before closed forms were checked against bounds on pairs."""
-    return clock.expired or (clock.is_limited and clock.expired_for(-SECONDS_A_PAIR * _count_bounds(program)))
+    return clock.expired or (
+        clock.is_limited and clock.expired_for(-SECONDS_A_PAIR * _count_bounds(program))
+    )
 
 
 def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:

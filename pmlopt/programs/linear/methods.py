@@ -13,10 +13,20 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism, pair_with_prior
 from pmlopt.errors import InfeasibleError
-from pmlopt.programs.certificate import ClosedForm, WarmStart, WarmStartLike, get_mechanism, get_warm_start
+from pmlopt.programs.certificate import (
+    ClosedForm,
+    WarmStart,
+    WarmStartLike,
+    get_mechanism,
+    get_warm_start,
+)
 from pmlopt.programs.linear import block_interior_point, constraint_generation, feasible
 from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
-from pmlopt.programs.linear.certificate import MAX_RELATIVE_RESIDUAL, LinearCertificate, SymmetricCertificate
+from pmlopt.programs.linear.certificate import (
+    MAX_RELATIVE_RESIDUAL,
+    LinearCertificate,
+    SymmetricCertificate,
+)
 from pmlopt.programs.linear.columns import EquitablePartition, OrbitColumns
 from pmlopt.programs.linear.known_optima import KnownOptimum, better_form, known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
@@ -134,7 +144,11 @@ def _make_context(
 
 
 def _solve_and_certify(
-    name: str, settings: Mapping[str, Any], program: LinearDesign, options: MethodOptions, start: SolveContext
+    name: str,
+    settings: Mapping[str, Any],
+    program: LinearDesign,
+    options: MethodOptions,
+    start: SolveContext,
 ) -> MethodResult[LinearCertificate]:
     """Solve, repair and certify; reject a point that breaks a user's own constraint."""
     outcome = _run_method(name, settings, program, options, start)
@@ -200,11 +214,17 @@ def _relax_to_float_level(
     if wider.privacy.limits == program.privacy.limits:
         return certificate
     found = certify_linear(wider, point.matrix, point.multipliers, point.dual_certificate)
-    return certificate if found.proved_gap > program.compute_allowed_gap(program.tolerance) else found
+    return (
+        certificate if found.proved_gap > program.compute_allowed_gap(program.tolerance) else found
+    )
 
 
 def _run_method(
-    name: str, settings: Mapping[str, Any], program: LinearDesign, options: MethodOptions, start: SolveContext
+    name: str,
+    settings: Mapping[str, Any],
+    program: LinearDesign,
+    options: MethodOptions,
+    start: SolveContext,
 ) -> SolverResult:
     if name == CLOSED_FORM:
         assert start.known is not None
@@ -215,7 +235,9 @@ def _run_method(
         return solve_by_partition(program, program.equitable_partition, options)
     if name == constraint_generation.METHOD_NAME:
         assert start.program.generated_bounds is not None
-        return constraint_generation.generate_constraints(program, start.program.generated_bounds, options)
+        return constraint_generation.generate_constraints(
+            program, start.program.generated_bounds, options
+        )
     if name in (block_interior_point.METHOD_NAME, "highs") and (task := start.block_lp) is not None:
         if name == block_interior_point.METHOD_NAME:
             return block_interior_point.solve_block_lp(program, task, options)
@@ -269,10 +291,14 @@ def _run_solver(
 
 def _read_point(program: LinearDesign) -> PrimalDualPoint:
     """Read the mechanism and the multipliers of its rows that a solver left in the variables."""
-    pairs = program.generated_bounds  # of many, what a bound costs is a linear program for each output
+    pairs = (
+        program.generated_bounds
+    )  # of many, what a bound costs is a linear program for each output
     witness = None if pairs is None else constraint_generation.read_weights(program, pairs)
     multipliers = _read_multipliers(program, program.prior.pmf)
-    return PrimalDualPoint(np.asarray(program.mechanism.value), multipliers, dual_certificate=witness)
+    return PrimalDualPoint(
+        np.asarray(program.mechanism.value), multipliers, dual_certificate=witness
+    )
 
 
 def _read_multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:
@@ -281,8 +307,14 @@ def _read_multipliers(program: Program[Any], masses: FloatArray) -> FloatArray |
     return None if duals is None else np.asarray(duals) / masses
 
 
-def _compare_closed_form(known: KnownOptimum | None, certificate: LinearCertificate) -> ClosedForm | None:
-    return None if known is None else ClosedForm(known.name, known.value, certificate.value - known.value)
+def _compare_closed_form(
+    known: KnownOptimum | None, certificate: LinearCertificate
+) -> ClosedForm | None:
+    return (
+        None
+        if known is None
+        else ClosedForm(known.name, known.value, certificate.value - known.value)
+    )
 
 
 def _make_method(
@@ -304,7 +336,9 @@ def _make_method(
         constraint_generation.METHOD_NAME,
         block_interior_point.METHOD_NAME,
     )
-    return Method(name, reason, run, lambda _, start: fits(start), takes is None, takes or "", row, not own)
+    return Method(
+        name, reason, run, lambda _, start: fits(start), takes is None, takes or "", row, not own
+    )
 
 
 def _make_named_method(
@@ -314,7 +348,9 @@ def _make_named_method(
     return _make_method(f"{name}-by-name", name, "asked for by name", applies, takes)
 
 
-TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
+TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
+    ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12
+)
 """Clarabel's tolerances, for multipliers to the last digits."""
 
 MAX_SIMPLEX_ENTRIES = 900
@@ -384,7 +420,10 @@ AUTOMATIC_METHODS = (
         iterative_refinement_enable=False,
     ),
     _make_method(
-        "clarabel-cones", "clarabel", "cones: Clarabel's interior point", lambda start: not start.is_linear
+        "clarabel-cones",
+        "clarabel",
+        "cones: Clarabel's interior point",
+        lambda start: not start.is_linear,
     ),
     _make_method(
         "clarabel-sharp",
@@ -443,7 +482,9 @@ def _certify_given(
 ) -> MethodResult[LinearCertificate]:
     """Repair and certify a matrix, with given multipliers or a few that need no solver."""
     certificate = certify_linear(program, matrix, multipliers)
-    return wrap_given_certificate(certificate, _compare_closed_form(known_optimum(program), certificate))
+    return wrap_given_certificate(
+        certificate, _compare_closed_form(known_optimum(program), certificate)
+    )
 
 
 def _accepts_gap(program: LinearDesign) -> bool:
@@ -501,7 +542,11 @@ MAX_SIMPLEX_ORBITS = 12_000
 
 
 def _solve_by_orbits(
-    name: str, settings: Mapping[str, Any], program: SymmetricDesign, options: MethodOptions, _: None
+    name: str,
+    settings: Mapping[str, Any],
+    program: SymmetricDesign,
+    options: MethodOptions,
+    _: None,
 ) -> MethodResult[SymmetricCertificate]:
     """Solve in orbits of pairs, repair and certify."""
     # cvxpy takes 1.5e-5 s to compile each orbit of pairs, which no time limit ends
@@ -512,13 +557,20 @@ def _solve_by_orbits(
         raise MethodError(outcome.message)
     clock = time.perf_counter()
     multipliers = _read_multipliers(program, program.columns.masses)
-    certificate = certify_symmetric(program, np.asarray(program.variables["orbits"].value), multipliers)
+    certificate = certify_symmetric(
+        program, np.asarray(program.variables["orbits"].value), multipliers
+    )
     detail = f"{program.space.orbits.count} orbits of pairs"
     return make_method_result(outcome, certificate, time.perf_counter() - clock, detail)
 
 
 def _make_orbit_method(
-    row: str, name: str, reason: str, few: bool | None = None, automatic: bool = True, **settings: float
+    row: str,
+    name: str,
+    reason: str,
+    few: bool | None = None,
+    automatic: bool = True,
+    **settings: float,
 ) -> Method[SymmetricDesign, None, SymmetricCertificate]:
     """Make a method from the id of its row: its reason, whether for few orbits or many, and its settings."""
 
@@ -526,12 +578,22 @@ def _make_orbit_method(
         return few is None or few == (program.space.orbits.count <= MAX_SIMPLEX_ORBITS)
 
     return Method(
-        name, reason, partial(_solve_by_orbits, name, settings), is_applicable, automatic, "", row, True
+        name,
+        reason,
+        partial(_solve_by_orbits, name, settings),
+        is_applicable,
+        automatic,
+        "",
+        row,
+        True,
     )
 
 
 _ORBIT_SIMPLEX = "highs", "LP in orbits of pairs: HiGHS dual simplex ends at a vertex"
-_ORBIT_INTERIOR_POINT = "highs-ipm", "LP in many orbits of pairs: HiGHS interior point without crossover"
+_ORBIT_INTERIOR_POINT = (
+    "highs-ipm",
+    "LP in many orbits of pairs: HiGHS interior point without crossover",
+)
 
 ORBIT_METHODS = MethodRegistry(
     SymmetricDesign,
@@ -548,7 +610,9 @@ ORBIT_METHODS = MethodRegistry(
         _make_orbit_method("highs-many-orbits", *_ORBIT_SIMPLEX, few=False),
     ),
     lambda *_: None,
-    refuse_to_certify("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
+    refuse_to_certify(
+        "a mechanism by orbits is no matrix: there is no certificate of a matrix alone"
+    ),
     accepts_gap=lambda program: False,
     make_cvxpy_method=lambda name: _make_orbit_method(
         name, name, "asked for by name, through cvxpy", automatic=False

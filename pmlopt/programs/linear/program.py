@@ -42,7 +42,12 @@ from pmlopt.programs.linear.columns import (
     round_outward,
 )
 from pmlopt.programs.program import CvxpyModel, Program, build_problem, check_shape
-from pmlopt.solvers.structured.block_program import BlockLP, ColumnBlock, SideConstraints, find_attainable
+from pmlopt.solvers.structured.block_program import (
+    BlockLP,
+    ColumnBlock,
+    SideConstraints,
+    find_attainable,
+)
 from pmlopt.solvers.structured.iterates import Iterate
 
 
@@ -83,7 +88,9 @@ class ExpectationProgram(Program[C_co]):
     @property
     def scale(self) -> float:
         """Return the most that the choice of outputs can change the expected gain."""
-        return float(self.columns.masses @ (self.columns.max_by_letter(self.table) - self.row_offsets))
+        return float(
+            self.columns.masses @ (self.columns.max_by_letter(self.table) - self.row_offsets)
+        )
 
     @cached_property
     def exact_constant(self) -> Fraction:
@@ -203,7 +210,9 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         rows = self.build_added_rows()
         return None if rows is None else rows.add_to(task)
 
-    def to_affine_rows(self, constraint: cp.Constraint) -> tuple[sparse.csr_array, FloatArray] | None:
+    def to_affine_rows(
+        self, constraint: cp.Constraint
+    ) -> tuple[sparse.csr_array, FloatArray] | None:
         """Convert an added constraint to (R, N M) coefficients on the mechanism, and (R,) offsets.
 
         The variables must have their values. None where it is not affine in the mechanism alone.
@@ -262,18 +271,27 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         stated = dict(self.stated_constraints)
         for one in constraints:
             if not isinstance(one, Constraint):
-                raise ProgramError(f"{describe_value(one)} is no constraint such as constraints.Invariant()")
+                raise ProgramError(
+                    f"{describe_value(one)} is no constraint such as constraints.Invariant()"
+                )
             if one.name in stated:
-                raise ProgramError(f"there are two constraints {one.name!r}: one of each kind can be kept")
+                raise ProgramError(
+                    f"there are two constraints {one.name!r}: one of each kind can be kept"
+                )
             rows, offset = one.build_rows(self.prior, self.outputs)
             if len(offset):
                 stated[one.name] = one
                 scales = _compute_row_scales(rows, offset)
-                scaled, limit = sparse.csr_array(sparse.diags_array(1 / scales) @ rows), offset / scales
+                scaled, limit = (
+                    sparse.csr_array(sparse.diags_array(1 / scales) @ rows),
+                    offset / scales,
+                )
                 added[one.name] = scaled @ cells == limit if one.equal else scaled @ cells <= limit
         return replace(self.with_constraints(**added), stated_constraints=stated) if added else self
 
-    def to_saved_constraint(self, constraint: AffineConstraint) -> AffineConstraint | StatedConstraint:
+    def to_saved_constraint(
+        self, constraint: AffineConstraint
+    ) -> AffineConstraint | StatedConstraint:
         """Return an added constraint as a file has it: as a stated constraint if it is one, else by rows."""
         one = self.stated_constraints.get(constraint.name)
         return constraint if one is None else StatedConstraint(one, constraint.multipliers)
@@ -318,7 +336,9 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         """
         for name, constraint in constraints.items():
             if name in self.constraints or name in self.added:
-                raise ProgramError(f"the program has a constraint {name!r} already: choose another name")
+                raise ProgramError(
+                    f"the program has a constraint {name!r} already: choose another name"
+                )
             if not isinstance(constraint, cp.Constraint) or isinstance(constraint, cp.FiniteSet):
                 raise ProgramError(
                     f"{name!r} is {describe_value(constraint)}, not a cvxpy constraint: write, for example, "
@@ -326,7 +346,9 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
                 )
             empty = [parameter for parameter in constraint.parameters() if parameter.value is None]
             if empty:
-                raise ProgramError(f"the constraint {name!r} has the parameter {empty[0]} without a value")
+                raise ProgramError(
+                    f"the constraint {name!r} has the parameter {empty[0]} without a value"
+                )
             if not constraint.is_dcp():
                 raise ProgramError(f"the constraint {name!r} is not convex (not DCP): {constraint}")
             self._check_variables(name, constraint, constraints)
@@ -343,7 +365,11 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         others = [c for key, c in {**self.added, **beside}.items() if key != name]
         shared = {variable.id for other in others for variable in other.variables()}
         for variable in constraint.variables():
-            if variable.attributes["boolean"] or variable.attributes["integer"] or variable.is_complex():
+            if (
+                variable.attributes["boolean"]
+                or variable.attributes["integer"]
+                or variable.is_complex()
+            ):
                 raise ProgramError(
                     f"the constraint {name!r} has the variable {variable.name()!r}, which is integer or "
                     "complex: pmlopt solves and certifies convex problems in real numbers"
@@ -381,7 +407,9 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
 def _compute_row_scales(rows: sparse.csr_array, offset: FloatArray) -> FloatArray:
     """Compute (R,) powers of two near the sizes of rows: nothing is rounded, and tolerances are absolute."""
     largest = np.asarray(abs(rows).max(axis=1).toarray()).ravel()
-    high, low = (np.asarray(part.toarray()).ravel() for part in (rows.max(axis=1), rows.min(axis=1)))
+    high, low = (
+        np.asarray(part.toarray()).ravel() for part in (rows.max(axis=1), rows.min(axis=1))
+    )
     # solvers lose their digits beyond coefficients of 1e10
     sizes = np.maximum(compute_row_sizes(largest, offset, (low >= 0) | (high <= 0)), largest / 1e10)
     return np.asarray(2.0 ** np.floor(np.log2(sizes)))
@@ -449,14 +477,18 @@ class AddedConstraintRows:
         found = np.zeros(len(self.offset))
         found[~self.zero] = task.split_coupling_rows(point.rows)[2] / self.row_scales[~self.zero]
         worth = np.maximum(-task.reduced_costs(point.rows, point.means), 0.0).ravel()
-        if task.allowed is not None:  # nothing tells what they are worth where a column can only be zero
+        if (
+            task.allowed is not None
+        ):  # nothing tells what they are worth where a column can only be zero
             # multipliers of a column that can only be zero are undetermined: ten times the largest cost
             worth += np.tile(10.0 * ~task.allowed.any(axis=0), self.shape[0])
         one = self.coefficients[self.zero]
         found[self.zero] = (one != 0) @ worth / one.sum(axis=1)
         return task.scale * found
 
-    def price_out(self, gains: FloatArray, prior: Prior, multipliers: FloatArray) -> tuple[FloatArray, float]:
+    def price_out(
+        self, gains: FloatArray, prior: Prior, multipliers: FloatArray
+    ) -> tuple[FloatArray, float]:
         """Return the gains less the priced rows, and the constant that goes with them."""
         slopes = (self.coefficients.T @ multipliers).reshape(self.shape)
         return gains - slopes / prior.pmf[:, None], -float(multipliers @ self.offset)
@@ -480,7 +512,10 @@ def linear_design(
 ) -> LinearDesign:
     """Declare `max (or min) E[f(X, Y)]` over the mechanisms that meet the requirement; see `design`."""
     table = check_not_huge(utility.evaluate_table(prior.labels, outputs))
-    declare, block = partial(_build_model, prior, privacy, utility, table), privacy.cone_block(prior)
+    declare, block = (
+        partial(_build_model, prior, privacy, utility, table),
+        privacy.cone_block(prior),
+    )
     lazy = privacy.has_ratios if block is None else block.is_banded
     program = LinearDesign(
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
@@ -498,11 +533,15 @@ def linear_design(
 def check_not_huge(table: FloatArray) -> FloatArray:
     """Return the values of a utility; raise a UtilityError where one is so large that sums overflow."""
     if np.abs(table).max() > 1e150:
-        raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
+        raise UtilityError(
+            f"the utility has an entry of size {np.abs(table).max():g}: change its unit"
+        )
     return table
 
 
-def _build_model(prior: Prior, privacy: Requirement, utility: LinearUtility, table: FloatArray) -> CvxpyModel:
+def _build_model(
+    prior: Prior, privacy: Requirement, utility: LinearUtility, table: FloatArray
+) -> CvxpyModel:
     mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, table.shape[1]), nonneg=True, name="output_law")
     declared = privacy.to_cvxpy(prior, mechanism, law)
@@ -513,7 +552,9 @@ def _build_model(prior: Prior, privacy: Requirement, utility: LinearUtility, tab
     }
     sense = cp.Maximize if utility.maximised else cp.Minimize
     offsets = compute_row_offsets(table)
-    expression = utility.to_cvxpy(prior, table - offsets[:, None], mechanism) + float(prior.pmf @ offsets)
+    expression = utility.to_cvxpy(prior, table - offsets[:, None], mechanism) + float(
+        prior.pmf @ offsets
+    )
     variables = {"mechanism": mechanism, "output_law": law, **declared.variables}
     return CvxpyModel(build_problem(sense(expression), constraints), variables, constraints)
 

@@ -153,7 +153,9 @@ def build_class_relaxation(adversary: BoundedAdversary) -> CvxpyModel:
     used = np.isfinite(adversary.log_counts)
     letters, classes = np.nonzero(used)
     places, (counts, entropy) = np.arange(len(letters)), adversary.shifted_counts
-    of_letters = sparse.csr_array((np.ones(len(places)), (letters, places)), shape=(len(used), len(places)))
+    of_letters = sparse.csr_array(
+        (np.ones(len(places)), (letters, places)), shape=(len(used), len(places))
+    )
     joint = cp.Variable(len(places), nonneg=True, name="joint")
     law = cp.Variable(adversary.rows.shape[1], name="law")
     marginal = cp.Variable(len(used), name="marginal")

@@ -45,7 +45,9 @@ def compute_information(letters: FloatArray, laws: FloatArray) -> float:
     return float(letters @ compute_divergences(laws, letters)[0])
 
 
-def compute_conditional_gradient(letters: FloatArray, laws: FloatArray, channel: FloatArray) -> FloatArray:
+def compute_conditional_gradient(
+    letters: FloatArray, laws: FloatArray, channel: FloatArray
+) -> FloatArray:
     """Compute (A, R) the derivative of I(X_i; Y) in p(x_-i|x_i).
 
     The printed gradient, [wu2026entropy, eq. (37)], has two terms more: they are those of one letter alone,
@@ -101,16 +103,23 @@ def optimize_marginal(
     return mix_until_allowed(law, letters, inner, entropy)
 
 
-def mix_until_allowed(law: FloatArray, towards: FloatArray, inner: FloatArray, entropy: float) -> FloatArray:
+def mix_until_allowed(
+    law: FloatArray, towards: FloatArray, inner: FloatArray, entropy: float
+) -> FloatArray:
     """Mix the law with one within the bound, as far as `H(law) + <law, inner> >= b` needs."""
 
     def mix_with_share(share: float) -> FloatArray:
         return share * towards + (1 - share) * law
 
     def has_enough_entropy(share: float) -> bool:
-        return float(compute_entropies(mix_with_share(share)) + mix_with_share(share) @ inner) >= entropy
+        return (
+            float(compute_entropies(mix_with_share(share)) + mix_with_share(share) @ inner)
+            >= entropy
+        )
 
-    return mix_with_share(0.0 if has_enough_entropy(0.0) else bisect(has_enough_entropy, 0.0, 1.0, 1e-15))
+    return mix_with_share(
+        0.0 if has_enough_entropy(0.0) else bisect(has_enough_entropy, 0.0, 1.0, 1e-15)
+    )
 
 
 def project_to_simplex(vector: FloatArray) -> FloatArray:
@@ -232,9 +241,13 @@ def find_best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
     rows = [np.unique(part, axis=0, return_index=True) for part in channel]
     if math.prod(len(distinct) for distinct, _ in rows) <= 200_000:
         places = np.indices([len(distinct) for distinct, _ in rows]).reshape(len(rows), -1)
-        laws = np.stack([distinct[at] for (distinct, _), at in zip(rows, places, strict=True)], axis=1)
+        laws = np.stack(
+            [distinct[at] for (distinct, _), at in zip(rows, places, strict=True)], axis=1
+        )
         mean = np.einsum("a,cam->cm", letters, laws)
-        best = places[:, int((compute_entropies(mean) - compute_entropies(laws) @ letters).argmax())]
+        best = places[
+            :, int((compute_entropies(mean) - compute_entropies(laws) @ letters).argmax())
+        ]
         chosen = [int(first[at]) for (_, first), at in zip(rows, best, strict=True)]
     else:
         chosen = [int(first[0]) for _, first in rows]
@@ -282,7 +295,9 @@ class AlternatingRun:
 
     def run(self, random: np.random.Generator) -> LocalOptimum:
         """Run the steps from one prior to where no record's step gains."""
-        best = LocalOptimum(-math.inf, self._draw_start(random) if self.first is None else self.first, -1)
+        best = LocalOptimum(
+            -math.inf, self._draw_start(random) if self.first is None else self.first, -1
+        )
         # rounds end when one gains less than the tolerance, and at the latest after 60
         for _ in range(60):
             last = best.value
@@ -308,7 +323,9 @@ class AlternatingRun:
         laws, inner = compute_output_laws(others, channel), compute_entropies(others)
         letters = optimize_marginal(letters, laws, inner, self.entropy, tolerance=accuracy)
         if self.entropy > float(compute_entropies(letters)):
-            others = optimize_conditionals(letters, others, channel, self.entropy, tolerance=accuracy)
+            others = optimize_conditionals(
+                letters, others, channel, self.entropy, tolerance=accuracy
+            )
         else:
             others = find_best_units(letters, channel)
         value = compute_information(letters, compute_output_laws(others, channel))

@@ -113,7 +113,9 @@ class CellSearch:
         nodes = most if nodes is None else min(nodes, most)
         batch = int(
             np.clip(
-                MAX_BATCH_ENTRIES // (2 * count * size * self.adversary.log_counts.size), 2, MAX_BATCH_CELLS
+                MAX_BATCH_ENTRIES // (2 * count * size * self.adversary.log_counts.size),
+                2,
+                MAX_BATCH_CELLS,
             )
         )
         while self.nodes < nodes and not clock.expired:
@@ -159,7 +161,9 @@ class CellSearch:
         """Split cells and bound their parts; when time is over, cells with no lower bounds stay whole."""
         whole = [self._open[place] for _, place in chosen]
         corners = np.repeat(np.array([cell.corners for cell in whole]), 2, axis=0)
-        simplex, ends, share = self._choose_splits(corners[::2], np.array([cell.joint for cell in whole]))
+        simplex, ends, share = self._choose_splits(
+            corners[::2], np.array([cell.joint for cell in whole])
+        )
         first = 2 * np.arange(len(whole))
         edges = corners[first[:, None], simplex[:, None], ends]
         points = share[:, None] * edges[:, 0] + (1 - share)[:, None] * edges[:, 1]
@@ -170,7 +174,10 @@ class CellSearch:
         start[:, 0] = np.maximum(start[:, 0], MIN_START_PRICE[self.relaxation.free_count > 0])
         start[:, facets] = np.maximum(start[:, facets], MIN_START_MULTIPLIER)
         bounds = self._bound_cells(corners, start, enough, clock)
-        late, splits = clock.expired, [*zip(simplex.tolist(), *ends.T.tolist(), share.tolist(), strict=True)]
+        late, splits = (
+            clock.expired,
+            [*zip(simplex.tolist(), *ends.T.tolist(), share.tolist(), strict=True)],
+        )
         for at, (bound, place) in enumerate(chosen):
             parts = slice(2 * at, 2 * at + 2)
             if (late and bounds.bound[parts].max() > -bound) or np.ptp(
@@ -214,7 +221,9 @@ class CellSearch:
         self._open[place] = _LeafCell(corners[at], *proof, multipliers, found.joint[at])
         heapq.heappush(self._heap, (-bound, place))
 
-    def _choose_splits(self, corners: FloatArray, joint: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    def _choose_splits(
+        self, corners: FloatArray, joint: FloatArray
+    ) -> tuple[IntArray, IntArray, FloatArray]:
         """Choose (K,) the simplices to split, (K, 2) the ends of an edge of each, and (K,) the shares.
 
         The simplex is the one whose chord lies farthest above phi at the law; the edge the one along which
@@ -225,11 +234,17 @@ class CellSearch:
         inside = relaxation.compute_parts(joint)[:, :, None, :] @ np.linalg.inv(corners)
         weights = np.maximum(inside[:, :, 0], 0.0)
         whole = weights.sum(axis=2)
-        middle = (weights[:, :, None, :] @ corners)[:, :, 0] / np.where(whole > 0, whole, 1.0)[:, :, None]
+        middle = (weights[:, :, None, :] @ corners)[:, :, 0] / np.where(whole > 0, whole, 1.0)[
+            :, :, None
+        ]
         away = (weights * heights).sum(axis=2) - whole * relaxation.evaluate_phi(middle)
         wide = np.ptp(corners, axis=2).max(axis=2) > MIN_SIMPLEX_WIDTH
         simplex = np.where(wide, away, -math.inf).argmax(axis=1)
-        corners, weights, heights = corners[cells, simplex], weights[cells, simplex], heights[cells, simplex]
+        corners, weights, heights = (
+            corners[cells, simplex],
+            weights[cells, simplex],
+            heights[cells, simplex],
+        )
         pairs = np.array(list(combinations(range(corners.shape[1]), 2)))
         either, ends = weights[:, pairs], corners[:, pairs]
         both = either.sum(axis=2)
@@ -265,4 +280,6 @@ def _build_tree(
 ) -> CellTree:
     """Build the tree of cells of a proof, with simplex, ends, share and first part of each split."""
     simplex, first, second, part = lines[:, [0, 1, 2, 4]].T.astype(np.int64)
-    return CellTree(relaxation.part, simplex, first, second, lines[:, 3], part, price, majorant, log_law)
+    return CellTree(
+        relaxation.part, simplex, first, second, lines[:, 3], part, price, majorant, log_law
+    )

@@ -75,12 +75,16 @@ class LeakageRelaxation:
     @property
     def shape(self) -> tuple[int, int]:
         """Return P and D: how many simplices a cell has, and how many corners each."""
-        return get_cell_shape(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[:2]
+        return get_cell_shape(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[
+            :2
+        ]
 
     @property
     def free_count(self) -> int:
         """Return R: how many entries rho has."""
-        return get_cell_shape(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[2]
+        return get_cell_shape(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[
+            2
+        ]
 
     @cached_property
     def used_mask(self) -> BoolArray:
@@ -148,7 +152,9 @@ class LeakageRelaxation:
             if step == max_iterations - 1 or clock.expired:
                 done[:] = True
             places = left[done]
-            found[places], majorant[places], bound[places], joint[places] = state.expand_results(done)
+            found[places], majorant[places], bound[places], joint[places] = state.expand_results(
+                done
+            )
             if done.all():
                 break
             left = left[~done]
@@ -185,7 +191,9 @@ class _CellIterates:
         chosen = self.places[:, 1 : self.signed] - 1
         each = np.take_along_axis(self.normals, chosen[..., None], axis=1)
         self.features = np.zeros((*self.chord.shape, self.places.shape[1]))
-        self.features[..., 1 : self.signed] = np.moveaxis(of.compute_part_gains(chosen // size, each), 1, -1)
+        self.features[..., 1 : self.signed] = np.moveaxis(
+            of.compute_part_gains(chosen // size, each), 1, -1
+        )
         if of.free_count:
             self.features[..., self.signed :] = -of.adversary.rows
         self.point = np.take_along_axis(start, self.places, axis=1)
@@ -226,7 +234,9 @@ class _CellIterates:
         of, count, size = self.of, *self.point.shape
         features = self.features.copy()
         log_counts, entropy = of.adversary.shifted_counts
-        surprise = np.where(of.used_mask, log_counts - np.where(of.used_mask, self.log_given, 0.0), 0.0)
+        surprise = np.where(
+            of.used_mask, log_counts - np.where(of.used_mask, self.log_given, 0.0), 0.0
+        )
         features[..., 0] = surprise - self.log_letters[:, :, None]
         means = (self.given[:, :, None, :] @ features)[:, :, 0]
         gradient = (self.letters[:, None, :] @ means)[:, 0]
@@ -256,9 +266,15 @@ class _CellIterates:
         hessian[:, everywhere, everywhere] *= 1 + 1e-10
         hessian[:, signed, signed] += ratios
         pull = barrier[:, None] / point
-        wanted = np.maximum(-gradient[:, 1 : self.signed], 0.0).sum(axis=1) if self.of.free_count else 0.0
+        wanted = (
+            np.maximum(-gradient[:, 1 : self.signed], 0.0).sum(axis=1)
+            if self.of.free_count
+            else 0.0
+        )
         gradient[:, : self.signed] -= pull
-        move = np.asarray(np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0], dtype=np.float64)
+        move = np.asarray(
+            np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0], dtype=np.float64
+        )
         slack_move = pull - self.slack - ratios * move[:, : self.signed]
         slope = (gradient * move).sum(axis=1)
         step = self._search_step_lengths(move, slope, barrier)
@@ -270,26 +286,36 @@ class _CellIterates:
         self.evaluate()
         last = self.best, self.best_point, self.best_law
         self.best, self.best_point, self.best_law = self.value, self.point, self.law
-        if self.of.free_count and (worse := ~(self.value < last[0])).any():  # steps of rho may overshoot
+        if (
+            self.of.free_count and (worse := ~(self.value < last[0])).any()
+        ):  # steps of rho may overshoot
             self.best = np.where(worse, last[0], self.value)
             self.best_point = np.where(worse[:, None], last[1], self.point)
             self.best_law = np.where(worse[:, None, None], last[2], self.law)
-        return np.asarray((self.slack * self.point[:, : self.signed]).sum(axis=1) + np.abs(slope) + wanted)
+        return np.asarray(
+            (self.slack * self.point[:, : self.signed]).sum(axis=1) + np.abs(slope) + wanted
+        )
 
-    def _search_step_lengths(self, move: FloatArray, slope: FloatArray, barrier: FloatArray) -> FloatArray:
+    def _search_step_lengths(
+        self, move: FloatArray, slope: FloatArray, barrier: FloatArray
+    ) -> FloatArray:
         """Find (K,) step lengths at which the bound and its barrier decrease enough; 0 without one."""
         step = _max_step_lengths(self.point[:, : self.signed], move[:, : self.signed])
         if self.of.free_count:
             # at small prices the bound is next to a maximum: a step leaves at least 30 % of the price
             most = (1 - 0.3) * self.point[:, 0]
             step = np.minimum(step, most / np.maximum(-move[:, 0], most))
-            step = np.minimum(step, 1.0 / np.maximum(np.abs(move[:, self.signed :]).max(axis=1), 1.0))
+            step = np.minimum(
+                step, 1.0 / np.maximum(np.abs(move[:, self.signed :]).max(axis=1), 1.0)
+            )
         here = self.value - barrier * np.log(self.point[:, : self.signed]).sum(axis=1)
         falls = np.zeros(len(step), dtype=bool)
         # at most twelve backtracking steps
         for _ in range(12):
             point = self.point + step[:, None] * move
-            there = self.evaluate_bounds(point)[0] - barrier * np.log(point[:, : self.signed]).sum(axis=1)
+            there = self.evaluate_bounds(point)[0] - barrier * np.log(point[:, : self.signed]).sum(
+                axis=1
+            )
             # Armijo's rule with a factor of 1e-4
             falls = there <= here + 1e-4 * step * slope + 1e-13
             if falls.all():
@@ -334,7 +360,9 @@ def _select_multipliers(normals: FloatArray, free: int) -> IntArray:
     most = int((~idle).sum(axis=1).max())
     order = np.argsort(idle, axis=1, kind="stable")[:, :most]
     last = np.arange(free) + normals.shape[1]
-    return 1 + np.concatenate([np.full((len(idle), 1), -1), order, np.tile(last, (len(idle), 1))], axis=1)
+    return 1 + np.concatenate(
+        [np.full((len(idle), 1), -1), order, np.tile(last, (len(idle), 1))], axis=1
+    )
 
 
 def _max_step_lengths(point: FloatArray, move: FloatArray) -> FloatArray:

@@ -12,7 +12,12 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Shape
 from pmlopt.model.queries import RecordChannel
 from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, check_gap
-from pmlopt.programs.record_leakage.proof import RecordKindProof, is_channel_of, leaks_at_least, proves_bound
+from pmlopt.programs.record_leakage.proof import (
+    RecordKindProof,
+    is_channel_of,
+    leaks_at_least,
+    proves_bound,
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +52,9 @@ class RecordCertificate(Certificate):
     @property
     def statement(self) -> str:
         """Return the claim in a few words."""
-        return f"no record leaks more than {self.bound:.9g} nats at {self.entropy:.9g} nats of entropy"
+        return (
+            f"no record leaks more than {self.bound:.9g} nats at {self.entropy:.9g} nats of entropy"
+        )
 
     def prior(self) -> FloatArray:
         """Build (k_1, ..., k_n) the worst prior of the dataset: uniform inside each cell of (X_i, T).
@@ -58,7 +65,9 @@ class RecordCertificate(Certificate):
         table = self.channel.class_table()
         letters = np.indices(table.shape)[self.record]
         with np.errstate(invalid="ignore"):
-            each = np.where(self.joint > 0, self.joint / np.exp(self.channel.log_counts(self.record)), 0.0)
+            each = np.where(
+                self.joint > 0, self.joint / np.exp(self.channel.log_counts(self.record)), 0.0
+            )
         return np.asarray(each[letters, table])
 
     @property
@@ -74,10 +83,14 @@ class RecordCertificate(Certificate):
         """
         own = math.isfinite(self.entropy) and is_channel_of(self.channel, self.mechanism)
         if not own:
-            return (Claim("channel", False, DECIMAL, "it is not that of the query and the mechanism"),)
+            return (
+                Claim("channel", False, DECIMAL, "it is not that of the query and the mechanism"),
+            )
         leaks = leaks_at_least(self.channel, self.entropy, self.record, self.joint, self.value)
         text = f"a prior reaches {self.value:.9g}"
-        value = Claim("value", leaks, DECIMAL, text if leaks else f"this is not proved: {text}", self.value)
+        value = Claim(
+            "value", leaks, DECIMAL, text if leaks else f"this is not proved: {text}", self.value
+        )
         if self.bound == math.inf:
             text = "no bound is claimed, so that nothing is promised of the leakage"
             return (value, Claim("bound", None, DECIMAL, text, self.bound))

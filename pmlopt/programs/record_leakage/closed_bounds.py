@@ -14,7 +14,10 @@ from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model import closed_forms
 from pmlopt.model.queries import ModularSum, Query, RecordChannel
-from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_max_capacity
+from pmlopt.model.queries.record_leakage_measures import (
+    compute_dataset_entropy,
+    compute_max_capacity,
+)
 from pmlopt.programs.exact.arithmetic import (
     DECIMAL_DIGITS,
     DecimalRows,
@@ -119,7 +122,9 @@ def compute_entropy_slack(alphabets: Sequence[int], entropy: float) -> Decimal:
     """
     with localcontext() as context:
         context.prec = DECIMAL_DIGITS
-        largest = sum_decimals(times * Decimal(letters).ln() for letters, times in Counter(alphabets).items())
+        largest = sum_decimals(
+            times * Decimal(letters).ln() for letters, times in Counter(alphabets).items()
+        )
         return max(Decimal(0), largest - Decimal(entropy))
 
 

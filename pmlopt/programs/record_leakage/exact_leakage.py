@@ -81,7 +81,9 @@ class BranchAndBound:
         """
         clock, tolerance = options.deadline, options.tolerance / 2
         about = entropy, tolerance, start, clock
-        kinds = {record: self._start_kind(channel, record, *about) for record in channel.query.kinds}
+        kinds = {
+            record: self._start_kind(channel, record, *about) for record in channel.query.kinds
+        }
         reasons: list[str] = []
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
             target = max(enough - tolerance, *(kind.search.value for kind in kinds.values()))
@@ -108,7 +110,9 @@ class BranchAndBound:
             warm_started=bool(start),
             solve_seconds=sum(kind.search.solve_seconds for kind in kinds.values()),
             certify_seconds=time.perf_counter() - certifying,
-            closed_form=None if known is None else ClosedForm("parity_leakage", known, value - known),
+            closed_form=None
+            if known is None
+            else ClosedForm("parity_leakage", known, value - known),
             arrays={get_array_name(record): kind.search.best for record, kind in kinds.items()},
         )
 
@@ -159,7 +163,9 @@ class _RecordKind:
     known_proof: RecordKindProof | None = None
     reason: str = ""
 
-    def prove_bound(self, target: float, tolerance: float, nodes: int | None, clock: Deadline) -> str:
+    def prove_bound(
+        self, target: float, tolerance: float, nodes: int | None, clock: Deadline
+    ) -> str:
         """Bound the leakage, by cells where the known bound is no proof, and return how."""
         search, adversary = self.search, self.search.adversary
         if adversary.cannot_leak or adversary.only_uniform:
@@ -169,7 +175,11 @@ class _RecordKind:
             itself = bound_by_record_entropy(adversary, self.record, enough, clock)
             if not self._is_known_below(itself.bound):
                 self.known_proof, self.reason = itself, "a record tells no more than itself"
-        return self.reason if self._is_known_below(enough) else search.run(target, tolerance, nodes, clock)
+        return (
+            self.reason
+            if self._is_known_below(enough)
+            else search.run(target, tolerance, nodes, clock)
+        )
 
     def _is_known_below(self, number: float) -> bool:
         """Return whether the leakage is known to be at most a number without branching."""

@@ -82,13 +82,19 @@ def compute_informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
     """Compute (S,) the mutual information I(A; Y) of S laws (S, A, T), in nats, up to rounding of sums."""
     outputs = joints @ rows
     letters = outputs.sum(axis=2)
-    inner = special.xlogy(outputs, outputs).sum(axis=(1, 2)) - special.xlogy(letters, letters).sum(axis=1)
+    inner = special.xlogy(outputs, outputs).sum(axis=(1, 2)) - special.xlogy(letters, letters).sum(
+        axis=1
+    )
     law = outputs.sum(axis=1)
     return np.asarray(inner - special.xlogy(law, law).sum(axis=1))
 
 
 def _solve_entropy_prices(
-    log_counts: FloatArray, exponents: FloatArray, entropy: float, guess: FloatArray, reach: FloatArray
+    log_counts: FloatArray,
+    exponents: FloatArray,
+    entropy: float,
+    guess: FloatArray,
+    reach: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Find the prices, as logarithms, at which the best laws meet the entropy, and those laws.
 

@@ -8,7 +8,11 @@ from functools import partial
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.model.queries import Query, RecordChannel, record_channel
 from pmlopt.programs.program import Program
-from pmlopt.programs.record_leakage.adversary import BoundedAdversary, build_class_relaxation, check_entropy
+from pmlopt.programs.record_leakage.adversary import (
+    BoundedAdversary,
+    build_class_relaxation,
+    check_entropy,
+)
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 

@@ -114,14 +114,18 @@ def is_channel_of(channel: RecordChannel, mechanism: Mechanism) -> bool:
         again = record_channel(channel.query, mechanism)
     except InputError:
         return False
-    return np.array_equal(again.rows, channel.rows) and np.array_equal(again.classes, channel.classes)
+    return np.array_equal(again.rows, channel.rows) and np.array_equal(
+        again.classes, channel.classes
+    )
 
 
 def leaks_at_least(
     channel: RecordChannel, entropy: float, record: int, joint: FloatArray, value: float
 ) -> bool:
     """Return whether a law (A, T) of (X_i, T) has the entropy, up to float rounding, and leaks the value."""
-    if not (0 <= record < channel.query.records and math.isfinite(value) and np.isfinite(joint).all()):
+    if not (
+        0 <= record < channel.query.records and math.isfinite(value) and np.isfinite(joint).all()
+    ):
         return False
     log_counts = channel.log_counts(record)
     if joint.shape != log_counts.shape:
@@ -153,9 +157,9 @@ def _compute_leakage(joint: Sequence[Decimal], rows: DecimalRows) -> Decimal:
     width = len(rows)
     parts = [joint[at : at + width] for at in range(0, len(joint), width)]
     whole = [*map(sum_decimals, zip(*parts, strict=True))]
-    return sum_decimals(negative_entropy(mix_decimal_rows(part, rows)) for part in parts) - negative_entropy(
-        mix_decimal_rows(whole, rows)
-    )
+    return sum_decimals(
+        negative_entropy(mix_decimal_rows(part, rows)) for part in parts
+    ) - negative_entropy(mix_decimal_rows(whole, rows))
 
 
 def _is_kind_proved(
@@ -175,7 +179,9 @@ def _is_kind_proved(
     return bound_near_uniform(channel.rows, log_counts, room) <= Decimal(bound) + DECIMAL_ATOL
 
 
-def are_laws_valid(laws: FloatArray, log_counts: FloatArray, bound: float, rows: DecimalRows) -> bool:
+def are_laws_valid(
+    laws: FloatArray, log_counts: FloatArray, bound: float, rows: DecimalRows
+) -> bool:
     """Return whether each choice of a class for each letter has a law of Y near all its rows.
 
     By joint convexity a record leaks at most the largest capacity of the channels that the choices make, and
@@ -189,7 +195,9 @@ def are_laws_valid(laws: FloatArray, log_counts: FloatArray, bound: float, rows:
     missing, largest = np.ones(len(choices), dtype=bool), Decimal(bound) - DECIMAL_ATOL
     for law in normalize_decimal_rows(laws):
         logs = [mass.ln() if mass else None for mass in law]
-        missing &= ~np.array([_compute_divergence(row, logs) <= largest for row in rows])[choices].all(axis=1)
+        missing &= ~np.array([_compute_divergence(row, logs) <= largest for row in rows])[
+            choices
+        ].all(axis=1)
     return not missing.any()
 
 
@@ -244,18 +252,24 @@ class _CellTreeCheck:
         return _SimplexCorner(
             exact,
             law,
-            negative_entropy(mix_decimal_rows(law, self.rows) if self.tree.of == "classes" else law),
+            negative_entropy(
+                mix_decimal_rows(law, self.rows) if self.tree.of == "classes" else law
+            ),
         )
 
     def build_root(self) -> tuple[tuple[_SimplexCorner, ...], ...]:
         """Build the cell of all laws: unit vectors, or for two outputs the extreme rows of each letter."""
         count, size, _ = self.shape
-        units = tuple(self.make_corner(tuple(map(Fraction, row))) for row in np.eye(size, dtype=int).tolist())
+        units = tuple(
+            self.make_corner(tuple(map(Fraction, row))) for row in np.eye(size, dtype=int).tolist()
+        )
         if self.tree.of != "laws" or size != 2:
             return (units,) * count
         cell = []
         for counts in self.counts:
-            met = [Fraction(row[0]) for row, n in zip(self.rows, counts, strict=True) if n is not None]
+            met = [
+                Fraction(row[0]) for row, n in zip(self.rows, counts, strict=True) if n is not None
+            ]
             ends = max(met), min(met)
             hull = tuple(self.make_corner((end, 1 - end)) for end in ends)
             cell.append(hull if ends[0] - ends[1] > MIN_HULL_WIDTH else units)
@@ -284,7 +298,9 @@ class _CellTreeCheck:
             point = self.make_corner(tuple(share * x + (1 - share) * y for x, y in between))
             for end in ends:
                 moved = (*corners[:end], point, *corners[end + 1 :])
-                waiting.append((part + ends.index(end), (*cell[:simplex], moved, *cell[simplex + 1 :])))
+                waiting.append(
+                    (part + ends.index(end), (*cell[:simplex], moved, *cell[simplex + 1 :]))
+                )
         return not waiting
 
     def compute_bound(self, place: int, cell: tuple[tuple[_SimplexCorner, ...], ...]) -> Decimal:
@@ -295,16 +311,25 @@ class _CellTreeCheck:
             lift = max(corner.height - dot_decimals(slope, corner.law) for corner in corners)
             slopes.append([mu + lift for mu in slope])
         if tree.of == "posteriors":
-            slopes = [list(worth) for worth in zip(*slopes, strict=True)]  # for each letter, over the outputs
+            slopes = [
+                list(worth) for worth in zip(*slopes, strict=True)
+            ]  # for each letter, over the outputs
         surprises = [Decimal(0)] * len(self.rows)
         if self.shape[2]:
             law = normalize_log_law(tree.log_law[place])
             surprises = [dot_decimals(row, law) for row in self.rows]
         outer, sums = price + (not self.shape[2]), []
         for slope, counts in zip(slopes, self.counts, strict=True):
-            worths = slope if tree.of == "classes" else [dot_decimals(row, slope) for row in self.rows]
-            pairs = [(worth - surprise) / price for worth, surprise in zip(worths, surprises, strict=True)]
-            terms = [count + gain for count, gain in zip(counts, pairs, strict=True) if count is not None]
+            worths = (
+                slope if tree.of == "classes" else [dot_decimals(row, slope) for row in self.rows]
+            )
+            pairs = [
+                (worth - surprise) / price
+                for worth, surprise in zip(worths, surprises, strict=True)
+            ]
+            terms = [
+                count + gain for count, gain in zip(counts, pairs, strict=True) if count is not None
+            ]
             sums.append(price / outer * log_sum_exp_decimals(terms))
         return outer * log_sum_exp_decimals(sums) - price * self.entropy
 
@@ -317,6 +342,8 @@ def is_tree_valid(
     The corners are followed as fractions: that the cells hold every law is exact. The bounds are computed in
     the decimals of the context.
     """
-    counts = [[Decimal(x) if np.isfinite(x) else None for x in part] for part in log_counts.tolist()]
+    counts = [
+        [Decimal(x) if np.isfinite(x) else None for x in part] for part in log_counts.tolist()
+    ]
     cells = _CellTreeCheck(tree, counts, Decimal(entropy), rows)
     return cells.is_well_formed and cells.is_proof_of(Decimal(bound) - DECIMAL_ATOL)

@@ -61,7 +61,9 @@ def warn_of_sample(certificate: Certificate) -> tuple[str, ...]:
     return () if getattr(certificate.listed_prior, "samples", None) is None else (EXACT_COUNTS,)
 
 
-def list_warnings(prior: Prior, privacy: Requirement, outcomes: Sequence[OutcomeSummary]) -> tuple[str, ...]:
+def list_warnings(
+    prior: Prior, privacy: Requirement, outcomes: Sequence[OutcomeSummary]
+) -> tuple[str, ...]:
     """List what is easily overlooked: a limit without effect, outcomes that identify or exclude letters.
 
     Examples:
@@ -71,7 +73,9 @@ def list_warnings(prior: Prior, privacy: Requirement, outcomes: Sequence[Outcome
     """
     found = []
     if privacy.holds(prior, Mechanism(np.eye(prior.size), prior.labels)):
-        found.append("The limit binds nothing: releasing the data itself keeps it under this prior.")
+        found.append(
+            "The limit binds nothing: releasing the data itself keeps it under this prior."
+        )
     return (*found, *list_outcome_warnings(outcomes))
 
 
@@ -122,7 +126,9 @@ def draw_bars_svg(
     if limit is not None:
         x, bottom = NAME_WIDTH + limit * scale, BAR_ROW_HEIGHT * len(rows) + 4
         parts.append(f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{bottom}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">limit {limit:.4g}</text>')
+        parts.append(
+            f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">limit {limit:.4g}</text>'
+        )
     for place, (name, value) in enumerate(rows):
         y = place * BAR_ROW_HEIGHT + 4
         kind = "bar mark" if name == mark else "bar"
@@ -183,7 +189,9 @@ def render_page(title: str, found: Iterable[ReportSection], ending: str) -> byte
     return (_render_html if ending == ".html" else _render_markdown)(title, found).encode()
 
 
-def build_sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[ReportSection]:
+def build_sections(
+    certificate: Certificate, verdict: Verdict, name: str
+) -> Iterator[ReportSection]:
     """Build the report of a certificate and its checked claims, for a file of that name."""
     design = certificate.kept if isinstance(certificate, ThresholdCertificate) else certificate
     privacy = design.privacy if isinstance(design, ListedCertificate) else None
@@ -197,7 +205,8 @@ def build_sections(certificate: Certificate, verdict: Verdict, name: str) -> Ite
     yield from (ReportSection("", [line], kind="warning") for line in warn_of_sample(certificate))
     if known is not None and privacy is not None:
         yield from (
-            ReportSection("", [line], kind="warning") for line in list_warnings(known, privacy, outcomes)
+            ReportSection("", [line], kind="warning")
+            for line in list_warnings(known, privacy, outcomes)
         )
     if isinstance(design, DesignCertificate):
         yield from (ReportSection("", [line], kind="warning") for line in rank_warnings(mechanism))
@@ -210,7 +219,9 @@ def build_sections(certificate: Certificate, verdict: Verdict, name: str) -> Ite
         bars = [(str(one.output), one.leakage) for one in told]
         picture = draw_bars_svg("Leakage of each outcome in nats", bars, limit)
         rows_told = [one.table_row for one in told[:MAX_SUMMARY_OUTCOMES]]
-        yield ReportSection("What each outcome tells, in nats", (), OUTCOME_COLUMNS, rows_told, html=picture)
+        yield ReportSection(
+            "What each outcome tells, in nats", (), OUTCOME_COLUMNS, rows_told, html=picture
+        )
         left = len(outcomes) - len(told)
         more = [f"Left out are {left} more, which tell less."] if left else []
         note = "This is under the prior of the file; the promise may be for more priors."
@@ -219,7 +230,9 @@ def build_sections(certificate: Certificate, verdict: Verdict, name: str) -> Ite
     if utility is not None:
         title = f"What it is worth: {utility.utility_name}"
         better = "More is better." if utility.more_is_better else "Less is better."
-        rows = [(one.replace(" at the same limits", ""), value) for one, value in utility.table_rows]
+        rows = [
+            (one.replace(" at the same limits", ""), value) for one, value in utility.table_rows
+        ]
         note = f"{better} Randomized response keeps the same limits with as little noise as it can."
         picture = draw_bars_svg(title, rows, mark="this mechanism")
         shown = [(one, f"{value:.6g}") for one, value in rows]
@@ -234,7 +247,9 @@ def build_sections(certificate: Certificate, verdict: Verdict, name: str) -> Ite
     ], kind="soft")  # fmt: skip
     title = "Probability of each output (columns) for each input (rows)"
     matrix = format_matrix_html(title, mechanism.matrix, mechanism.inputs, mechanism.outputs)
-    yield ReportSection("The mechanism", ["A row for each input, a column for each output."], html=matrix)
+    yield ReportSection(
+        "The mechanism", ["A row for each input, a column for each output."], html=matrix
+    )
     names = {name.partition("_about_")[0] for name in limits}
     if sources := [source for kind, source in SOURCES.items() if kind in names]:
         yield ReportSection("Sources", sources, kind="list")
@@ -270,7 +285,8 @@ def _render_table(one: ReportSection) -> str:
     """Render a table of facts and their names, or one with a head; verdicts have a colour."""
     colours = {"holds": " class='yes'", "FAILS": " class='no'", "not checked": " class='no'"}
     rows = [
-        "".join(f"<td{colours.get(cell, '')}>{_escape_html(cell)}</td>" for cell in row) for row in one.rows
+        "".join(f"<td{colours.get(cell, '')}>{_escape_html(cell)}</td>" for cell in row)
+        for row in one.rows
     ]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     if not one.head:
@@ -287,7 +303,9 @@ def _render_markdown(title: str, found: Iterable[ReportSection]) -> str:
             lines += ["```text", *map(escape_control_characters, one.lines), "```", ""]
         else:
             lines += [
-                part for line in one.lines for part in (marks.get(one.kind, "") + _escape_markdown(line), "")
+                part
+                for line in one.lines
+                for part in (marks.get(one.kind, "") + _escape_markdown(line), "")
             ]
         if one.rows:
             head = one.head or [""] * len(one.rows[0])
@@ -313,7 +331,10 @@ REPORT_FORMATS = (".html", ".md")
 
 
 def write_report_page(
-    certificate: Certificate, verdict: Verdict, path: str | os.PathLike[str], source: str = "mechanism.json"
+    certificate: Certificate,
+    verdict: Verdict,
+    path: str | os.PathLike[str],
+    source: str = "mechanism.json",
 ) -> None:
     """Write what a result promises, about what and for whom, what it does not promise, and how to check it.
 
@@ -336,4 +357,6 @@ def write_report_page(
             f"{source}: there is no report of a result that is false: "
             + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
         )
-    files.atomic_write(path, render_page(REPORT_TITLE, build_sections(certificate, verdict, source), ending))
+    files.atomic_write(
+        path, render_page(REPORT_TITLE, build_sections(certificate, verdict, source), ending)
+    )

@@ -46,7 +46,9 @@ def bound_family_information(families: Sequence[Family]) -> float:
         if isinstance(family, StaircaseFamily) and family.slope < family.base < math.inf:
             box = BoxFamily(0.0, family.base)
             if box in families:
-                return bound_ball_information((1 - family.slope) / family.base, family.slope / family.base)
+                return bound_ball_information(
+                    (1 - family.slope) / family.base, family.slope / family.base
+                )
     return math.inf
 
 
@@ -122,12 +124,16 @@ class BallPricer(ColumnPricer):
 
     name: ClassVar[str] = "ball"
 
-    def __init__(self, exact: ColumnPricer, split: SplitPricer, told: float, information: bool) -> None:
+    def __init__(
+        self, exact: ColumnPricer, split: SplitPricer, told: float, information: bool
+    ) -> None:
         self.exact, self.split, self.nested, self.told = exact, split, split.nested, told
         assert isinstance(split.nested.cone.priors, L1Ball)
         self.keep, self.half = split.nested.cone.keep, split.nested.cone.priors.half_radius
         self.p, self.information = split.kernel.p, information
-        self.plateaus = TangentPricer.for_plateaus(self.p, self.keep, self.half) if information else None
+        self.plateaus = (
+            TangentPricer.for_plateaus(self.p, self.keep, self.half) if information else None
+        )
 
     def build_seeds(self, count: int) -> Sequence[ColumnBatch]:
         """Build columns to start from."""
@@ -157,7 +163,9 @@ class BallPricer(ColumnPricer):
             upper = max(best, self._include_plateaus(rho, priced.upper_bound, enough, clock))
         return PricingResult(best, upper, [*priced.columns, found])
 
-    def bound_reduced_values(self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE) -> float:
+    def bound_reduced_values(
+        self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> float:
         """Compute the larger of the bounds of both kinds of columns."""
         loose = self.told - float(rho.min())
         if loose <= enough:
@@ -165,7 +173,9 @@ class BallPricer(ColumnPricer):
         others = self.exact.bound_reduced_values(rho, enough, clock)
         return min(loose, self._include_plateaus(rho, others, enough, clock))
 
-    def _include_plateaus(self, rho: FloatArray, others: float, enough: float, clock: Deadline) -> float:
+    def _include_plateaus(
+        self, rho: FloatArray, others: float, enough: float, clock: Deadline
+    ) -> float:
         if self.plateaus is not None:
             plateaus = self.plateaus.keep_profitable(rho, others, others)
             return max(others, plateaus.bound_reduced_values(rho, max(enough, others), clock))
@@ -173,5 +183,7 @@ class BallPricer(ColumnPricer):
         if self.information and self.half <= self.keep:
             upper = bound_plateaus(self.p, self.keep, self.half, rho, others, enough)
         if upper > max(others, enough):
-            upper = min(upper, max(others, self.split.bound_reduced_values(rho, max(enough, others), clock)))
+            upper = min(
+                upper, max(others, self.split.bound_reduced_values(rho, max(enough, others), clock))
+            )
         return upper

@@ -51,14 +51,20 @@ class ColumnCertificate(DesignCertificate):
         if self.utility not in list_informations():
             return 1e-14 * max(1.0, abs(self.value))
         space = build_column_space(self.prior, self.privacy, list_informations()[self.utility]())
-        return bound_sum_rounding(sum(self.mechanism.matrix.shape), max(1.0, abs(space.full_release_utility)))
+        return bound_sum_rounding(
+            sum(self.mechanism.matrix.shape), max(1.0, abs(space.full_release_utility))
+        )
 
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims of level, value and bound, with the extreme columns priced again."""
         if self.utility not in list_informations():
             text = f"the utility {self.utility!r} is a function, which no file holds"
             claims = (Claim(name, None, FLOATS, text) for name in ("value", "bound"))
-            return (*self.level_claims, *claims, check_gap(self, self.bound_rounding, self.is_maximised))
+            return (
+                *self.level_claims,
+                *claims,
+                check_gap(self, self.bound_rounding, self.is_maximised),
+            )
         prior, utility, rho = self.prior, list_informations()[self.utility](), self.multipliers
         space = build_column_space(prior, self.privacy, utility)
         value = check_value(self.value, utility.value(prior, self.mechanism), self.bound_rounding)
@@ -71,5 +77,7 @@ class ColumnCertificate(DesignCertificate):
             proved = space.compute_bound(rho, self.bound, None)[0]
         return (
             *found,
-            check_bound(self.bound, proved - VERIFY_ROUNDING_FRACTION * space.typical_rounding, True),
+            check_bound(
+                self.bound, proved - VERIFY_ROUNDING_FRACTION * space.typical_rounding, True
+            ),
         )

@@ -79,7 +79,9 @@ def _polish_weights(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatA
     """Compute weights that meet the rows to rounding, and the columns that keep one."""
     if not len(used):
         raise ArithmeticError("no column has a weight")
-    weights = np.asarray(np.linalg.lstsq(lifts[:, used], np.ones(len(lifts)), rcond=None)[0], dtype=float)
+    weights = np.asarray(
+        np.linalg.lstsq(lifts[:, used], np.ones(len(lifts)), rcond=None)[0], dtype=float
+    )
     if (weights < 0).any() or _max_row_error(lifts[:, used], weights) > 1e-12:
         weights = optimize.nnls(lifts[:, used], np.ones(len(lifts)))[0]
     kept = np.flatnonzero(weights > 0)
@@ -92,7 +94,11 @@ def _max_row_error(lifts: FloatArray, weights: FloatArray) -> float:
 
 def _search_fewer(lifts: FloatArray, at_most: int) -> IntArray | None:
     """Search for a feasible mechanism with at most so many outputs, and as few as possible; else None."""
-    master, rng, best = MasterProblem(lifts, np.zeros(lifts.shape[1])), np.random.default_rng(0), None
+    master, rng, best = (
+        MasterProblem(lifts, np.zeros(lifts.shape[1])),
+        np.random.default_rng(0),
+        None,
+    )
     for _ in range(MAX_CORNERS):
         costs: FloatArray = np.asarray(rng.random(lifts.shape[1]))
         for _ in range(MAX_REWEIGHTINGS):
@@ -136,7 +142,9 @@ def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) 
     compiled = time.perf_counter()
     try:
         ending = work.run()
-    except ArithmeticError as cause:  # the mechanism of the round before, and its bound, are still good
+    except (
+        ArithmeticError
+    ) as cause:  # the mechanism of the round before, and its bound, are still good
         ending = str(cause)
     master, lifts, weights = work.master, work.lifts, work.weights
     if work.duals is not None:
@@ -195,7 +203,11 @@ class _ColumnGeneration:
                 # below 0.2 the master's multipliers are used without smoothing
                 smoothing = 0.7 * smoothing if smoothing > 0.2 else 0.0
             elif not (isinstance(self.pricer, SplitPricer) and self._relax_once(self.pricer)):
-                return "gap reached" if self.bound - self.value <= self.allowed else "no column improves"
+                return (
+                    "gap reached"
+                    if self.bound - self.value <= self.allowed
+                    else "no column improves"
+                )
 
     def _mix_by_counts(self, pricer: CountPricer) -> bool:
         """Mix columns that lose least, and return whether their multipliers prove the mixture optimal.
@@ -212,10 +224,15 @@ class _ColumnGeneration:
                 return False
             columns, multipliers = known
             self._add_columns([columns])
-            costs, lifts = p * multipliers, columns.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL)
+            costs, lifts = (
+                p * multipliers,
+                columns.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL),
+            )
             worths = space.column_values(lifts)
             beyond = worths - costs @ lifts
-            _, weights, _ = MasterProblem(lifts, beyond - beyond.max(), self.program.scale).solve(self.clock)
+            _, weights, _ = MasterProblem(lifts, beyond - beyond.max(), self.program.scale).solve(
+                self.clock
+            )
         except ArithmeticError:  # there is no mechanism among them
             return False
         self.value, base = float(worths @ weights), float(costs.sum())
@@ -224,8 +241,15 @@ class _ColumnGeneration:
         )
         if upper < self.bound:
             self.bound, self.multipliers = upper, multipliers
-        used = weights > 0  # all of them tie: a search for fewer outputs would take longer than all else
-        self.lifts, self.worths, self.weights, self.duals = lifts[:, used], worths[used], weights[used], costs
+        used = (
+            weights > 0
+        )  # all of them tie: a search for fewer outputs would take longer than all else
+        self.lifts, self.worths, self.weights, self.duals = (
+            lifts[:, used],
+            worths[used],
+            weights[used],
+            costs,
+        )
         return self.bound - self.value <= self.allowed
 
     def _price_once(self, smoothing: float) -> bool:
@@ -266,7 +290,12 @@ class _ColumnGeneration:
         return self._relax_in_basis(pricer, every, 40, self.allowed, 0.05)
 
     def _relax_in_basis(
-        self, pricer: SplitPricer | TangentPricer, basis: FloatArray, rounds: int, digits: float, share: float
+        self,
+        pricer: SplitPricer | TangentPricer,
+        basis: FloatArray,
+        rounds: int,
+        digits: float,
+        share: float,
     ) -> bool:
         """Lower the bound by relaxed columns, the costs of letters being combinations of a basis.
 
@@ -288,7 +317,8 @@ class _ColumnGeneration:
             value, _, duals = master.solve(self.clock)
             here = basis @ (duals / sizes) / p
             if (
-                self.bound - max(value, self.value) <= max(digits, share * (self.bound - self.value))
+                self.bound - max(value, self.value)
+                <= max(digits, share * (self.bound - self.value))
                 or self.clock.expired
             ):
                 break
@@ -304,8 +334,13 @@ class _ColumnGeneration:
             best = np.argsort(-gained, kind="stable")[:30]
             best = best[gained[best] > 0]
             smoothing = SMOOTHING_WEIGHT if len(best) else 0.0
-            master.add_columns((basis.T @ found.lifts[:, best]) / sizes[:, None], found.worths[best])
-            lifts, worths = np.hstack([lifts, found.lifts[:, best]]), np.append(worths, found.worths[best])
+            master.add_columns(
+                (basis.T @ found.lifts[:, best]) / sizes[:, None], found.worths[best]
+            )
+            lifts, worths = (
+                np.hstack([lifts, found.lifts[:, best]]),
+                np.append(worths, found.worths[best]),
+            )
         kept = np.union1d(0, np.argsort((p * here) @ lifts - worths, kind="stable")[: 4 * len(p)])
         self.relaxed = lifts[:, kept], worths[kept]
         return grown
@@ -318,7 +353,9 @@ class _ColumnGeneration:
         """
         p, grown = self.program.prior.pmf, False
         for batch in batches:
-            fresh = self.master.select_new(batch.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL))
+            fresh = self.master.select_new(
+                batch.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL)
+            )
             worths = self.program.utility.column_values(p, fresh)
             if duals is not None:
                 good = worths - duals @ fresh > 0

@@ -116,9 +116,13 @@ class ColumnSpace:
         """Build columns to start from where they cannot all be declared."""
         if not isinstance(self.allowed, tuple):
             return []
-        p, boxes = self.prior.pmf, [family for family in self.allowed if isinstance(family, BoxFamily)]
+        p, boxes = (
+            self.prior.pmf,
+            [family for family in self.allowed if isinstance(family, BoxFamily)],
+        )
         columns = [
-            form.matrix / (p @ form.matrix) for _, form in build_closed_forms(self.prior, self.privacy)
+            form.matrix / (p @ form.matrix)
+            for _, form in build_closed_forms(self.prior, self.privacy)
         ]
         known = [recognize_columns(box, lifts) for lifts in columns for box in boxes]
         return [*known, *(build_unit_columns(family, p) for family in self.allowed)]
@@ -190,9 +194,9 @@ class ColumnSpace:
         kernel = self.column_utility
         if kernel is None:
             return 10 + 4 * abs(self.max_column_value)
-        slopes = np.abs(kernel.phi(self.max_entries) - kernel.phi(self.max_entries * (1 - 1e-6))) / (
-            self.max_entries * 1e-6
-        )
+        slopes = np.abs(
+            kernel.phi(self.max_entries) - kernel.phi(self.max_entries * (1 - 1e-6))
+        ) / (self.max_entries * 1e-6)
         return 10 + float(kernel.p @ slopes)
 
     @cached_property
@@ -207,7 +211,8 @@ class ColumnSpace:
             return self.column_utility.bound_rounding(multipliers, self.max_entries)
         size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers))
         return bound_sum_rounding(
-            len(p), size + abs(self.full_release_utility if self.column_utility else self.max_column_value)
+            len(p),
+            size + abs(self.full_release_utility if self.column_utility else self.max_column_value),
         )
 
     @cached_property
@@ -217,7 +222,10 @@ class ColumnSpace:
             return self.bound_rounding(self.closed_bound[1])
         return bound_sum_rounding(
             self.prior.size,
-            8 * (1 + abs(self.full_release_utility if self.column_utility else self.max_column_value)),
+            8
+            * (
+                1 + abs(self.full_release_utility if self.column_utility else self.max_column_value)
+            ),
         )
 
     # ------------------------------------------------------------ bounds and pricing
@@ -230,18 +238,28 @@ class ColumnSpace:
         if kernel is None or (self._set_pricer is None and not isinstance(self.allowed, tuple)):
             return math.inf, free
         if self.ball_information_bound < math.inf and not isinstance(self.allowed, tuple):
-            return self.ball_information_bound + bound_sum_rounding(len(p), self.ball_information_bound), free
+            return self.ball_information_bound + bound_sum_rounding(
+                len(p), self.ball_information_bound
+            ), free
         if self.families:
             tried = [find_closed_multipliers(kernel, family) for family in self.families]
         else:
             assert isinstance(self.allowed, ColumnCone)
             search = self._set_pricer
             chords = (
-                search.nested.chords if isinstance(search, SplitPricer) else ChordBound(kernel, self.allowed)
+                search.nested.chords
+                if isinstance(search, SplitPricer)
+                else ChordBound(kernel, self.allowed)
             )
-            tried = [min((chords.slopes, free), key=lambda rho: float(p @ rho) + chords.compute_bound(rho))]
+            tried = [
+                min(
+                    (chords.slopes, free),
+                    key=lambda rho: float(p @ rho) + chords.compute_bound(rho),
+                )
+            ]
         return min(
-            ((float(p @ rho) + self._rough_bound(rho), rho) for rho in tried), key=lambda found: found[0]
+            ((float(p @ rho) + self._rough_bound(rho), rho) for rho in tried),
+            key=lambda found: found[0],
         )
 
     def _rough_bound(self, multipliers: FloatArray) -> float:
@@ -249,7 +267,8 @@ class ColumnSpace:
         kernel, bound = self.column_utility, -math.inf
         assert kernel is not None
         stairs = any(
-            isinstance(family, StaircaseFamily) and not family.is_constant_only for family in self.families
+            isinstance(family, StaircaseFamily) and not family.is_constant_only
+            for family in self.families
         )
         if self._set_pricer is not None:
             bound = self._set_pricer.bound_roughly(multipliers)
@@ -264,11 +283,17 @@ class ColumnSpace:
                 self._vertex_pricer.bound_reduced_values(multipliers, -np.inf),
                 kernel.evaluate_phi(1.0) - float(kernel.p @ multipliers),
             )
-        bound = max([bound, *(bound_family(kernel, family, multipliers) for family in self.families)])
+        bound = max(
+            [bound, *(bound_family(kernel, family, multipliers) for family in self.families)]
+        )
         return min(bound, self.ball_information_bound - float(multipliers.min()))
 
     def compute_bound(
-        self, multipliers: FloatArray, enough: float, proved: float | None, clock: Deadline = NO_DEADLINE
+        self,
+        multipliers: FloatArray,
+        enough: float,
+        proved: float | None,
+        clock: Deadline = NO_DEADLINE,
     ) -> tuple[float, str]:
         """Compute a bound on the utility of every mechanism, and return what it rests on.
 
@@ -320,7 +345,10 @@ class ColumnSpace:
             return None
         exact = replace(self, allowed=self.families).choose_pricer()
         return BallPricer(
-            exact, self._set_pricer, self.ball_information_bound, isinstance(self.utility, MutualInformation)
+            exact,
+            self._set_pricer,
+            self.ball_information_bound,
+            isinstance(self.utility, MutualInformation),
         )
 
     @cached_property
@@ -334,7 +362,8 @@ class ColumnSpace:
             self._common_min_mass is not None or self.ball_information_bound < math.inf
         )  # which need no long list
         lifts = self.allowed.extreme_columns(
-            p, min(self.listing_limit, MAX_SHORT_LIST_COLUMNS) if by_tangents else self.listing_limit
+            p,
+            min(self.listing_limit, MAX_SHORT_LIST_COLUMNS) if by_tangents else self.listing_limit,
         )
         raised = isinstance(self.allowed, ColumnCone)
         return None if lifts is None else VertexPricer(p, [DenseBatch(lifts, raised)], worths)
@@ -348,13 +377,17 @@ class ColumnSpace:
         if self._common_min_mass is not None:
             return TangentPricer.for_min_mass(self.prior.pmf, self._common_min_mass, cone.keep)
         return SplitPricer(
-            kernel, cone, build_split_families(cone)[:1] if self.families else build_split_families(cone)
+            kernel,
+            cone,
+            build_split_families(cone)[:1] if self.families else build_split_families(cone),
         )
 
     @cached_property
     def _common_min_mass(self) -> float | None:
         """Return the minimum mass of every letter, where tangents price mutual information; else None."""
-        if not isinstance(self.utility, MutualInformation) or not isinstance(self.allowed, ColumnCone):
+        if not isinstance(self.utility, MutualInformation) or not isinstance(
+            self.allowed, ColumnCone
+        ):
             return None
         return get_common_min_mass(self.allowed)
 
@@ -362,11 +395,17 @@ class ColumnSpace:
 def build_column_space(prior: Prior, privacy: Requirement, utility: SubConvex) -> ColumnSpace:
     """Build the space of the allowed columns; one letter has the constant column only."""
     allowed = privacy.extreme_columns(prior)
-    return ColumnSpace(prior, privacy, utility, (BoxFamily(1.0, 1.0),) if prior.size == 1 else allowed)
+    return ColumnSpace(
+        prior, privacy, utility, (BoxFamily(1.0, 1.0),) if prior.size == 1 else allowed
+    )
 
 
 def bound_column_utility(
-    prior: Prior, privacy: Requirement, utility: SubConvex, multipliers: FloatArray, enough: float = -np.inf
+    prior: Prior,
+    privacy: Requirement,
+    utility: SubConvex,
+    multipliers: FloatArray,
+    enough: float = -np.inf,
 ) -> float:
     """Bound a sub-convex utility of every mechanism that meets the requirement from above.
 

@@ -10,7 +10,13 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding, compute_subset_sums
+from pmlopt.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    bound_sum_rounding,
+    compute_subset_sums,
+)
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
@@ -36,7 +42,12 @@ class ColumnUtility:
         return np.asarray(self.p @ self.phi(lifts))
 
     def two_level_values(
-        self, mass: FloatArray, room: FloatArray, low: FloatArray, step: FloatArray, extra: FloatArray
+        self,
+        mass: FloatArray,
+        room: FloatArray,
+        low: FloatArray,
+        step: FloatArray,
+        extra: FloatArray,
     ) -> FloatArray:
         """Compute (K,) mu of columns: low + step on a mass, low + extra on a room, low elsewhere."""
         ends = mass * self.phi(low + step) + (1 - mass - room) * self.phi(low)
@@ -56,7 +67,11 @@ class ColumnUtility:
 
     def bound_rounding(self, rho: FloatArray, caps: FloatArray) -> float:
         """Bound what rounding may take off a sum of N terms of these multipliers and of phi up to caps."""
-        size = float(np.abs(self.phi(caps) / np.maximum(caps, 1.0)).max()) + abs(self.evaluate_phi(0.0)) + 1.0
+        size = (
+            float(np.abs(self.phi(caps) / np.maximum(caps, 1.0)).max())
+            + abs(self.evaluate_phi(0.0))
+            + 1.0
+        )
         terms = float(np.abs(rho).max()) + float(self.p @ np.abs(rho)) + size
         return bound_sum_rounding(len(self.p), terms)
 
@@ -132,7 +147,9 @@ def join_columns(parts: Sequence[ColumnFamily]) -> ColumnFamily:
 
 def build_unit_columns(family: Family, p: FloatArray) -> ColumnFamily:
     """Build a box's columns that are high at one letter, where those are allowed; none for staircases."""
-    alone = np.flatnonzero(p >= family.max_mass) if isinstance(family, BoxFamily) else np.empty(0, int)
+    alone = (
+        np.flatnonzero(p >= family.max_mass) if isinstance(family, BoxFamily) else np.empty(0, int)
+    )
     return ColumnFamily(family, np.zeros((len(alone), len(p)), bool), alone)
 
 
@@ -147,7 +164,9 @@ def recognize_columns(family: BoxFamily, lifts: FloatArray) -> ColumnFamily:
 
 def argsort_largest(values: FloatArray, most: int) -> IntArray:
     """Return the indices of the largest values, in descending order."""
-    chosen = np.argpartition(-values, most - 1)[:most] if len(values) > most else np.arange(len(values))
+    chosen = (
+        np.argpartition(-values, most - 1)[:most] if len(values) > most else np.arange(len(values))
+    )
     return np.asarray(chosen[np.argsort(-values[chosen], kind="stable")])
 
 
@@ -169,9 +188,9 @@ def sum_over_sets(packed: NDArray[np.uint16], values: FloatArray) -> FloatArray:
     """Compute (K,) the sum of N numbers over each set, by one table for each word."""
     total = np.zeros(len(packed))
     for word in range(packed.shape[1]):
-        total += compute_subset_sums(values[LETTERS_PER_WORD * word : LETTERS_PER_WORD * (word + 1)])[
-            packed[:, word]
-        ]
+        total += compute_subset_sums(
+            values[LETTERS_PER_WORD * word : LETTERS_PER_WORD * (word + 1)]
+        )[packed[:, word]]
     return total
 
 
@@ -276,6 +295,8 @@ class ColumnPricer(ABC):
             clock: what is left of the time: after it the bound is what is proved by then.
         """
 
-    def bound_reduced_values(self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE) -> float:
+    def bound_reduced_values(
+        self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> float:
         """Bound `mu(lam) - <p rho, lam>` from above; a bound of `enough` need not be lowered."""
         return self.price_columns(rho, 1, enough, clock).upper_bound

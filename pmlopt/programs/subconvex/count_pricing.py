@@ -51,7 +51,11 @@ NEGLIGIBLE_WEIGHT = 1e-9
 
 
 def mix_least_loss(
-    kernel: ColumnUtility, box: BoxFamily, counts: Sequence[int], count: int, rng: np.random.Generator
+    kernel: ColumnUtility,
+    box: BoxFamily,
+    counts: Sequence[int],
+    count: int,
+    rng: np.random.Generator,
 ) -> tuple[ColumnFamily, FloatArray] | None:
     """Return the kinds of columns of an optimal mixture where every total count is that of many sets.
 
@@ -110,7 +114,12 @@ class _CountKinds:
     """
 
     def __init__(
-        self, kernel: ColumnUtility, box: BoxFamily, counts: IntArray, letters: IntArray, limit: float
+        self,
+        kernel: ColumnUtility,
+        box: BoxFamily,
+        counts: IntArray,
+        letters: IntArray,
+        limit: float,
     ) -> None:
         # a total count may be off an integer by rounding
         whole = math.floor(limit + 1e-9)
@@ -153,7 +162,9 @@ class _CountKinds:
     def min_loss(self, prices: FloatArray) -> float:
         """Compute what the best column loses when it pays the prices."""
         cheap = np.minimum(prices, 0.0)
-        return float((self.loss + prices[self.letter] * self.share - cheap[self.letter]).min() + cheap.sum())
+        return float(
+            (self.loss + prices[self.letter] * self.share - cheap[self.letter]).min() + cheap.sum()
+        )
 
 
 class CountPricer(ColumnPricer):
@@ -166,8 +177,13 @@ class CountPricer(ColumnPricer):
 
     name: ClassVar[str] = "counts"
 
-    def __init__(self, kernel: ColumnUtility, families: Sequence[Family], counts: Sequence[int]) -> None:
-        self.kernel, self.families = kernel, [family for family in families if not family.is_constant_only]
+    def __init__(
+        self, kernel: ColumnUtility, families: Sequence[Family], counts: Sequence[int]
+    ) -> None:
+        self.kernel, self.families = (
+            kernel,
+            [family for family in families if not family.is_constant_only],
+        )
         divisor = math.gcd(*counts)
         self.counts = [count // divisor for count in counts]
         self.total = sum(self.counts)
@@ -184,7 +200,9 @@ class CountPricer(ColumnPricer):
         """Return columns that lose least, and their multipliers, where all are of one box; else None."""
         if len(self.families) > 1 or not isinstance(self.families[0], BoxFamily):
             return None
-        return mix_least_loss(self.kernel, self.families[0], self.counts, count, np.random.default_rng(0))
+        return mix_least_loss(
+            self.kernel, self.families[0], self.counts, count, np.random.default_rng(0)
+        )
 
     def price_columns(
         self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
@@ -200,22 +218,34 @@ class CountPricer(ColumnPricer):
                 found.append(columns)
         return PricingResult(best, best, found)
 
-    def _price_box(self, box: BoxFamily, costs: FloatArray, most: int) -> tuple[float, ColumnFamily]:
+    def _price_box(
+        self, box: BoxFamily, costs: FloatArray, most: int
+    ) -> tuple[float, ColumnFamily]:
         p, limit = self.kernel.p, math.floor(box.max_mass * self.total * (1 + 1e-13))
         ends = self.kernel.evaluate_phi(box.low), self.kernel.evaluate_phi(box.high)
         tops: list[tuple[float, int, int]] = []  # value, letter between, total count of the set
-        for letter, table in self._tables_without_each(np.arange(len(p)), costs, _make_empty_table(limit)):
-            first = max(0, math.ceil((box.max_mass * self.total) * (1 - 1e-13)) - self.counts[letter])
+        for letter, table in self._tables_without_each(
+            np.arange(len(p)), costs, _make_empty_table(limit)
+        ):
+            first = max(
+                0, math.ceil((box.max_mass * self.total) * (1 - 1e-13)) - self.counts[letter]
+            )
             mass = np.arange(first, limit + 1) / self.total
             rest = np.maximum(1 - box.low - (box.high - box.low) * mass, 0.0)
             entry = np.minimum(box.low + rest / p[letter], box.high)
-            worth = mass * ends[1] + p[letter] * self.kernel.phi(entry) + (1 - mass - p[letter]) * ends[0]
+            worth = (
+                mass * ends[1]
+                + p[letter] * self.kernel.phi(entry)
+                + (1 - mass - p[letter]) * ends[0]
+            )
             paid = (box.high - box.low) * table[first:] + (entry - box.low) * costs[letter]
             values = worth - paid - box.low * costs.sum()
             if len(values):
                 place = int(values.argmax())
                 tops.append((float(values[place]), letter, first + place))
-        tops = [top for top in nlargest(min(most, MAX_COLUMNS_PER_ROUND), tops) if top[0] > -math.inf]
+        tops = [
+            top for top in nlargest(min(most, MAX_COLUMNS_PER_ROUND), tops) if top[0] > -math.inf
+        ]
         sets = [self._trace_set(costs, total, without=letter) for _, letter, total in tops]
         best = tops[0][0] if tops else -math.inf
         letters = np.array([letter for _, letter, _ in tops], int)
@@ -236,7 +266,9 @@ class CountPricer(ColumnPricer):
         top = top[values[top] > -math.inf]
         sets = [self._trace_set(costs, int(place) + 1) for place in top]
         best = float(values[top[0]]) if len(top) else -math.inf
-        return best, ColumnFamily(family, np.array(sets, bool).reshape(-1, len(costs)), np.full(len(top), -1))
+        return best, ColumnFamily(
+            family, np.array(sets, bool).reshape(-1, len(costs)), np.full(len(top), -1)
+        )
 
     def _tables_without_each(
         self, letters: IntArray, costs: FloatArray, table: FloatArray

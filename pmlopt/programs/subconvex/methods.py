@@ -30,7 +30,13 @@ from pmlopt.programs.subconvex.column_generation import generate_columns, reduce
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.parametric_program import MasterProblem
-from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions, PrimalDualPoint, SolverResult
+from pmlopt.solvers.solver_result import (
+    NO_DEADLINE,
+    Deadline,
+    MethodOptions,
+    PrimalDualPoint,
+    SolverResult,
+)
 
 
 def certify_columns(
@@ -99,7 +105,9 @@ def find_optimal_form(program: ColumnDesign, certificate: ColumnCertificate) -> 
     return None
 
 
-def certify_closed_form(program: ColumnDesign, allowed: float, clock: Deadline) -> ColumnCertificate | None:
+def certify_closed_form(
+    program: ColumnDesign, allowed: float, clock: Deadline
+) -> ColumnCertificate | None:
     """Certify a closed form that is proved optimal but for the allowed gap; None without one.
 
     Its multipliers price its own columns at what they are worth, where a solver's price columns that were
@@ -136,7 +144,9 @@ def _solve_and_certify(
         program, found.matrix, found.multipliers, allowed, found.dual_bound, options.deadline
     )
     formula = (
-        certify_closed_form(program, allowed, options.deadline) if certificate.proved_gap > allowed else None
+        certify_closed_form(program, allowed, options.deadline)
+        if certificate.proved_gap > allowed
+        else None
     )
     best = formula or certificate
     return make_method_result(
@@ -149,7 +159,9 @@ def _solve_and_certify(
     )
 
 
-def _solve_declared(name: str, program: ColumnDesign, options: MethodOptions, _: bool) -> SolverResult:
+def _solve_declared(
+    name: str, program: ColumnDesign, options: MethodOptions, _: bool
+) -> SolverResult:
     """Solve the linear program over the declared columns by a solver."""
     if name == "highs":
         return _solve_by_simplex(program, options)
@@ -183,7 +195,9 @@ def _solve_by_simplex(program: ColumnDesign, options: MethodOptions) -> SolverRe
     )
 
 
-def _reduce_to_point(program: ColumnDesign, weights: FloatArray, duals: FloatArray) -> PrimalDualPoint:
+def _reduce_to_point(
+    program: ColumnDesign, weights: FloatArray, duals: FloatArray
+) -> PrimalDualPoint:
     """Build the mechanism of optimal weights and multipliers, with the fewest outputs among ties."""
     lifts, kept = reduce_outputs(program.lifts, program.column_values, duals, weights)
     return PrimalDualPoint(lifts * kept, duals / program.prior.pmf)
@@ -191,7 +205,10 @@ def _reduce_to_point(program: ColumnDesign, weights: FloatArray, duals: FloatArr
 
 def _read_point(program: ColumnDesign) -> PrimalDualPoint:
     """Read the mechanism of the weights that a solver left in the variables."""
-    weights, duals = np.asarray(program.variables["weights"].value), program.constraints["rows"].dual_value
+    weights, duals = (
+        np.asarray(program.variables["weights"].value),
+        program.constraints["rows"].dual_value,
+    )
     if not (np.isfinite(weights).all() and np.isfinite(0.0 if duals is None else duals).all()):
         raise MethodError("ended at a point that has numbers which are none")
     if duals is None:
@@ -205,7 +222,11 @@ def _make_start(program: ColumnDesign, warm_start: WarmStartLike, _: Deadline) -
         return program
     given = warm_start.matrix if isinstance(warm_start, WarmStart) else get_mechanism(warm_start)
     try:
-        return program if given is None else program.with_mechanism(pair_with_prior(program.prior, given)[1])
+        return (
+            program
+            if given is None
+            else program.with_mechanism(pair_with_prior(program.prior, given)[1])
+        )
     except InputError:
         if isinstance(warm_start, WarmStart):
             return program
@@ -223,7 +244,10 @@ def _certify_given(
 def _find_first(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
     """Certify the best of the closed forms that are allowed, and of what repair leaves of a full release."""
     prior, privacy = program.prior, program.privacy
-    known = [np.ones((prior.size, 1)), polish_and_repair(prior, privacy, np.eye(prior.size), 0.0).matrix]
+    known = [
+        np.ones((prior.size, 1)),
+        polish_and_repair(prior, privacy, np.eye(prior.size), 0.0).matrix,
+    ]
     known += [
         form.matrix
         for _, form in build_closed_forms(prior, privacy)
@@ -255,7 +279,9 @@ def _make_full_method(
 METHODS = MethodRegistry(
     ColumnDesign,
     (
-        _make_full_method("highs", "all extreme columns are declared: HiGHS simplex ends at a vertex", True),
+        _make_full_method(
+            "highs", "all extreme columns are declared: HiGHS simplex ends at a vertex", True
+        ),
         Method(
             "column-generation",
             "the simplex did not end, or extreme columns are too many: columns as they are needed",

@@ -65,7 +65,8 @@ class ColumnDesign(Design[ColumnCertificate]):
     def scale(self) -> float:
         """Return the most that the choice of a mechanism can change the utility; the scale of a gap."""
         return max(
-            min(self.space.closed_bound[0], self.space.full_release_utility) - self.space.constant_utility,
+            min(self.space.closed_bound[0], self.space.full_release_utility)
+            - self.space.constant_utility,
             0.0,
         )
 
@@ -79,7 +80,10 @@ class ColumnDesign(Design[ColumnCertificate]):
         listed = self.space.list_columns(self.space.listing_limit)
         if listed is None:
             raise ProgramError(self.space.explain_too_many())
-        lifts = [np.ones((len(p), 1)), *(columns.build_lifts(p, FACTOR_MARGIN_RTOL) for columns in listed)]
+        lifts = [
+            np.ones((len(p), 1)),
+            *(columns.build_lifts(p, FACTOR_MARGIN_RTOL) for columns in listed),
+        ]
         return _replace_lifts(self, np.hstack(lifts), True)
 
     def with_columns(self, lifts: FloatArray) -> ColumnDesign:
@@ -128,7 +132,10 @@ def column_design(
     listed = space.list_columns(MAX_DECLARED_COLUMNS)
     columns = space.build_starts() if listed is None else listed
     lifts = np.hstack(
-        [np.ones((prior.size, 1)), *(batch.build_lifts(prior.pmf, FACTOR_MARGIN_RTOL) for batch in columns)]
+        [
+            np.ones((prior.size, 1)),
+            *(batch.build_lifts(prior.pmf, FACTOR_MARGIN_RTOL) for batch in columns),
+        ]
     )
     worths = utility.column_values(prior.pmf, lifts)
     program = ColumnDesign(
@@ -150,7 +157,9 @@ def column_design(
 def _replace_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> ColumnDesign:
     worths = program.utility.column_values(program.prior.pmf, lifts)
     declare = partial(_build_model, lifts, worths)
-    return replace(program, build_model=declare, lifts=lifts, column_values=worths, has_all_columns=complete)
+    return replace(
+        program, build_model=declare, lifts=lifts, column_values=worths, has_all_columns=complete
+    )
 
 
 def _build_model(lifts: FloatArray, worths: FloatArray) -> CvxpyModel:

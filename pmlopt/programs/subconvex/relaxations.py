@@ -48,8 +48,14 @@ class FractionalKnapsack:
     def fill_mass(self, start: int, mass: FloatArray) -> FloatArray:
         """Compute (K,) the most that a mass can gain on the letters from `start` on; -inf for too few."""
         target = self._filled[start] + mass
-        last = np.minimum(np.searchsorted(self._filled, target, side="right") - 1, len(self.gain) - 1)
-        value = self._gained[last] - self._gained[start] + (target - self._filled[last]) * self.gain[last]
+        last = np.minimum(
+            np.searchsorted(self._filled, target, side="right") - 1, len(self.gain) - 1
+        )
+        value = (
+            self._gained[last]
+            - self._gained[start]
+            + (target - self._filled[last]) * self.gain[last]
+        )
         return np.where(target <= self._filled[-1] * (1 + 1e-12) + 1e-12, value, -np.inf)
 
 
@@ -76,7 +82,11 @@ def bound_staircases(
     mass, cost = (np.concatenate([[0.0], np.cumsum(part[order])]) for part in (p, costs))
     if edge is not None:
         cost = float((p * np.minimum(rho - edge, 0)).sum()) + edge * mass
-    total, valley, room = float(costs.sum()), float(mass[int(cost.argmin())]), min(family.max_mass, 1.0)
+    total, valley, room = (
+        float(costs.sum()),
+        float(mass[int(cost.argmin())]),
+        min(family.max_mass, 1.0),
+    )
     edges = np.unique(np.append(mass[mass < room], min(room, float(mass[-1]))))
     ends, best, slack, bounds = np.stack([edges[:-1], edges[1:]]), -np.inf, 0.0, np.full(1, np.inf)
     for _ in range(_MAX_HALVINGS):

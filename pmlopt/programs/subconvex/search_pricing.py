@@ -73,7 +73,9 @@ class _LetterBudgets:
         total: the mass of a column.
     """
 
-    def __init__(self, kernel: ColumnUtility, box: BoxFamily, rho: FloatArray, threshold: float) -> None:
+    def __init__(
+        self, kernel: ColumnUtility, box: BoxFamily, rho: FloatArray, threshold: float
+    ) -> None:
         self._kernel, self._box, self._rho = kernel, box, rho
         knapsack = FractionalKnapsack(kernel, box, rho)
         self.total, self.threshold = 1 - box.low, threshold
@@ -109,12 +111,17 @@ class _LetterBudgets:
         every = self.compute_shortfall(peak) <= self.budget
         below = np.where(every, room, self._bisect_towards(zeros, peak))
         above = np.where(every, room, room - self._bisect_towards(room, peak))
-        empty, full = self.compute_shortfall(zeros) > self.budget, self.compute_shortfall(room) > self.budget
+        empty, full = (
+            self.compute_shortfall(zeros) > self.budget,
+            self.compute_shortfall(room) > self.budget,
+        )
         return np.where(empty & ~every, -1.0, below), np.where(full & ~every, -1.0, above)
 
     def _bisect_towards(self, end: FloatArray, peak: FloatArray) -> FloatArray:
         """Find (N,), from an end towards the peak, the first mass that is past the budget."""
-        return bisect_intervals(lambda mass: self.compute_shortfall(mass) <= self.budget, end, peak)[1]
+        return bisect_intervals(
+            lambda mass: self.compute_shortfall(mass) <= self.budget, end, peak
+        )[1]
 
     def list_columns(self, sets: BoolArray, most: int) -> tuple[FloatArray, IntArray, IntArray]:
         """List (K,) values above the threshold, indices of their sets, and letters between."""
@@ -148,7 +155,11 @@ class _LetterBudgets:
 
 
 def _find_sets_within(
-    room: FloatArray, lost: FloatArray, inside: BoolArray, budget: float, window: tuple[float, float]
+    room: FloatArray,
+    lost: FloatArray,
+    inside: BoolArray,
+    budget: float,
+    window: tuple[float, float],
 ) -> BoolArray | None:
     """Find (K, N) the sets of a mass in a window, with letters within the budget; None for too many.
 
@@ -200,7 +211,12 @@ def _find_sets_within(
 
 
 def find_staircases_above(
-    kernel: ColumnUtility, family: StaircaseFamily, rho: FloatArray, threshold: float, most: int, edge: float
+    kernel: ColumnUtility,
+    family: StaircaseFamily,
+    rho: FloatArray,
+    threshold: float,
+    most: int,
+    edge: float,
 ) -> tuple[float, ColumnFamily] | None:
     """Find the staircases with `mu(lam) - <p rho, lam>` above a threshold; None if it takes too long.
 
@@ -225,7 +241,9 @@ def find_staircases_above(
     values = _compute_stair_values(kernel, family, rho, sets @ p, sets @ (p * rho))
     top = argsort_largest(values, most)
     top = top[values[top] > threshold]
-    return float(values[top].max(initial=-np.inf)), ColumnFamily(family, sets[top], np.full(len(top), -1))
+    return float(values[top].max(initial=-np.inf)), ColumnFamily(
+        family, sets[top], np.full(len(top), -1)
+    )
 
 
 MAX_CORE_LETTERS = 30
@@ -330,7 +348,9 @@ class SubsetCore:
             return np.zeros((0, self.size), bool)
         place = int(rng.integers(pairs[-1]))
         first = int(np.searchsorted(pairs, place, side="right"))
-        return self._make_sets(np.array([first]), np.array([int(end[first] - (pairs[first] - place))]))
+        return self._make_sets(
+            np.array([first]), np.array([int(end[first] - (pairs[first] - place))])
+        )
 
     def _make_sets(self, first: IntArray, second: IntArray) -> BoolArray:
         """Make (K, N) the pairs of subsets at these indices of either half."""
@@ -341,7 +361,11 @@ class SubsetCore:
 
 
 def _compute_stair_values(
-    kernel: ColumnUtility, family: StaircaseFamily, rho: FloatArray, mass: FloatArray, cost: FloatArray
+    kernel: ColumnUtility,
+    family: StaircaseFamily,
+    rho: FloatArray,
+    mass: FloatArray,
+    cost: FloatArray,
 ) -> FloatArray:
     low, step, _ = family.compute_values(mass, np.zeros(mass.shape))
     low, phi = np.maximum(low, 0.0), kernel.phi
@@ -362,7 +386,10 @@ class SearchPricer(ColumnPricer):
     name: ClassVar[str] = "search"
 
     def __init__(self, kernel: ColumnUtility, families: Sequence[Family]) -> None:
-        self.kernel, self.families = kernel, [family for family in families if not family.is_constant_only]
+        self.kernel, self.families = (
+            kernel,
+            [family for family in families if not family.is_constant_only],
+        )
         self._rng = np.random.default_rng(0)
 
     def build_seeds(self, count: int) -> list[ColumnFamily]:
@@ -398,7 +425,9 @@ class SearchPricer(ColumnPricer):
             found.append(columns)
         return PricingResult(best, upper, found)
 
-    def bound_reduced_values(self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE) -> float:
+    def bound_reduced_values(
+        self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> float:
         """Compute the relaxed bound, or that of all columns where it is too large."""
         upper = -np.inf
         for family in self.families:
@@ -421,7 +450,9 @@ class SearchPricer(ColumnPricer):
         edge = float(rho[order[min(self._find_edge(family, rho, order), len(order) - 1)]])
         return find_staircases_above(self.kernel, family, rho, threshold, most, edge)
 
-    def _search_near_orders(self, family: Family, rho: FloatArray, most: int) -> tuple[float, ColumnFamily]:
+    def _search_near_orders(
+        self, family: Family, rho: FloatArray, most: int
+    ) -> tuple[float, ColumnFamily]:
         """Find the best columns of the cores in the order of the multipliers, and in orders near to it."""
         gain = -rho
         if isinstance(family, BoxFamily):
@@ -432,7 +463,9 @@ class SearchPricer(ColumnPricer):
         for near in range(1 + 4):
             shift = self._rng.normal(size=len(gain)) * spread if near else 0.0
             order = np.argsort(-(gain + shift), kind="stable")
-            parts.append(self._search_core(family, rho, order, most if near == 0 else most // 4 + 1))
+            parts.append(
+                self._search_core(family, rho, order, most if near == 0 else most // 4 + 1)
+            )
         return max(value for value, _ in parts), join_columns([columns for _, columns in parts])
 
     def _search_core(
@@ -448,7 +481,9 @@ class SearchPricer(ColumnPricer):
         cost = (p * rho)[fixed].sum() + compute_subset_sums((p * rho)[core])
         if isinstance(family, BoxFamily):
             others = [int(letter) for letter in order if p[letter] > family.max_mass]
-            value, subset, letter = self._search_between(family, rho, core, others, mass, cost, most)
+            value, subset, letter = self._search_between(
+                family, rho, core, others, mass, cost, most
+            )
         else:
             value, subset = self._search_staircases(family, rho, mass, cost, most)
             letter = np.full(len(subset), -1)
@@ -505,7 +540,12 @@ class SearchPricer(ColumnPricer):
         return value[top], np.concatenate(chosen)[top], np.concatenate(letters)[top]
 
     def _search_staircases(
-        self, family: StaircaseFamily, rho: FloatArray, mass: FloatArray, cost: FloatArray, most: int
+        self,
+        family: StaircaseFamily,
+        rho: FloatArray,
+        mass: FloatArray,
+        cost: FloatArray,
+        most: int,
     ) -> tuple[FloatArray, IntArray]:
         """Find the best staircases on subsets of a core: their values and subsets."""
         inside = np.flatnonzero((mass > 0) & (mass < family.max_mass * (1 - 1e-13)))

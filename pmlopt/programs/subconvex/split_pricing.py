@@ -61,7 +61,9 @@ class NestedPricer:
         found = self._climb(inner, outer, rho, most, clock)
         return float(self._reduced_values(found, rho).max(initial=-np.inf)), found
 
-    def search_near(self, column: FloatArray, rho: FloatArray, clock: Deadline = NO_DEADLINE) -> DenseBatch:
+    def search_near(
+        self, column: FloatArray, rho: FloatArray, clock: Deadline = NO_DEADLINE
+    ) -> DenseBatch:
         """Find the best columns nested in the order of a column's entries, and by ascent from there."""
         nested = _list_nested_prefixes(np.argsort(-column, kind="stable"))
         # at most 50 columns near another one are kept
@@ -77,7 +79,11 @@ class NestedPricer:
         for _ in range(30):
             columns = self._build_columns(inner, outer)
             values = self._reduced_values(columns, rho)
-            if not len(values) or (parts and clock.expired) or values.max() <= last + 1e-12 * (1 + abs(last)):
+            if (
+                not len(values)
+                or (parts and clock.expired)
+                or values.max() <= last + 1e-12 * (1 + abs(last))
+            ):
                 break
             last = float(values.max())
             top = np.argsort(-values, kind="stable")[: most if not parts else 20]
@@ -111,7 +117,9 @@ class ChordBound:
         floors = np.maximum(0.0, [-self._max_gain(-units[:, [x]]) for x in range(len(p))])
         width = np.maximum(self.caps - floors, 0.0)
         wide = width > 1e-9 * (1 + self.caps)
-        self.slopes = np.where(wide, (phi(self.caps) - phi(floors)) / np.where(wide, width, 1.0), 0.0)
+        self.slopes = np.where(
+            wide, (phi(self.caps) - phi(floors)) / np.where(wide, width, 1.0), 0.0
+        )
         ends = np.where(wide, phi(floors), np.maximum(phi(floors), phi(self.caps)))
         self._constant = float(p @ (ends - self.slopes * floors))
 
@@ -192,7 +200,9 @@ def build_split_families(cone: ColumnCone) -> tuple[SplitFamily, ...]:
     rest = 1 - float(lower.sum()) + shift
     stairs = _make_split_family((1, 2), [lower, none], [none, lower], rest, keep + shift)
     if shift > 0:
-        emptied = _make_split_family((0, 1, 2), [none, lower, lower], [none, none, none], -shift, keep)
+        emptied = _make_split_family(
+            (0, 1, 2), [none, lower, lower], [none, none, none], -shift, keep
+        )
         return emptied, stairs, _make_split_family((1, 2), [none, none], [none, none], 1.0, keep)
     if nu.upper is None:
         return (stairs,)
@@ -201,9 +211,15 @@ def build_split_families(cone: ColumnCone) -> tuple[SplitFamily, ...]:
 
 
 def _make_split_family(
-    values: tuple[int, ...], by_mid: list[FloatArray], by_top: list[FloatArray], share: float, keep: float
+    values: tuple[int, ...],
+    by_mid: list[FloatArray],
+    by_top: list[FloatArray],
+    share: float,
+    keep: float,
 ) -> SplitFamily:
-    mid, top = (np.stack([np.atleast_2d(part) for part in parts], axis=1) for parts in (by_mid, by_top))
+    mid, top = (
+        np.stack([np.atleast_2d(part) for part in parts], axis=1) for parts in (by_mid, by_top)
+    )
     rows = np.ones(len(mid))
     return SplitFamily(values, mid, top, share * rows, keep * rows)
 
@@ -237,13 +253,17 @@ class SplitRelaxation:
         top, mid = corners[..., 0], corners[..., 1]
         points = np.stack([(np.zeros_like(top), mid, top)[value] for value in split.values], axis=2)
         theta = dual[:, 1:]
-        by_mid, by_top = (np.tensordot(theta, part, axes=1) for part in (split.by_mid, split.by_top))
+        by_mid, by_top = (
+            np.tensordot(theta, part, axes=1) for part in (split.by_mid, split.by_top)
+        )
         cost = p * (self.rho + dual[:, :1])
         worths = self.kernel.phi(points)[..., None] * p - points[..., None] * cost[:, None, None, :]
         worths += top[..., None, None] * by_top[:, None]
         worths += mid[..., None, None] * by_mid[:, None]
         bounds = (
-            dual[:, :1] + mid * (theta @ split.mid_rates)[:, None] - top * (theta @ split.top_rates)[:, None]
+            dual[:, :1]
+            + mid * (theta @ split.mid_rates)[:, None]
+            - top * (theta @ split.top_rates)[:, None]
         )
         return bounds + worths.max(axis=2).sum(axis=2), worths, points
 
@@ -301,7 +321,9 @@ class SplitRelaxation:
 def _list_corners(cells: FloatArray) -> FloatArray:
     """List (B, 4, 2) the corners of cells, as top and mid."""
     ends = [(0, 2), (1, 2), (0, 3), (1, 3)]
-    return np.stack([np.stack([cells[:, t], cells[:, t] * cells[:, s]], axis=1) for t, s in ends], axis=1)
+    return np.stack(
+        [np.stack([cells[:, t], cells[:, t] * cells[:, s]], axis=1) for t, s in ends], axis=1
+    )
 
 
 def _cut_ellipsoid(
@@ -321,7 +343,10 @@ def _cut_ellipsoid(
     weight = 2 * (1 + n * deep) / ((n + 1) * (1 + deep))
     outer = along[:, :, None] * along[:, None, :]
     new = factor[:, None, None] * (shape - weight[:, None, None] * outer)
-    return (np.where(going[:, None], moved, centre), np.where(going[:, None, None], new, shape)), going
+    return (
+        np.where(going[:, None], moved, centre),
+        np.where(going[:, None, None], new, shape),
+    ), going
 
 
 FIRST_CELLS_PER_SIDE = 8
@@ -344,7 +369,9 @@ class SplitPricer(ColumnPricer):
 
     name: ClassVar[str] = "split"
 
-    def __init__(self, kernel: ColumnUtility, cone: ColumnCone, families: tuple[SplitFamily, ...]) -> None:
+    def __init__(
+        self, kernel: ColumnUtility, cone: ColumnCone, families: tuple[SplitFamily, ...]
+    ) -> None:
         self.nested = NestedPricer(kernel, cone)
         self.kernel, self.splits = kernel, families
         self._largest = float(self.nested.chords.caps.max())
@@ -399,7 +426,9 @@ class SplitPricer(ColumnPricer):
             guesses.append(self._make_allowed(np.array(lifts).T))
         stacked = np.array(lifts).reshape(-1, len(self.kernel.p)).T
         loose = self.nested.chords.compute_bound(rho)
-        return RelaxedPricing(min(upper, loose) if self.splits else loose, stacked, np.array(worths), guesses)
+        return RelaxedPricing(
+            min(upper, loose) if self.splits else loose, stacked, np.array(worths), guesses
+        )
 
     def _make_allowed(self, lifts: FloatArray) -> DenseBatch:
         """Mix relaxed columns with the constant until they are allowed, which takes little."""
@@ -413,7 +442,9 @@ class SplitPricer(ColumnPricer):
 class _CellRefinement:
     """Cells of (top, mid) of one family, halved until none of their bounds matters."""
 
-    def __init__(self, kernel: ColumnUtility, split: SplitFamily, rho: FloatArray, largest: float) -> None:
+    def __init__(
+        self, kernel: ColumnUtility, split: SplitFamily, rho: FloatArray, largest: float
+    ) -> None:
         self._relaxation = SplitRelaxation(kernel, split, rho)
         spread = float(np.ptp(rho)) + float(np.ptp(kernel.phi(np.array([0.0, 1.0, largest]))))
         self._radius = 2 * (1 + spread)
@@ -430,11 +461,15 @@ class _CellRefinement:
         radius = np.full(len(cells), self._radius)
         start = np.zeros((len(cells), relaxation.dimension))
         start[:, 1:] = self._radius / 4
-        bounds, dual = relaxation.minimize_bounds(cells, start, radius, FIRST_ELLIPSOID_STEPS, enough)
+        bounds, dual = relaxation.minimize_bounds(
+            cells, start, radius, FIRST_ELLIPSOID_STEPS, enough
+        )
         looked, reached = len(cells), -np.inf
         while True:
             top = np.argsort(-bounds, kind="stable")
-            reached = max(reached, self._evaluate_middles(cells[top[:8]], dual[top[:8]], radius[top[:8]]))
+            reached = max(
+                reached, self._evaluate_middles(cells[top[:8]], dual[top[:8]], radius[top[:8]])
+            )
             target = max(enough, reached + max(digits, 1e-7 * (1 + abs(reached))))
             if bounds[top[0]] <= target or looked > MAX_CELLS or clock.expired:
                 return float(bounds[top[0]])
@@ -444,7 +479,9 @@ class _CellRefinement:
             parts = _halve_cells(cells[chosen])
             above, begin = np.tile(bounds[chosen], 2), np.tile(dual[chosen], (2, 1))
             reach = np.tile(radius[chosen], 2)
-            found, better = relaxation.minimize_bounds(parts, begin, reach, LATER_ELLIPSOID_STEPS, enough)
+            found, better = relaxation.minimize_bounds(
+                parts, begin, reach, LATER_ELLIPSOID_STEPS, enough
+            )
             moved = np.abs(better - begin).max(axis=1)
             rest = np.delete(np.arange(len(cells)), chosen)
             cells, dual = np.concatenate([cells[rest], parts]), np.concatenate([dual[rest], better])
@@ -457,7 +494,9 @@ class _CellRefinement:
     def _evaluate_middles(self, cells: FloatArray, dual: FloatArray, radius: FloatArray) -> float:
         """Compute approximately what relaxed columns attain at the middles of cells."""
         middles = cells[:, [0, 0, 2, 2]] / 2 + cells[:, [1, 1, 3, 3]] / 2
-        values, _ = self._relaxation.minimize_bounds(middles, dual, radius, FIRST_ELLIPSOID_STEPS, -np.inf)
+        values, _ = self._relaxation.minimize_bounds(
+            middles, dual, radius, FIRST_ELLIPSOID_STEPS, -np.inf
+        )
         pairs = zip(values.tolist(), middles.tolist(), strict=True)
         self._points += [(v, m[0], m[0] * m[2]) for v, m in pairs]
         return float(values.max())
@@ -498,9 +537,13 @@ def solve_relaxed_column(
         ]
     )
     rates = split.top_rates * top - split.mid_rates * mid
-    lower, upper = np.append(np.ones(n + 1), rates), np.append(np.ones(n + 1), np.full(len(rates), np.inf))
+    lower, upper = (
+        np.append(np.ones(n + 1), rates),
+        np.append(np.ones(n + 1), np.full(len(rates), np.inf)),
+    )
     solver = highs.load_model(
-        highs.build_sparse_model(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix), _TIGHT_OPTIONS
+        highs.build_sparse_model(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix),
+        _TIGHT_OPTIONS,
     )
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:

@@ -107,7 +107,9 @@ class ColumnKinds(ABC):
     def mass_range(self) -> tuple[FloatArray, FloatArray]:
         """Return (K,) the least and the largest mass of the sets."""
         masses = np.broadcast_to(self.p, self.free.shape)
-        least, most = ((self.find_best_sets(sign * masses) * self.p).sum(axis=1) for sign in (-1, 1))
+        least, most = (
+            (self.find_best_sets(sign * masses) * self.p).sum(axis=1) for sign in (-1, 1)
+        )
         return least, most
 
 
@@ -154,7 +156,10 @@ class MinMassKinds(ColumnKinds):
 
     def compute_values(self, mass: FloatArray) -> FloatArray:
         mean = self.compute_means(mass)
-        rest = _negative_entropy(self.low) * (1 - self.own - mass) + _negative_entropy(self.share) * self.own
+        rest = (
+            _negative_entropy(self.low) * (1 - self.own - mass)
+            + _negative_entropy(self.share) * self.own
+        )
         return np.asarray(rest - _negative_entropy(mean))
 
     def compute_slopes(self, mass: FloatArray) -> FloatArray:
@@ -217,10 +222,14 @@ class PlateauKinds(ColumnKinds):
         return cls(p, ~sets[1:], None, own, *ends, np.full(len(own), np.inf), keep, half)
 
     def __getitem__(self, chosen: IntArray) -> PlateauKinds:
-        every = {name: getattr(self, name)[chosen] for name in ("free", "own", "least", "most", "limits")}
+        every = {
+            name: getattr(self, name)[chosen] for name in ("free", "own", "least", "most", "limits")
+        }
         return replace(self, **every)
 
-    def keep_profitable(self, rho: FloatArray, others: float, enough: float, slack: float) -> PlateauKinds:
+    def keep_profitable(
+        self, rho: FloatArray, others: float, enough: float, slack: float
+    ) -> PlateauKinds:
         """Keep the plateaus of possibly positive reduced value, between the masses where it may be positive.
 
         The column that is constant on the union U of A and S is one of the ball, too, with
@@ -245,7 +254,11 @@ class PlateauKinds(ColumnKinds):
 
         def compute_slope(mass: FloatArray) -> FloatArray:
             return np.asarray(
-                self.compute_slopes(mass) + np.log(self.own + mass) + 1 + others - cost / self.exp_neg_epsilon
+                self.compute_slopes(mass)
+                + np.log(self.own + mass)
+                + 1
+                + others
+                - cost / self.exp_neg_epsilon
             )
 
         def compute_reduced_value(mass: FloatArray) -> FloatArray:
@@ -327,7 +340,9 @@ class TangentPricer(ColumnPricer):
 
     name: ClassVar[str] = "tangents"
 
-    def __init__(self, kinds: ColumnKinds, keep: float, margins: float, rounding: float = 1.0) -> None:
+    def __init__(
+        self, kinds: ColumnKinds, keep: float, margins: float, rounding: float = 1.0
+    ) -> None:
         self.p, self.kinds, self.keep = kinds.p, kinds, keep
         self.margins, self.roundings = margins, rounding
 
@@ -366,7 +381,9 @@ class TangentPricer(ColumnPricer):
         upper = float(worths.max(initial=-math.inf)) + self._bound_rounding(rho)
         mass = shares @ self.p
         best = np.argsort(-worths, kind="stable")[:NEARBY_KIND_COUNT]
-        guesses = DenseBatch(self.kinds[best].build_columns(sets[best].astype(float)), True, self.margins)
+        guesses = DenseBatch(
+            self.kinds[best].build_columns(sets[best].astype(float)), True, self.margins
+        )
         told = self.kinds.compute_values(mass) / self.kinds.compute_means(mass)
         return RelaxedPricing(upper, self.kinds.build_columns(shares), told, [guesses])
 
@@ -414,9 +431,14 @@ class TangentPricer(ColumnPricer):
                     best = max(best, float(search.values[0]))
                     kinds = self.kinds[np.full(min(each, len(search.values)), place)]
                     found.append(kinds.build_columns(search.sets[:each].astype(float)))
-        upper = max(float((left / self.kinds.compute_means(self.kinds.mass_range[0])).max(initial=0.0)), best)
+        upper = max(
+            float((left / self.kinds.compute_means(self.kinds.mass_range[0])).max(initial=0.0)),
+            best,
+        )
         columns = DenseBatch(np.hstack(found), True, self.margins)
-        return PricingResult(best + enough if best else -math.inf, upper + enough + rounding, [columns])
+        return PricingResult(
+            best + enough if best else -math.inf, upper + enough + rounding, [columns]
+        )
 
     def _bound_rounding(self, rho: FloatArray) -> float:
         """Bound what rounding may take off a bound: the terms of value and cost are of D's size."""
@@ -429,7 +451,9 @@ class TangentPricer(ColumnPricer):
         """List many columns worth more than `enough`, some of every kind."""
         return self._price_above(rho, most, enough, MAX_NODES_BY_STAGE[1:2], clock).columns
 
-    def bound_reduced_values(self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE) -> float:
+    def bound_reduced_values(
+        self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
+    ) -> float:
         """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
         return self.price_columns(rho, sys.maxsize, enough, clock).upper_bound
 
@@ -447,7 +471,9 @@ class TangentPricer(ColumnPricer):
         fixed, each = kinds.compute_costs(p * (rho + enough))
         least, most = kinds.mass_range
         low, high = least - 1, most
-        steeper = np.maximum((each / p).max(axis=1, initial=0.0) - kinds.compute_slopes(least), 0.0) + 1
+        steeper = (
+            np.maximum((each / p).max(axis=1, initial=0.0) - kinds.compute_slopes(least), 0.0) + 1
+        )
         bounds = np.full(len(kinds), np.inf)
 
         def evaluate_top(at: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
@@ -455,7 +481,11 @@ class TangentPricer(ColumnPricer):
             slope = kinds.compute_slopes(mass) + steeper * (mass - at)
             gains = slope[:, None] * p - each
             sets = kinds.find_best_sets(gains)
-            return sets, kinds.compute_values(mass) - slope * mass + (sets * gains).sum(axis=1), mass
+            return (
+                sets,
+                kinds.compute_values(mass) - slope * mass + (sets * gains).sum(axis=1),
+                mass,
+            )
 
         for _ in range(BISECTION_STEPS):
             middle = (low + high) / 2
@@ -489,10 +519,16 @@ class _SetSearch:
         self.p, self.kind, self.left = kind.p, kind, 0.0
         self.values, self.sets = np.empty(0), np.zeros((0, len(kind.p)), bool)
         fixed, each = kind.compute_costs(costs)
-        self._fixed, self._each, self._least = float(fixed[0]), each[0], float(kind.mass_range[0][0])
+        self._fixed, self._each, self._least = (
+            float(fixed[0]),
+            each[0],
+            float(kind.mass_range[0][0]),
+        )
         self._most = float(kind.mass_range[1][0])
         at = np.array([max(mass, 1e-6)])
-        rate = float((kind.compute_slopes(at) - kind.compute_slopes(at * (1 + 1e-6)))[0] / (1e-6 * at[0]))
+        rate = float(
+            (kind.compute_slopes(at) - kind.compute_slopes(at * (1 + 1e-6)))[0] / (1e-6 * at[0])
+        )
         # tangents are not spread any further for budgets below 1e-14
         spread = math.sqrt(2 * max(budget, 1e-14) / max(rate, 1e-3))
         lowest = max(1e-3 * mass, min(self._least, mass))
@@ -515,7 +551,9 @@ class _SetSearch:
             edge = (ranked[count - 1] + ranked[min(count, len(ranked) - 1)]) / 2
         order = free[np.argsort(-np.abs(gains[0, free] - edge), kind="stable")]
         sets, size, mass = np.zeros((1, len(p)), bool), np.zeros(1, int), np.zeros(1)
-        worth = (kind.compute_values(self._touching) - self._slopes * self._touching - self._fixed)[None, :]
+        worth = (kind.compute_values(self._touching) - self._slopes * self._touching - self._fixed)[
+            None, :
+        ]
         for place, letter in enumerate(order):
             rest = order[place + 1 :]
             size = np.concatenate([size, size + 1])
@@ -545,7 +583,9 @@ class _SetSearch:
             if not len(sets):
                 return
         mass = sets @ p
-        values = (kind.compute_values(mass) - self._fixed - sets @ self._each) / kind.compute_means(mass)
+        values = (kind.compute_values(mass) - self._fixed - sets @ self._each) / kind.compute_means(
+            mass
+        )
         best = np.argsort(-values, kind="stable")
         best = best[values[best] > 0]
         self.values, self.sets = values[best], sets[best]

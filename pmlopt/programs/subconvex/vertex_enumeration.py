@@ -60,7 +60,9 @@ def _count_family(p: FloatArray, family: Family) -> int:
     return round(float(((n - 2 * sizes) * fitting - 2 * filled[fitting]).sum()))
 
 
-def list_vertices(p: FloatArray, families: Sequence[Family], limit: int) -> list[ColumnFamily] | None:
+def list_vertices(
+    p: FloatArray, families: Sequence[Family], limit: int
+) -> list[ColumnFamily] | None:
     """List every extreme column, each once, by family; None where there are more than `limit`.
 
     Examples:
@@ -100,7 +102,9 @@ def _list_box(p: FloatArray, box: BoxFamily, limit: int) -> ColumnFamily | None:
         sets = np.concatenate([sets, joined, sets[free]])
         mass = np.concatenate([mass, mass[fits] + p[letter], mass[free]])
         between = np.concatenate([between, between[fits], np.full(len(free), letter)])
-        alive = np.flatnonzero(mass + np.where(between >= 0, p[between], 0.0) + suffix[place + 1] >= least)
+        alive = np.flatnonzero(
+            mass + np.where(between >= 0, p[between], 0.0) + suffix[place + 1] >= least
+        )
         if len(alive) > 4 * limit:
             return None
         sets, mass, between = sets[alive], mass[alive], between[alive]
@@ -114,7 +118,11 @@ def _drop_duplicates(columns: ColumnFamily, mass: FloatArray, p: FloatArray) -> 
     room = np.where(columns.between >= 0, p[columns.between], 0.0)
     capacity = columns.family.max_mass
     exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE_ATOL
-    return join_columns([columns[exact].drop_duplicates(p), columns[~exact]]) if exact.any() else columns
+    return (
+        join_columns([columns[exact].drop_duplicates(p), columns[~exact]])
+        if exact.any()
+        else columns
+    )
 
 
 def _list_staircases(p: FloatArray, family: StaircaseFamily, limit: int) -> ColumnFamily | None:
@@ -170,10 +178,15 @@ class _ListedColumns:
     Those of a family are lam = low + step on S + extra at f, with S as words of 16 letters.
     """
 
-    def __init__(self, p: FloatArray, columns: ColumnFamily | DenseBatch, worths: ColumnValues) -> None:
+    def __init__(
+        self, p: FloatArray, columns: ColumnFamily | DenseBatch, worths: ColumnValues
+    ) -> None:
         # in blocks, to limit the memory
         sets_at_a_time = 50_000
-        self.columns, of = columns, worths.column_values if isinstance(worths, ColumnUtility) else worths
+        self.columns, of = (
+            columns,
+            worths.column_values if isinstance(worths, ColumnUtility) else worths,
+        )
         if isinstance(columns, DenseBatch):
             self.worth = of(columns.entries)
             return
@@ -185,7 +198,9 @@ class _ListedColumns:
         if isinstance(worths, ColumnUtility):
             self.worth = worths.two_level_values(mass, room, self.low, self.step, self.extra)
             return
-        parts = [slice(start, start + sets_at_a_time) for start in range(0, len(columns), sets_at_a_time)]
+        parts = [
+            slice(start, start + sets_at_a_time) for start in range(0, len(columns), sets_at_a_time)
+        ]
         self.worth = np.concatenate([of(columns[part].build_lifts(p)) for part in parts])
 
     def costs(self, prices: FloatArray) -> FloatArray:

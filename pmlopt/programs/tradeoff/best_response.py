@@ -89,7 +89,9 @@ def solve_best_response(
         proof=replace(proof, cuts=by_class),
         own_bound=compute_tradeoff_bound(tradeoff, program.sense, limit, proof),
         leakage=leaked,
-        objective_value=leaked if program.sense == "leakage" else tradeoff.compute_distortion(matrix),
+        objective_value=leaked
+        if program.sense == "leakage"
+        else tradeoff.compute_distortion(matrix),
         compile_seconds=outcome.compile_seconds,
         solve_seconds=outcome.solve_seconds,
     )

@@ -11,7 +11,10 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.roots import bisect
 from pmlopt.model.queries import record_channel
-from pmlopt.model.queries.record_leakage_measures import allows_only_uniform, compute_record_information
+from pmlopt.model.queries.record_leakage_measures import (
+    allows_only_uniform,
+    compute_record_information,
+)
 from pmlopt.programs.exact.arithmetic import DECIMAL_DIGITS
 from pmlopt.programs.program import MethodResult
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
@@ -103,7 +106,11 @@ def audit_leakage(
     channel = record_channel(program.orbits.query, program.to_mechanism(matrix))
     # an audit always runs its first relaxation, even when the time is over
     options = MethodOptions(clock.at_least(1e-3), tolerance)
-    return BranchAndBound(nodes, seed).search_kinds(channel, program.entropy, options, {}, enough).certificate
+    return (
+        BranchAndBound(nodes, seed)
+        .search_kinds(channel, program.entropy, options, {}, enough)
+        .certificate
+    )
 
 
 def certify_tradeoff(
@@ -156,9 +163,13 @@ def solve_curve_end(
     return _make_end_result(certify_tradeoff(program, audit, bound, proof), reason)
 
 
-def _make_end_result(certificate: TradeoffCertificate, reason: str) -> MethodResult[TradeoffCertificate]:
+def _make_end_result(
+    certificate: TradeoffCertificate, reason: str
+) -> MethodResult[TradeoffCertificate]:
     arrays = {"matrix": certificate.mechanism.matrix}
-    return MethodResult(certificate=certificate, finished=True, message=reason, iterations=0, arrays=arrays)
+    return MethodResult(
+        certificate=certificate, finished=True, message=reason, iterations=0, arrays=arrays
+    )
 
 
 def _solve_cheapest_end(
@@ -184,7 +195,10 @@ def mix_within_leakage(
 
 
 def find_likely_member(
-    program: TradeoffProgram, path: Callable[[float], FloatArray], audit: RecordCertificate, aim: float
+    program: TradeoffProgram,
+    path: Callable[[float], FloatArray],
+    audit: RecordCertificate,
+    aim: float,
 ) -> FloatArray:
     """Find the first mechanism on a path of falling leakages whose bound is likely to be at most `aim`.
 

@@ -22,7 +22,11 @@ from pmlopt.programs.record_leakage.adversary import BoundedAdversary, check_ent
 from pmlopt.programs.record_leakage.alternating import compute_joint_law
 from pmlopt.programs.tradeoff.cutting_planes import TradeoffSearch, search_tradeoff
 from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior, list_binding_priors
-from pmlopt.programs.tradeoff.program import TradeoffProgram, build_tradeoff_model, express_informations
+from pmlopt.programs.tradeoff.program import (
+    TradeoffProgram,
+    build_tradeoff_model,
+    express_informations,
+)
 from pmlopt.programs.tradeoff.proof import LOSS_RTOL, Sense, TradeoffLosses, make_tradeoff_losses
 from pmlopt.solvers.solver_result import NO_DEADLINE
 
@@ -250,7 +254,9 @@ def _uniform_priors(classes: Query) -> tuple[WorstCasePrior, ...]:
     """Return the uniform dataset, seen from one record of each kind."""
     rows, size = np.eye(len(classes.values)), classes.log_size
     return tuple(
-        WorstCasePrior(record, BoundedAdversary(rows, classes.log_counts(record), size, size).uniform_law)
+        WorstCasePrior(
+            record, BoundedAdversary(rows, classes.log_counts(record), size, size).uniform_law
+        )
         for record in classes.kinds
     )
 
@@ -297,7 +303,9 @@ class _TradeoffInputs:
                 found.append(self._check_prior(prior))
                 continue
             masses = check_dataset_law(self.query, prior)
-            found += [compute_joint_law(masses, record, self.class_table) for record in range(masses.ndim)]
+            found += [
+                compute_joint_law(masses, record, self.class_table) for record in range(masses.ndim)
+            ]
         if not found:
             raise PriorError("there is no prior: give at least one law of the dataset")
         return found
@@ -305,7 +313,10 @@ class _TradeoffInputs:
     def _check_prior(self, prior: WorstCasePrior) -> FloatArray:
         """Return the law of one record and the class, which must be one of this query."""
         classes = self.orbits.query
-        if prior.record not in classes.kinds or prior.joint.shape != classes.log_counts(prior.record).shape:
+        if (
+            prior.record not in classes.kinds
+            or prior.joint.shape != classes.log_counts(prior.record).shape
+        ):
             raise PriorError(
                 f"a prior of record {prior.record} with the shape {prior.joint.shape} does not fit the "
                 "query: take the binding priors of a program with the same query and law"
@@ -316,14 +327,21 @@ class _TradeoffInputs:
 def _get_sense(distortion: float | None, leakage: float | None) -> tuple[Sense, float]:
     """Return what is minimised, and the limit on the other."""
     if (distortion is None) == (leakage is None):
-        raise ProgramError("give exactly one limit: `distortion` for Problem 2, or `leakage` for Problem 3")
+        raise ProgramError(
+            "give exactly one limit: `distortion` for Problem 2, or `leakage` for Problem 3"
+        )
     if distortion is not None:
         return "leakage", check_nonnegative(distortion, "the distortion D", UtilityError)
     return "distortion", check_nonnegative(leakage or 0.0, "the leakage L", PrivacyError)
 
 
 def _make_program(
-    query: Query, loss: ArrayLike | None, law: ArrayLike | None, entropy: float, sense: Sense, limit: float
+    query: Query,
+    loss: ArrayLike | None,
+    law: ArrayLike | None,
+    entropy: float,
+    sense: Sense,
+    limit: float,
 ) -> TradeoffProgram:
     """Return the program of a user's arguments, checked."""
     check_query(query)
@@ -343,6 +361,8 @@ def _make_program(
 
 def _build_model_against_binding_priors(parts: dict[str, Any]) -> CvxpyModel:
     """Build the convex program against the priors that bind at the optimum of a program of these parts."""
-    program = TradeoffProgram(build_model=partial(_build_model_against_binding_priors, parts), **parts)
+    program = TradeoffProgram(
+        build_model=partial(_build_model_against_binding_priors, parts), **parts
+    )
     joints = [prior.joint for prior in binding_priors(program)]
     return build_tradeoff_model(program.tradeoff, joints, program.sense, program.limit)

@@ -85,7 +85,9 @@ class TradeoffCertificate(Certificate):
         relative_slack = 1e-12
         if self.sense == "distortion":
             over, size = self.leakage - self.limit, self.query.log_size
-            room = relative_slack * max(1.0, size) if allows_only_uniform(self.entropy, size) else 0.0
+            room = (
+                relative_slack * max(1.0, size) if allows_only_uniform(self.entropy, size) else 0.0
+            )
             return over if over > room else 0.0
         over = self.distortion - self.limit
         return over if over > relative_slack * max(1.0, self.limit) else 0.0
@@ -140,6 +142,12 @@ class TradeoffCertificate(Certificate):
             return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
         proof, query = self.proof, self.query
         about = self.tradeoff, self.sense, self.limit
-        holds = kept and proof is not None and is_bound_proved(*about, proof, query, self.entropy, self.bound)
+        holds = (
+            kept
+            and proof is not None
+            and is_bound_proved(*about, proof, query, self.entropy, self.bound)
+        )
         text = f"no {self.sense} below {self.bound:.9g}"
-        return Claim("bound", holds, DECIMAL, text if holds else f"this is not proved: {text}", self.bound)
+        return Claim(
+            "bound", holds, DECIMAL, text if holds else f"this is not proved: {text}", self.bound
+        )

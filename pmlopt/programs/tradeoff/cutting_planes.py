@@ -139,7 +139,12 @@ class TradeoffSearch:
         return audit
 
     def follow_path(
-        self, path: MechanismFamily, audit: RecordCertificate, room: float, until: Deadline, nodes: int
+        self,
+        path: MechanismFamily,
+        audit: RecordCertificate,
+        room: float,
+        until: Deadline,
+        nodes: int,
     ) -> None:
         """Follow a path until the audit proves the leakage to be within the limit (Problem 3).
 
@@ -159,7 +164,10 @@ class TradeoffSearch:
             if audit.value <= 0 or until.expired:
                 return
             matrix = find_likely_member(program, path, audit, program.limit - room)
-            if self.best is not None and program.tradeoff.compute_distortion(matrix) >= self.best.value:
+            if (
+                self.best is not None
+                and program.tradeoff.compute_distortion(matrix) >= self.best.value
+            ):
                 return
             audit = self.audit_mechanism(matrix, nodes, until.fraction(MEMBER_AUDIT_TIME_FRACTION))
             if audit.bound <= program.limit:
@@ -218,7 +226,11 @@ class CuttingPlanePhase:
             return GAP_CLOSED
         if best is None or self.last_matrix is None or self.rows.is_finest:
             return None
-        return COARSE_GAP_CLOSED if best.value - self.objective_value <= self.search.tolerance else None
+        return (
+            COARSE_GAP_CLOSED
+            if best.value - self.objective_value <= self.search.tolerance
+            else None
+        )
 
     def run(self, first: FloatArray | None) -> str:
         """Run program and oracle in turn until the bounds meet, and return how it ended.
@@ -235,9 +247,17 @@ class CuttingPlanePhase:
         while ending is None:
             ending = self._run_round()
         late = self.deadline.expired and search.best is not None
-        if self.certain and not (late or self.audited or self.end_reason) and self.last_matrix is not None:
+        if (
+            self.certain
+            and not (late or self.audited or self.end_reason)
+            and self.last_matrix is not None
+        ):
             last, best = self.last_matrix, search.best
-            if program.sense == "leakage" and best is not None and best.audit.value < self.max_leakage:
+            if (
+                program.sense == "leakage"
+                and best is not None
+                and best.audit.value < self.max_leakage
+            ):
                 last = best.matrix  # it is known to leak less
             self._audit_and_learn(last, math.inf)
         return ending
@@ -257,7 +277,10 @@ class CuttingPlanePhase:
         # at most 100 programs in each phase
         if self.rounds >= 100:
             return LIMIT_REACHED
-        if self._add_priors(self.last_matrix, found.leakage + self._min_improvement) or self.is_out_of_time:
+        if (
+            self._add_priors(self.last_matrix, found.leakage + self._min_improvement)
+            or self.is_out_of_time
+        ):
             return LIMIT_REACHED if self.is_out_of_time else None
         if not self.certain:
             return "no prior was found that leaks more"
@@ -265,7 +288,9 @@ class CuttingPlanePhase:
         if self.end_reason:
             return self.met
         if not news and self.leakage_slack >= room / 2:
-            return "no prior was found that leaks more, and the audit left a gap: allow it more time"
+            return (
+                "no prior was found that leaks more, and the audit left a gap: allow it more time"
+            )
         return None
 
     def _solve_with_retry(self) -> BestResponse | None:
@@ -274,7 +299,9 @@ class CuttingPlanePhase:
         self.rounds += 1
         search.rounds += 1
         found = self._solve_and_check()
-        if found is None:  # the solver lost its way among the priors: the ones that count, and what is new
+        if (
+            found is None
+        ):  # the solver lost its way among the priors: the ones that count, and what is new
             search.priors = list_binding_priors(search.proof) + search.priors[self.solved_for :]
             found = self._solve_and_check() if search.priors else None
         self.solved_for = len(search.priors)
@@ -285,16 +312,18 @@ class CuttingPlanePhase:
         program, search = self.program, self.search
         found = self._solve_against(search.priors)
         # a program that is further above the bound of its own multipliers has not been solved
-        if found is None or found.objective_value - max(found.own_bound, program.trivial_bound) > max(
-            1e-2, 10 * search.tolerance
-        ):
+        if found is None or found.objective_value - max(
+            found.own_bound, program.trivial_bound
+        ) > max(1e-2, 10 * search.tolerance):
             return None
         search.add_proof(found.proof)
         self.proof, self.total_weight = found.proof, sum(cut.weight for cut in found.proof.cuts)
         few = list_binding_priors(found.proof)
         gap = found.objective_value - search.lower_bound
         if self.rows.is_finest and gap > search.tolerance / 2 and 0 < len(few) < len(search.priors):
-            again = self._solve_against(few)  # among many priors that are nearly alike multipliers blur
+            again = self._solve_against(
+                few
+            )  # among many priors that are nearly alike multipliers blur
             if again is not None:
                 search.add_proof(again.proof)
         return found
@@ -322,12 +351,16 @@ class CuttingPlanePhase:
             adversary = self.rows.build_adversary(matrix, record)
             if adversary.only_uniform:
                 if not any(prior.record == record for prior in known):
-                    uniform = self.program.build_adversary(self.program.constant_matrix, record).uniform_law
+                    uniform = self.program.build_adversary(
+                        self.program.constant_matrix, record
+                    ).uniform_law
                     known.append(WorstCasePrior(record, uniform))
                 continue
             warm = [self.rows.merge_law(prior.joint) for prior in known if prior.record == record]
             count = int(np.clip(50_000 // adversary.log_counts.size, 2, 12))
-            first = np.stack([*draw_starts(adversary, count, self.search.seed + self.rounds), *warm[-count:]])
+            first = np.stack(
+                [*draw_starts(adversary, count, self.search.seed + self.rounds), *warm[-count:]]
+            )
             joints, values = self._climb_in_time(adversary, first)
             self.max_leakage = max(self.max_leakage, float(values.max()))
             for joint in select_distinct(joints, values, floor):
@@ -335,7 +368,9 @@ class CuttingPlanePhase:
                     known.append(WorstCasePrior(record, self.rows.spread_law(joint, record)))
         return len(known) > before
 
-    def _climb_in_time(self, adversary: BoundedAdversary, first: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _climb_in_time(
+        self, adversary: BoundedAdversary, first: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Run the local method from some laws, while there is time."""
         # the local method goes on while an iteration gains 1e-4 of the tolerance
         least = 1e-4 * self.search.tolerance
@@ -362,22 +397,30 @@ class CuttingPlanePhase:
         audit = search.audit_mechanism(
             matrix, until=until, lower=-math.inf if self.rows.is_finest else self.objective_value
         )
-        if audit.value > claimed and not allows_only_uniform(program.entropy, program.orbits.query.log_size):
+        if audit.value > claimed and not allows_only_uniform(
+            program.entropy, program.orbits.query.log_size
+        ):
             law = split_audit_prior(audit, program.log_counts[audit.record])
-            allowed = program.build_adversary(program.constant_matrix, audit.record).make_allowed(law)
+            allowed = program.build_adversary(program.constant_matrix, audit.record).make_allowed(
+                law
+            )
             search.priors.append(WorstCasePrior(audit.record, allowed))
         if not leakage and audit.bound > program.limit:
 
             def mix_with_constant(share: float) -> FloatArray:
                 return combine_convexly(matrix, program.constant_matrix, share)
 
-            search.follow_path(mix_with_constant, audit, self.leakage_slack, self.deadline, MAX_AUDIT_CELLS)
+            search.follow_path(
+                mix_with_constant, audit, self.leakage_slack, self.deadline, MAX_AUDIT_CELLS
+            )
         return audit.value > claimed + (0.0 if leakage else self._min_improvement)
 
     @property
     def _min_improvement(self) -> float:
         """Return how much more than claimed a prior must leak to be worth adding."""
-        return self.search.tolerance / 4 if self.program.sense == "leakage" else self.leakage_slack / 2
+        return (
+            self.search.tolerance / 4 if self.program.sense == "leakage" else self.leakage_slack / 2
+        )
 
     @property
     def leakage_slack(self) -> float:
@@ -409,7 +452,9 @@ def search_tradeoff(state: TradeoffSearch, first: FloatArray | None) -> str:
         until = state.deadline if last else state.deadline.fraction(0.75)
         long = state.program.sense == "distortion" or (first_certain and not last)
         certain = last or first_certain
-        kept = (LONG_AUDIT_TIME_FRACTION if long else AUDIT_TIME_FRACTION) * (until.remaining() or 0.0)
+        kept = (LONG_AUDIT_TIME_FRACTION if long else AUDIT_TIME_FRACTION) * (
+            until.remaining() or 0.0
+        )
         phase = CuttingPlanePhase(state, rows, until, certain, kept if certain else 0.0)
         ending = phase.run(first)
         if state.is_gap_closed:

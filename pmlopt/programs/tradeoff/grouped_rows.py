@@ -36,7 +36,9 @@ def split_audit_prior(audit: RecordCertificate, counts: FloatArray) -> FloatArra
     return divide_groups(audit.joint, counts, channel.log_counts(audit.record), channel.classes)
 
 
-def divide_groups(joint: FloatArray, counts: FloatArray, merged: FloatArray, groups: IntArray) -> FloatArray:
+def divide_groups(
+    joint: FloatArray, counts: FloatArray, merged: FloatArray, groups: IntArray
+) -> FloatArray:
     """Divide (A, K) a law of the letter and a group of classes uniformly over the classes.
 
     Examples:
@@ -68,7 +70,12 @@ def read_warm_priors(program: TradeoffProgram, restart: WarmStart) -> list[Worst
     found = []
     for place in range(len(restart.arrays)):
         record, joint = restart.arrays.get(f"record{place}"), restart.arrays.get(f"joint{place}")
-        if record is None or joint is None or np.size(record) != 1 or int(record) not in program.log_counts:
+        if (
+            record is None
+            or joint is None
+            or np.size(record) != 1
+            or int(record) not in program.log_counts
+        ):
             continue
         adversary = program.build_adversary(program.constant_matrix, int(record))
         law = adversary.check_start(joint)
@@ -125,7 +132,9 @@ class GroupedRows:
     def tradeoff(self) -> TradeoffLosses:
         """Return the losses (G, M) of the groups, and the entries that every class of a group allows."""
         known = self.program.tradeoff
-        return TradeoffLosses(self.membership.T @ known.losses, self.membership.T @ ~known.allowed == 0)
+        return TradeoffLosses(
+            self.membership.T @ known.losses, self.membership.T @ ~known.allowed == 0
+        )
 
     @cached_property
     def first_classes(self) -> IntArray:
@@ -160,7 +169,9 @@ class GroupedRows:
 
     def spread_law(self, joint: FloatArray, record: int) -> FloatArray:
         """Expand (A, K) a law (A, G) of letter and group uniformly inside the groups, within the bound."""
-        law = divide_groups(joint, self.program.log_counts[record], self.log_counts[record], self.groups)
+        law = divide_groups(
+            joint, self.program.log_counts[record], self.log_counts[record], self.groups
+        )
         return self.program.build_adversary(self.program.constant_matrix, record).make_allowed(law)
 
 
@@ -191,7 +202,9 @@ def _split_by_mass(program: TradeoffProgram, groups: IntArray, parts: int) -> In
         inside = np.flatnonzero(groups == value)
         masses = program.orbits.masses[inside]
         before = np.cumsum(masses) - masses / 2
-        found[inside] = np.minimum(parts - 1, (before / max(masses.sum(), 1e-300) * parts).astype(np.int64))
+        found[inside] = np.minimum(
+            parts - 1, (before / max(masses.sum(), 1e-300) * parts).astype(np.int64)
+        )
     return found
 
 

@@ -14,7 +14,13 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start
-from pmlopt.programs.program import Method, MethodError, MethodRegistry, MethodResult, wrap_given_certificate
+from pmlopt.programs.program import (
+    Method,
+    MethodError,
+    MethodRegistry,
+    MethodResult,
+    wrap_given_certificate,
+)
 from pmlopt.programs.tradeoff.build_certificate import (
     audit_leakage,
     certify_tradeoff,
@@ -23,7 +29,11 @@ from pmlopt.programs.tradeoff.build_certificate import (
 )
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.cutting_planes import TradeoffSearch, search_tradeoff
-from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior, list_binding_priors, read_warm_priors
+from pmlopt.programs.tradeoff.grouped_rows import (
+    WorstCasePrior,
+    list_binding_priors,
+    read_warm_priors,
+)
 from pmlopt.programs.tradeoff.penalty import solve_by_penalties
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.tradeoff.proof import TradeoffProof
@@ -68,7 +78,9 @@ class CuttingPlaneMethod:
         self, program: TradeoffProgram, options: MethodOptions, start: TradeoffStart
     ) -> MethodResult[TradeoffCertificate]:
         """Search until the bound and the audited mechanism meet."""
-        end = solve_curve_end(program, self.seed, options.deadline.fraction(CURVE_END_TIME_FRACTION))
+        end = solve_curve_end(
+            program, self.seed, options.deadline.fraction(CURVE_END_TIME_FRACTION)
+        )
         if end is not None:
             return end
         tolerance, priors = options.tolerance * program.scale, list(start.priors)
@@ -79,7 +91,9 @@ class CuttingPlaneMethod:
             raise MethodError(f"no mechanism within the limit was found: {ending}. Allow more time")
         clock = time.perf_counter()
         certificate = certify_tradeoff(program, state.best.audit, state.lower_bound, state.proof)
-        counts = f"{len(state.priors)} priors, {state.audits} certified audits, {state.rounds} programs"
+        counts = (
+            f"{len(state.priors)} priors, {state.audits} certified audits, {state.rounds} programs"
+        )
         return MethodResult(
             certificate=certificate,
             finished=finished,
@@ -110,7 +124,9 @@ class PenaltyMethod:
         self, program: TradeoffProgram, options: MethodOptions, start: TradeoffStart
     ) -> MethodResult[TradeoffCertificate]:
         """Search priors and mechanisms in turn, and audit the best of the latter."""
-        end = solve_curve_end(program, self.seed, options.deadline.fraction(CURVE_END_TIME_FRACTION))
+        end = solve_curve_end(
+            program, self.seed, options.deadline.fraction(CURVE_END_TIME_FRACTION)
+        )
         return end or solve_by_penalties(program, self.seed, options.deadline, start.matrix)
 
 

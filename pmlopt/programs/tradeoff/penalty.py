@@ -32,7 +32,11 @@ from pmlopt.programs.record_leakage.alternating import (
     run_all,
 )
 from pmlopt.programs.record_leakage.local_ascent import compute_informations
-from pmlopt.programs.tradeoff.build_certificate import audit_leakage, certify_tradeoff, mix_within_leakage
+from pmlopt.programs.tradeoff.build_certificate import (
+    audit_leakage,
+    certify_tradeoff,
+    mix_within_leakage,
+)
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.program import TradeoffProgram, combine_convexly
 from pmlopt.programs.tradeoff.proof import Sense
@@ -128,7 +132,9 @@ def descend_multiplicatively(
     return matrix
 
 
-def adapt_weight(problem: PenalizedProblem, matrix: FloatArray, clock: Deadline = NO_DEADLINE) -> FloatArray:
+def adapt_weight(
+    problem: PenalizedProblem, matrix: FloatArray, clock: Deadline = NO_DEADLINE
+) -> FloatArray:
     """Run Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, and falls below it."""
     before = math.inf
     margin = min(PENALTY_MARGIN, problem.limit / 10)
@@ -172,11 +178,17 @@ def solve_by_penalties(
         priors.append(found.prior)
         late = clock.expired  # then the prior may leak far too little
         if not late and (rounds > 1 or first is not None):  # the method's own start is no answer
-            best = min(best, (_compute_merit(program, found.value, matrix), matrix), key=lambda pair: pair[0])
+            best = min(
+                best,
+                (_compute_merit(program, found.value, matrix), matrix),
+                key=lambda pair: pair[0],
+            )
         if late or abs(found.value - last) < STATIONARY_ATOL:
             break
         last = found.value
-        joints = tuple(compute_joint_law(found.prior, record, table) for record in range(table.ndim))
+        joints = tuple(
+            compute_joint_law(found.prior, record, table) for record in range(table.ndim)
+        )
         problem = PenalizedProblem(joints, program.losses, program.sense, program.limit, 1.0)
         matrix = adapt_weight(problem, matrix, clock)
     finished = not clock.expired
@@ -227,6 +239,8 @@ def _certify_end(
         # mixed slightly further than needed, for the audit to stay within L
         room = program.limit * 1e-6
         matrix = mix_within_leakage(program, matrix, audit, program.limit - room)
-        audit = audit_leakage(program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, clock=clock)
+        audit = audit_leakage(
+            program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, clock=clock
+        )
         message = f"; a violation of {excess:.1e} was mixed away"
     return certify_tradeoff(program, audit, -math.inf, None), message

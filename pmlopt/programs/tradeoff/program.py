@@ -16,7 +16,12 @@ from pmlopt.model.queries import DatasetOrbits, Query
 from pmlopt.programs.program import CvxpyModel, Program, build_problem
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.proof import Sense, TradeoffLosses, TradeoffProof, compute_tradeoff_bound
+from pmlopt.programs.tradeoff.proof import (
+    Sense,
+    TradeoffLosses,
+    TradeoffProof,
+    compute_tradeoff_bound,
+)
 
 EXTRA_MIXING_SHARES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12)
 """How much further than computed a mechanism is mixed, one after the other, until rounding is overcome."""
@@ -114,11 +119,15 @@ class TradeoffProgram(Program[TradeoffCertificate]):
 
     def build_adversary(self, matrix: FloatArray, record: int) -> BoundedAdversary:
         """Build Problem 1 against a mechanism, for the records of one kind."""
-        return BoundedAdversary(matrix, self.log_counts[record], self.entropy, self.orbits.query.log_size)
+        return BoundedAdversary(
+            matrix, self.log_counts[record], self.entropy, self.orbits.query.log_size
+        )
 
     def compute_bound(self, proof: TradeoffProof) -> float:
         """Compute a lower bound on the value of all mechanisms from multipliers, at least the trivial one."""
-        return max(self.trivial_bound, compute_tradeoff_bound(self.tradeoff, self.sense, self.limit, proof))
+        return max(
+            self.trivial_bound, compute_tradeoff_bound(self.tradeoff, self.sense, self.limit, proof)
+        )
 
     def repair_matrix(self, matrix: FloatArray) -> FloatArray:
         """Repair a solver's matrix to the nearest mechanism; in Problem 2 mixed to distortion at most D."""
@@ -153,7 +162,10 @@ def combine_convexly(matrix: FloatArray, other: FloatArray, share: float) -> Flo
 
 
 def build_tradeoff_model(
-    tradeoff: TradeoffLosses, joints: Sequence[FloatArray], sense: Sense, limit: float | cp.Parameter
+    tradeoff: TradeoffLosses,
+    joints: Sequence[FloatArray],
+    sense: Sense,
+    limit: float | cp.Parameter,
 ) -> CvxpyModel:
     """Build the problem of the best mechanism against finitely many priors, in `q` (K, M).
 

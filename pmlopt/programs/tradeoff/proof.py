@@ -108,7 +108,9 @@ class TradeoffProof:
     @property
     def is_nonnegative(self) -> bool:
         """Return whether all multipliers are finite numbers of at least 0."""
-        return all(math.isfinite(x) and x >= 0 for x in (self.price, *(cut.weight for cut in self.cuts)))
+        return all(
+            math.isfinite(x) and x >= 0 for x in (self.price, *(cut.weight for cut in self.cuts))
+        )
 
 
 def compute_tradeoff_bound(
@@ -144,13 +146,17 @@ def compute_tradeoff_bound(
         0.368064
     """
     if not proof.is_nonnegative:
-        raise ProgramError("a multiplier of the proof is negative or not finite: give numbers of at least 0")
+        raise ProgramError(
+            "a multiplier of the proof is negative or not finite: give numbers of at least 0"
+        )
     total = sum(cut.weight for cut in proof.cuts)
     leakage = sense == "leakage"
     if leakage and total <= 0:
         return 0.0  # a leakage is never less
     gains, sizes = known or sum_cuts(proof.cuts, tradeoff.losses.shape)
-    of_gains, of_losses, offset = _compute_factors(leakage, limit, total, factor * proof.price, factor)
+    of_gains, of_losses, offset = _compute_factors(
+        leakage, limit, total, factor * proof.price, factor
+    )
     worth = np.where(tradeoff.allowed, of_gains * gains + of_losses * tradeoff.losses, math.inf)
     size = float((of_gains * sizes + of_losses * tradeoff.losses).max(axis=1).sum()) + abs(offset)
     return max(0.0, float(worth.min(axis=1).sum() - offset) - bound_sum_rounding(worth.size, size))
@@ -182,7 +188,9 @@ def sharpen_proof(
     factor = math.exp(float(found.x))
     if sense == "leakage":
         return replace(proof, price=proof.price * factor)
-    return replace(proof, cuts=tuple(replace(cut, weight=cut.weight * factor) for cut in proof.cuts))
+    return replace(
+        proof, cuts=tuple(replace(cut, weight=cut.weight * factor) for cut in proof.cuts)
+    )
 
 
 def sum_cuts(cuts: Sequence[PriorCut], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
@@ -258,7 +266,9 @@ def is_bound_proved(
         losses = to_decimal_rows(tradeoff.losses)
         slack = Decimal(0) if sense == "leakage" else _distortion_rounding(losses)
         if sense == "distortion" and limit == 0 and allows_only_constants(query, entropy):
-            return min(sum_decimals(column) for column in zip(*losses, strict=True)) + slack >= Decimal(bound)
+            return min(
+                sum_decimals(column) for column in zip(*losses, strict=True)
+            ) + slack >= Decimal(bound)
         return bound_in_decimals(tradeoff, sense, limit, proof) + slack >= Decimal(bound)
 
 
@@ -297,7 +307,9 @@ def _is_cut_valid(cut: PriorCut, tradeoff: TradeoffLosses, query: Query, entropy
     return has_entropy(cut.joint, log_counts, entropy, query.log_size)
 
 
-def bound_in_decimals(tradeoff: TradeoffLosses, sense: Sense, limit: float, proof: TradeoffProof) -> Decimal:
+def bound_in_decimals(
+    tradeoff: TradeoffLosses, sense: Sense, limit: float, proof: TradeoffProof
+) -> Decimal:
     """Compute the trade-off's bound in decimals of the context, or the least distortion if that is more."""
     leakage = sense == "leakage"
     losses = np.array(to_decimal_rows(tradeoff.losses), dtype=object)
@@ -310,7 +322,9 @@ def bound_in_decimals(tradeoff: TradeoffLosses, sense: Sense, limit: float, proo
         flat, width = normalize_decimal_rows(cut.joint.reshape(1, -1))[0], cut.joint.shape[1]
         exact = np.array(flat, dtype=object).reshape(-1, width)
         posterior = np.array(normalize_decimal_rows(cut.posterior.T), dtype=object).T
-        joint, logs = _compute_log_ratios(exact, posterior, np.vectorize(Decimal.ln, otypes=[object]))
+        joint, logs = _compute_log_ratios(
+            exact, posterior, np.vectorize(Decimal.ln, otypes=[object])
+        )
         gains = gains + Decimal(cut.weight) * (joint.T @ logs)
     of_gains, of_losses, offset = _compute_factors(
         leakage, Decimal(limit), weights, Decimal(proof.price), Decimal(1)

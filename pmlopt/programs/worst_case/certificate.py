@@ -70,7 +70,11 @@ class ThresholdCertificate(Certificate):
     def level(self) -> float:
         """Return the PML level of the mechanism that keeps the threshold, in nats."""
         level = self.kept.level
-        return self.epsilon if level > self.epsilon and is_within_level(self.kept, self.epsilon) else level
+        return (
+            self.epsilon
+            if level > self.epsilon and is_within_level(self.kept, self.epsilon)
+            else level
+        )
 
     @property
     def next_bound(self) -> float:

@@ -40,7 +40,9 @@ def search_thresholds(
         ways: list[LevelSearch] = [partial(decide_level, program.epsilon)] if large else []
         for search in (*ways, search_level):
             own = MethodOptions(clock.at_least(1e-3), least.tolerance)
-            searches.append(least_leakage.search_and_certify(search, certify_level, least, own, start))
+            searches.append(
+                least_leakage.search_and_certify(search, certify_level, least, own, start)
+            )
             level = searches[-1].certificate
             if is_within_level(level, program.epsilon) or level.bound > program.epsilon:
                 break
@@ -74,16 +76,24 @@ def _certify_given(
     if matrix.shape != program.order.shape:
         raise MechanismError(f"the matrix has shape {matrix.shape}, not {program.order.shape}")
     if multipliers is not None:
-        raise ProgramError("a highest threshold has no multipliers of rows: certify the matrix alone")
+        raise ProgramError(
+            "a highest threshold has no multipliers of rows: certify the matrix alone"
+        )
     low = int(program.order[matrix > max(NOISE_THRESHOLDS)].min())
     kept = least_leakage.certify_given(program.build_least_leakage(low), matrix, None).certificate
     if not is_within_level(kept, program.epsilon):
         raise ProgramError(f"the matrix leaks {kept.level:g} nats, above {program.epsilon:g}")
-    return wrap_given_certificate(_build_certificate(program, low, program.highest_rank, kept, None))
+    return wrap_given_certificate(
+        _build_certificate(program, low, program.highest_rank, kept, None)
+    )
 
 
 def _build_certificate(
-    program: BestWorstCase, low: int, most: int, kept: LevelCertificate, beyond: LevelCertificate | None
+    program: BestWorstCase,
+    low: int,
+    most: int,
+    kept: LevelCertificate,
+    beyond: LevelCertificate | None,
 ) -> ThresholdCertificate:
     """Build the claim that the rank `low` is kept, and those up to `most` are not ruled out."""
     of = np.arange(1.0, low + most + 1) if program.utilities is None else program.utilities

@@ -83,7 +83,11 @@ class BestWorstCase(Program[ThresholdCertificate]):
 
 
 def best_worst_case(
-    prior: PriorLike, order: ArrayLike, epsilon: float, outputs: Outputs = None, over: PriorSet | None = None
+    prior: PriorLike,
+    order: ArrayLike,
+    epsilon: float,
+    outputs: Outputs = None,
+    over: PriorSet | None = None,
 ) -> BestWorstCase:
     """Declare the highest threshold that a mechanism of level epsilon can keep.
 
@@ -117,8 +121,12 @@ def best_worst_case(
     highest_threshold(order)  # checks the order
     ranks = copy_float_array(order, 2, "the order", UtilityError)
     if len(ranks) != known.size:
-        raise UtilityError(f"the order has {len(ranks)} rows for {known.size} letters: give one for each")
-    return _make_program(known, ranks, claim, resolve_outputs(known.labels, ranks.shape[1], outputs))
+        raise UtilityError(
+            f"the order has {len(ranks)} rows for {known.size} letters: give one for each"
+        )
+    return _make_program(
+        known, ranks, claim, resolve_outputs(known.labels, ranks.shape[1], outputs)
+    )
 
 
 def best_guaranteed_utility(
@@ -155,7 +163,9 @@ def best_guaranteed_utility(
     known = as_prior(prior)
     claim = _check_requirement(known, epsilon, over)
     if not isinstance(utility, LinearUtility):
-        raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
+        raise UtilityError(
+            f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)"
+        )
     labels = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
     signed, ranks = np.unique(utility.evaluate_gains(known.labels, labels), return_inverse=True)
     utilities = (signed if utility.maximised else -signed) + 0.0
@@ -171,7 +181,11 @@ def _check_requirement(prior: Prior, epsilon: float, over: PriorSet | None) -> P
 
 
 def _make_program(
-    prior: Prior, order: FloatArray, pml: PML, outputs: tuple[Label, ...], utilities: FloatArray | None = None
+    prior: Prior,
+    order: FloatArray,
+    pml: PML,
+    outputs: tuple[Label, ...],
+    utilities: FloatArray | None = None,
 ) -> BestWorstCase:
     values = np.arange(1.0, order.shape[1] + 1) if utilities is None else utilities
     return BestWorstCase(

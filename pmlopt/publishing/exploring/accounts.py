@@ -19,7 +19,12 @@ from pmlopt.model.privacy import PML
 from pmlopt.model.utility import UtilityLike
 from pmlopt.programs.designs import design
 from pmlopt.programs.program import Program
-from pmlopt.publishing.exploring.exploration import CurvePoint, Exploration, ExploredCurve, ExploredPart
+from pmlopt.publishing.exploring.exploration import (
+    CurvePoint,
+    Exploration,
+    ExploredCurve,
+    ExploredPart,
+)
 from pmlopt.publishing.exploring.solved import (
     DEFAULT_HALF_WIDTH,
     ROUNDED_COUNTS,
@@ -95,7 +100,9 @@ def explore_columns(
         facts = [("levels of the designs", f"{format_nats(level)} and {format_nats(rest)}")]
         facts += [(f"told of {name}", format_nats(amount)) for name, amount in told.items()]
         facts += [("outcomes that tell most of both", join_words(found.outcome))]
-        facts += [(f"utility of {name}", f"{one.value:.6g} (gap {one.gap:.1e})") for name, one in pair]
+        facts += [
+            (f"utility of {name}", f"{one.value:.6g} (gap {one.gap:.1e})") for name, one in pair
+        ]
         facts += [
             (f"{name}: {what}", text)
             for name, one in pair
@@ -105,10 +112,13 @@ def explore_columns(
         python = f"first, second = pmlopt.PML({level!r}), pmlopt.PML({rest!r})\n{_DESIGNED}"
         for name, amount in told.items():
             curves[name].append(
-                CurvePoint(level, amount, status="measured", facts=tuple(facts), parts=parts, python=python)
+                CurvePoint(
+                    level, amount, status="measured", facts=tuple(facts), parts=parts, python=python
+                )
             )
     drawn = [
-        ExploredCurve(name, tuple(own), f"What both releases tell of {name}.") for name, own in curves.items()
+        ExploredCurve(name, tuple(own), f"What both releases tell of {name}.")
+        for name, own in curves.items()
     ]
     return Exploration(
         title or f"Explore two columns within {most:g} nats",
@@ -157,7 +167,8 @@ def explore_stream(
     """
     at, bits = stream.copy(), make_random_bits(seed)
     points = [
-        CurvePoint(float(time), level, status="released") for time, level in enumerate(stream.levels, 1)
+        CurvePoint(float(time), level, status="released")
+        for time, level in enumerate(stream.levels, 1)
     ]
     for state in states:
         result, cap, law = at.solve(), at.cap, at.law
@@ -212,17 +223,23 @@ def explore_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
             for letter, rest in zip(ledger.initial.labels, left.tolist(), strict=True):
                 amount = "excluded" if math.isinf(rest) else format_nats(max(0.0, rest))
                 facts.append((f"left for {join_words([letter])}", amount))
-        left_to = f"pmlopt.design(ledger.prior({person}), ledger.requirement(person={person}), utility)"
+        left_to = (
+            f"pmlopt.design(ledger.prior({person}), ledger.requirement(person={person}), utility)"
+        )
         python = "" if ledger.total is None else f"result = pmlopt.solve({left_to})"
         parts, known = (_make_history_outcome(ledger, person),), tuple(facts)
         points.append(
-            CurvePoint(float(place), level, status="recorded", facts=known, parts=parts, python=python)
+            CurvePoint(
+                float(place), level, status="recorded", facts=known, parts=parts, python=python
+            )
         )
     about = [
         f"{pluralize(ledger.releases, 'release')} recorded of {pluralize(ledger.people, 'person', 'people')}."
     ]
     if more := len(groups) - len(points):
-        about.append(f"Left out are {pluralize(more, 'history', 'histories')} of which less is told.")
+        about.append(
+            f"Left out are {pluralize(more, 'history', 'histories')} of which less is told."
+        )
     return Exploration(
         title or f"Explore a ledger of {pluralize(ledger.people, 'person', 'people')}",
         "history, those of which most is told first",
@@ -244,10 +261,14 @@ def _make_history_outcome(ledger: Ledger, person: int) -> ExploredPart:
     after = prior.pmf * np.exp(density)
     x = int(density.argmax())
     excluded = tuple(prior.labels[k] for k in np.flatnonzero(np.isneginf(density)))
-    share = 1.0 if len(excluded) == prior.size - 1 else min(float(after[x]), math.nextafter(1.0, 0.0))
+    share = (
+        1.0 if len(excluded) == prior.size - 1 else min(float(after[x]), math.nextafter(1.0, 0.0))
+    )
     outcome = "all releases"
     probability = float(prior.pmf @ likelihood)
-    tells = OutcomeSummary(outcome, probability, prior.labels[x], float(prior.pmf[x]), share, excluded)
+    tells = OutcomeSummary(
+        outcome, probability, prior.labels[x], float(prior.pmf[x]), share, excluded
+    )
     return ExploredPart(
         "", prior.labels, (outcome,), likelihood[:, None], prior.pmf, (tells,), likelihood=True
     )

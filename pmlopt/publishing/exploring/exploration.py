@@ -32,9 +32,7 @@ MIN_SHOWN_PROBABILITY = 1e-9
 MAX_PAGE_ENTRIES = 800_000
 """Entries of all matrices on a page, of four bytes each: 4.3 MB. Of more, matrices are left out, and said."""
 
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
-)
+POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 """What a browser lets the page do: run its own scripts (Vega compiles expressions), and load nothing."""
 
 
@@ -153,7 +151,9 @@ class ExploredCurve:
         for one, other in zip(self.points, self.points[1:], strict=False):
             for before, after in zip(one.parts, other.parts, strict=False):
                 where = f" ({after.name})" if after.name else ""
-                found += [(one.at, other.at, text + where) for text in _describe_changes(before, after)]
+                found += [
+                    (one.at, other.at, text + where) for text in _describe_changes(before, after)
+                ]
         return found
 
 
@@ -246,7 +246,9 @@ class Exploration:
         Raises:
             MissingExtraError: vl-convert-python is not installed.
         """
-        data = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+        data = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False).replace(
+            "<", "\\u003c"
+        )
         own = resources(__package__)
         title = html.escape(escape_control_characters(self.title))
         body = (own / "page.html").read_text("utf-8").replace("{title}", title)
@@ -269,7 +271,10 @@ class Exploration:
         kept = _CurveWriter(-(-entries // MAX_PAGE_ENTRIES) or 1)
         return {
             "title": escape_control_characters(self.title),
-            **{name: getattr(self, name) for name in ("across", "height", "choice", "better", "limit")},
+            **{
+                name: getattr(self, name)
+                for name in ("across", "height", "choice", "better", "limit")
+            },
             "about": [*(f"Warning: {line}" for line in self.warnings), *self.about, *self.failures],
             "told": list(OUTCOME_COLUMNS),
             "before": {"command": self.before_command, "python": self.before_python},
@@ -335,14 +340,22 @@ class _CurveWriter:
             "name": curve.name,
             "about": curve.about,
             "points": [
-                self.write_point(point, place % self.step == 0) for place, point in enumerate(curve.points)
+                self.write_point(point, place % self.step == 0)
+                for place, point in enumerate(curve.points)
             ],
             "changes": [list(change) for change in curve.changes],
         }
 
     def write_point(self, point: CurvePoint, whole: bool) -> dict[str, Any]:
-        numbers = {name: finite_or_none(getattr(point, name)) for name in ("value", "bound", "gap", "level")}
-        return {**vars(point), **numbers, "parts": [self.write_part(part, whole) for part in point.parts]}
+        numbers = {
+            name: finite_or_none(getattr(point, name))
+            for name in ("value", "bound", "gap", "level")
+        }
+        return {
+            **vars(point),
+            **numbers,
+            "parts": [self.write_part(part, whole) for part in point.parts],
+        }
 
     def write_part(self, part: ExploredPart, whole: bool) -> dict[str, Any]:
         prior = None if part.prior is None else part.prior.tolist()

@@ -26,7 +26,9 @@ from pmlopt.verification import load
 DEFAULT_HALF_WIDTH = 0.01
 """Of the intervals of estimated frequencies for which people are counted: one in a hundred."""
 
-ROUNDED_COUNTS = "Counts of people are rounded, as in a release, and designs are for the rounded shares."
+ROUNDED_COUNTS = (
+    "Counts of people are rounded, as in a release, and designs are for the rounded shares."
+)
 """What is stated of a page whose prior comes from a sample."""
 
 
@@ -54,7 +56,9 @@ class SweepAnswers:
         for place, row in enumerate(table.rows):
             path = None if folder is None else Path(folder) / f"{place:05d}.json"
             result = load(path) if path is not None and path.exists() and not row.failed else None
-            if result is not None and not (isinstance(result, Result) and result.value == row.value):
+            if result is not None and not (
+                isinstance(result, Result) and result.value == row.value
+            ):
                 raise SweepError(
                     f"{path}: is not the mechanism of row {place}, whose value is {row.value}: give the "
                     "folder of this sweep"
@@ -87,7 +91,9 @@ class SweepAnswers:
 
 def warn_of_exact_counts(*priors: Prior | None) -> tuple[str, ...]:
     """Return a warning where the exact shares of a sample are on a page."""
-    return (EXACT_COUNTS,) if any(getattr(one, "samples", None) is not None for one in priors) else ()
+    return (
+        (EXACT_COUNTS,) if any(getattr(one, "samples", None) is not None for one in priors) else ()
+    )
 
 
 def solve_grid(builder: Callable[..., Program[Any]], grid: Any, **options: Any) -> SweepAnswers:
@@ -157,7 +163,10 @@ def compute_facts(result: Result[Any], half_width: float) -> tuple[tuple[str, st
         return ()
     return (
         ("what the worst outcome tells", format_nats(result.tells[0].leakage)),
-        (f"people for frequencies within {half_width:g}", _count_people(prior, mechanism, half_width)),
+        (
+            f"people for frequencies within {half_width:g}",
+            _count_people(prior, mechanism, half_width),
+        ),
     )
 
 

@@ -21,7 +21,11 @@ from pmlopt.model.utility import UtilityLike
 from pmlopt.programs.design_program import Outputs
 from pmlopt.programs.designs import design
 from pmlopt.programs.program import Program
-from pmlopt.programs.reports.baselines import UtilityMeasure, fit_randomized_response, make_utility_measure
+from pmlopt.programs.reports.baselines import (
+    UtilityMeasure,
+    fit_randomized_response,
+    make_utility_measure,
+)
 from pmlopt.programs.solving import certify
 from pmlopt.publishing.exploring.accounts import explore_columns, explore_ledger, explore_stream
 from pmlopt.publishing.exploring.exploration import CurvePoint, Exploration, ExploredCurve
@@ -91,7 +95,9 @@ def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
         0.389299
     """
     if isinstance(source, Secret):
-        return (explore_columns if "total" in options else explore_secret)(source, *arguments, **options)
+        return (explore_columns if "total" in options else explore_secret)(
+            source, *arguments, **options
+        )
     if isinstance(source, Sweep):
         return explore_sweep(source, *arguments, **options)
     if isinstance(source, Stream):
@@ -146,7 +152,9 @@ def explore_design(
     strange = [name for name in beside if name not in BESIDE]
     if strange:
         raise InputError(f"beside has {strange[0]!r}: known are {', '.join(BESIDE)}")
-    if levels is None:  # up to where PML asks for nothing, with three digits: a level is copied by hand
+    if (
+        levels is None
+    ):  # up to where PML asks for nothing, with three digits: a level is copied by hand
         levels = np.round(np.linspace(0, min(p.max_leakage, HIGHEST), LEVELS + 1)[1:], 3).tolist()
     grid = sorted({check_real(level, "a level", PrivacyError) for level in levels})
     if not grid:
@@ -161,24 +169,36 @@ def explore_design(
     if "ldp" in beside and not isinstance(privacy(grid[0]), LDP):
         requirements.append(LDP)
 
-    def declare_program(requirement: Callable[[float], Requirement], epsilon: float) -> Program[Any]:
+    def declare_program(
+        requirement: Callable[[float], Requirement], epsilon: float
+    ) -> Program[Any]:
         return design(p, requirement(epsilon), utility, outputs)
 
     builders = [partial(declare_program, requirement) for requirement in requirements]
-    first = [built(epsilon=grid[0]) for built in builders]  # complains of what no level is solved with
+    first = [
+        built(epsilon=grid[0]) for built in builders
+    ]  # complains of what no level is solved with
     answers = [solve_grid(built, {"epsilon": grid}, **solving) for built in builders]
     curves = [
-        _make_design_curve(type(requirement(grid[0])).__name__, found, half_width, words, requirement)
+        _make_design_curve(
+            type(requirement(grid[0])).__name__, found, half_width, words, requirement
+        )
         for requirement, found in zip(requirements, answers, strict=True)
     ]
     compared, worth = _make_baselines(builders[0], answers[0], beside, half_width)
     height, about = words.utility.strip("'\""), tuple[str, ...]()
     if worth is not None:
         height, everything = worth.utility_name, worth.value(worth.everything)
-        about = (f"Releasing everything, with no privacy, has the {worth.utility_name} {everything:.6g}.",)
+        about = (
+            f"Releasing everything, with no privacy, has the {worth.utility_name} {everything:.6g}.",
+        )
     if p is not given_prior:
         about = (*about, ROUNDED_COUNTS)
-    given = "" if privacy in (PML, LDP) else "\nprivacy = ...  # the requirement of a level that was explored"
+    given = (
+        ""
+        if privacy in (PML, LDP)
+        else "\nprivacy = ...  # the requirement of a level that was explored"
+    )
     return Exploration(
         title or f"Explore {height} over privacy", "epsilon [nats]", height, (*curves, *compared),
         "Requirement", "more" if first[0].maximised else "less", about,
@@ -189,7 +209,9 @@ def explore_design(
     )  # fmt: skip
 
 
-def explore_secret(secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any) -> Exploration:
+def explore_secret(
+    secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any
+) -> Exploration:
     """Explore the best utility of the data over the level about a secret, by `explore_design` with
     `about=secret`.
 
@@ -242,7 +264,9 @@ def explore_builders(
     warned: tuple[str, ...] = ()
     for name, builder in named.items():
         found = solve_grid(builder, grid, **solving)
-        curves += _make_sweep_curves(name, found, half_width, f"builders[{name!r}]" if name else "builder")
+        curves += _make_sweep_curves(
+            name, found, half_width, f"builders[{name!r}]" if name else "builder"
+        )
         failures += found.describe_failures
         warned = warned or found.warnings
         sense = builder(**found.table.rows[0].point).maximised
@@ -325,17 +349,24 @@ def _make_baselines(
         worth = make_utility_measure(result.certificate)
         if worth is None:
             return [], None
-        matrices = {"response": fit_randomized_response(result.certificate), "nothing": worth.nothing}
+        matrices = {
+            "response": fit_randomized_response(result.certificate),
+            "nothing": worth.nothing,
+        }
         for name, (short, matrix) in zip(curves, matrices.items(), strict=True):
             if short in beside and matrix is not None:
                 other = certify(program(**row.point), matrix)
                 known = SweepRow(
                     row.point, "for comparison", other.value, level=other.level, solver="by formula"
                 )
-                curves[name].append(make_point(float(row.point["epsilon"]), known, other, half_width))
+                curves[name].append(
+                    make_point(float(row.point["epsilon"]), known, other, half_width)
+                )
     notes = ("The same limits, with as little uniform noise as they allow.", "")
     named = zip(curves.items(), notes, strict=True)
-    return [ExploredCurve(name, tuple(points), note) for (name, points), note in named if points], worth
+    return [
+        ExploredCurve(name, tuple(points), note) for (name, points), note in named if points
+    ], worth
 
 
 def _make_sweep_curves(
@@ -355,7 +386,9 @@ def _make_sweep_curves(
         others = [f"{key} = {value}" for key, value in row.point.items() if key != first]
         curve = curves.setdefault(", ".join(filter(None, (name, *others))) or "optimum", [])
         curve.append(
-            make_point(_get_coordinate(row, first), row, result, half_width, python=write_python(row))
+            make_point(
+                _get_coordinate(row, first), row, result, half_width, python=write_python(row)
+            )
         )
     return [ExploredCurve(said, tuple(points)) for said, points in curves.items()]
 
@@ -400,7 +433,9 @@ def written_prior(prior: Prior) -> str:
 def written_pairs(secret: Secret) -> str:
     """Return the command that writes the whole numbers of a joint law to `pairs.csv`, as a crosstab."""
     rows = zip(secret.values, secret.weights[0].tolist(), strict=True)
-    return _printed([("", *secret.labels), *((value, *numbers) for value, numbers in rows)], "pairs.csv")
+    return _printed(
+        [("", *secret.labels), *((value, *numbers) for value, numbers in rows)], "pairs.csv"
+    )
 
 
 def _printed(rows: Sequence[Sequence[Any]], name: str) -> str:

@@ -4,7 +4,11 @@ from pmlopt.measures.estimable import Estimable, estimable
 from pmlopt.releases.estimation.frequencies import Estimate, estimate
 from pmlopt.releases.estimation.intervals import GoodnessOfFit, goodness_of_fit, independence
 from pmlopt.releases.estimation.people import half_width, level_needed, people_needed
-from pmlopt.releases.estimation.sampled_levels import SampledLevel, level_from_samples, samples_to_refute
+from pmlopt.releases.estimation.sampled_levels import (
+    SampledLevel,
+    level_from_samples,
+    samples_to_refute,
+)
 from pmlopt.releases.joint import cross_mechanism
 
 __all__ = [

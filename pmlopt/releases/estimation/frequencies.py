@@ -74,7 +74,9 @@ def count_outputs(
         named = True
     else:
         found = read_vector(counts, "the counts", MechanismError)
-        seen = check_counts(found.reorder_axis(0, mechanism.outputs, MechanismError, absent=0).values, 1)
+        seen = check_counts(
+            found.reorder_axis(0, mechanism.outputs, MechanismError, absent=0).values, 1
+        )
         named = found.axes[0] is not None
     if named:
         _check_distinguishable(mechanism)
@@ -107,7 +109,9 @@ def _check_distinguishable(mechanism: Mechanism) -> None:
             )
 
 
-def compute_unbiased_weights(matrix: FloatArray, combinations: FloatArray, law: FloatArray) -> FloatArray:
+def compute_unbiased_weights(
+    matrix: FloatArray, combinations: FloatArray, law: FloatArray
+) -> FloatArray:
     """Compute (K, M) weights V with `V P' = W`, of the least variance where the outputs have a given law.
 
     `V = W J^-1 P diag(1/q)` with `J = P diag(1/q) P'`; where J is singular and W in its range, by the
@@ -160,7 +164,9 @@ def maximize_likelihood(matrix: FloatArray, counts: FloatArray) -> FloatArray:
 
     f, reached, bound = maximize_over_laws(evaluate_with_gradient, len(matrix), optimality)
     if bound - reached > optimality:
-        raise SolverError("the likelihood was not maximised: use the linear method, and report these counts")
+        raise SolverError(
+            "the likelihood was not maximised: use the linear method, and report these counts"
+        )
     return f
 
 
@@ -231,7 +237,11 @@ class Estimate:
         return self.confidence_interval(simultaneous=True)
 
     def confidence_interval(
-        self, confidence: float | None = None, *, simultaneous: bool = False, kind: Intervals | None = None
+        self,
+        confidence: float | None = None,
+        *,
+        simultaneous: bool = False,
+        kind: Intervals | None = None,
     ) -> FloatArray:
         """Compute (K, 2) intervals for the true values, within the values that frequencies can give.
 
@@ -250,7 +260,9 @@ class Estimate:
         """
         share = self.confidence if confidence is None else check_confidence(confidence)
         ends = self._interval_ends(
-            share, len(self.combinations) if simultaneous else 1, _check_interval_kind(kind or self.kind)
+            share,
+            len(self.combinations) if simultaneous else 1,
+            _check_interval_kind(kind or self.kind),
         )
         least, most = self.combinations.min(axis=1), self.combinations.max(axis=1)
         return self.origins[:, None] + np.clip(ends, least[:, None], most[:, None])
@@ -266,7 +278,10 @@ class Estimate:
         if kind == "wald":
             return compute_wald_ends(self.values, n * np.diag(self.covariance), n, quantile)
         if kind == "score":
-            values, (means, variances, skews) = self.weights @ shares, compute_moments(self.weights, self.law)
+            values, (means, variances, skews) = (
+                self.weights @ shares,
+                compute_moments(self.weights, self.law),
+            )
             # the variance if t were the mean, `variance + skew (t - mean) - (t - mean)^2`, from the values
             apart = values - means
             near = np.maximum(variances + skews * apart - apart**2, 0.0)
@@ -331,7 +346,9 @@ class Estimate:
     def _check_unweighted(self, what: str) -> None:
         """Raise where people have weights, for which the guarantee does not hold."""
         if self.effective != self.people:
-            raise InputError(f"{what} are for people who are drawn alike: of a weighted sample take 'score'")
+            raise InputError(
+                f"{what} are for people who are drawn alike: of a weighted sample take 'score'"
+            )
 
     def posterior(
         self, prior: PriorLike | None = None, people: float | None = None, *, seed: int = 0
@@ -361,7 +378,11 @@ class Estimate:
             True
         """
         self._check_unweighted("posteriors")
-        known = Prior.uniform(len(self.mechanism.inputs), self.mechanism.inputs) if prior is None else prior
+        known = (
+            Prior.uniform(len(self.mechanism.inputs), self.mechanism.inputs)
+            if prior is None
+            else prior
+        )
         p = pair_with_prior(known, self.mechanism)[0].pmf
         own = len(p) / 2 if people is None else people
         worth = check_positive(own, "the number of people that the prior is worth", InputError)
@@ -370,7 +391,9 @@ class Estimate:
         )
         mean, deviations = self.origins + draws.mean(axis=0), draws.std(axis=0)
         shifted = self.origins + draws
-        return FrequencyPosterior(self.letters, mean, deviations, error, worth * p, self.confidence, shifted)
+        return FrequencyPosterior(
+            self.letters, mean, deviations, error, worth * p, self.confidence, shifted
+        )
 
     def summary(self) -> Any:
         """Return a pandas data frame: estimates, standard errors and the ends of `intervals`, a row for each
@@ -504,13 +527,19 @@ def _count_weighted(
 ) -> tuple[FloatArray, float, float]:
     """Return (M,) weighted counts of the effective number of people, that number, and the sum of weights."""
     if released is None:
-        raise InputError("weights are of people: give the released column by `released`, not the counts")
+        raise InputError(
+            "weights are of people: give the released column by `released`, not the counts"
+        )
     places = _find_outputs(mechanism, released)
     each = copy_float_array(weights, 1, "the weights", PriorError)
     if len(each) != len(places):
-        raise PriorError(f"there are {len(each)} weights for {len(places)} people: give one for each")
+        raise PriorError(
+            f"there are {len(each)} weights for {len(places)} people: give one for each"
+        )
     if (each < 0).any() or not each.any():
-        raise PriorError(f"the weights have the least entry {each.min():g}: they are at least 0, not all 0")
+        raise PriorError(
+            f"the weights have the least entry {each.min():g}: they are at least 0, not all 0"
+        )
     total = float(each.sum())
     people = total**2 / float(each @ each)
     shares = np.bincount(places, weights=each, minlength=len(mechanism.outputs)) / total
@@ -519,7 +548,9 @@ def _count_weighted(
 
 def _check_interval_kind(kind: str) -> Intervals:
     if kind not in get_args(Intervals):
-        raise InputError(f"the intervals {kind!r} are not known: use {', '.join(get_args(Intervals))}")
+        raise InputError(
+            f"the intervals {kind!r} are not known: use {', '.join(get_args(Intervals))}"
+        )
     return cast("Intervals", kind)
 
 

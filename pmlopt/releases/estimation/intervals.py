@@ -19,7 +19,9 @@ from pmlopt.measures.estimable import RANK_RTOL
 from pmlopt.model.uncertainty.confidence import confidence_box
 
 
-def compute_moments(weights: FloatArray, law: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def compute_moments(
+    weights: FloatArray, law: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Compute the mean and the variance of each of K weights of an output, and its scaled third central
     moment.
 
@@ -30,7 +32,11 @@ def compute_moments(weights: FloatArray, law: FloatArray) -> tuple[FloatArray, F
     means = weights @ law
     centred = weights - means[:, None]
     variances, thirds = centred**2 @ law, centred**3 @ law
-    return means, variances, np.divide(thirds, variances, out=np.zeros_like(thirds), where=variances > 0)
+    return (
+        means,
+        variances,
+        np.divide(thirds, variances, out=np.zeros_like(thirds), where=variances > 0),
+    )
 
 
 def normal_quantile(confidence: float, count: int = 1) -> float:
@@ -99,12 +105,17 @@ def compute_bernstein_width(
         return np.full(np.shape(variance), np.inf)
     log = math.log(4 / risk)
     return np.asarray(
-        np.sqrt(2 * np.asarray(variance) * log / people) + 7 * np.asarray(span) * log / (3 * (people - 1))
+        np.sqrt(2 * np.asarray(variance) * log / people)
+        + 7 * np.asarray(span) * log / (3 * (people - 1))
     )
 
 
 def compute_exact_intervals(
-    matrix: FloatArray, counts: IntArray, combinations: FloatArray, weights: FloatArray, confidence: float
+    matrix: FloatArray,
+    counts: IntArray,
+    combinations: FloatArray,
+    weights: FloatArray,
+    confidence: float,
 ) -> FloatArray:
     """Compute the (K, 2) range of each combination w f over the frequencies that agree with the counts.
 
@@ -252,7 +263,9 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
     if expected.min() < MIN_EXPECTED_COUNT:
-        raise InputError(f"at a pair of outputs {expected.min():.2g} people are expected: too few for a test")
+        raise InputError(
+            f"at a pair of outputs {expected.min():.2g} people are expected: too few for a test"
+        )
     seen = table > 0
     statistic = max(0.0, 2 * float(table[seen] @ np.log(table[seen] / expected[seen])))
     degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
@@ -270,7 +283,9 @@ def check_counts(numbers: ArrayLike, ndim: int) -> IntArray:
     array = copy_float_array(numbers, ndim, "the counts", PriorError)
     wrong = array[(array < 0) | (array != np.rint(array))]
     if wrong.size:
-        raise PriorError(f"the counts have the entry {wrong[0]:g}: give whole numbers of at least 0")
+        raise PriorError(
+            f"the counts have the entry {wrong[0]:g}: give whole numbers of at least 0"
+        )
     total = float(array.sum())
     if total == 0:
         raise PriorError("the counts are all 0: from no people nothing can be estimated")

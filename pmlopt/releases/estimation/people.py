@@ -104,7 +104,9 @@ def people_needed(
     # Of a plan: floats end at 1e308.
     needed = find_min_integer(lambda people: widths(people) <= width, 10**300)
     if needed is None:
-        raise InputError(f"the half-width {half_width:g} is too small: no number of people is enough")
+        raise InputError(
+            f"the half-width {half_width:g} is too small: no number of people is enough"
+        )
     return needed
 
 
@@ -157,14 +159,25 @@ def level_needed(
     doublings = 6
     p, count = as_prior(prior), check_integer(people, "the number of people", InputError)
     width = check_positive(half_width, *_HALF_WIDTH)
-    highest = p.max_leakage if most is None else check_nonnegative(most, "the largest level", PrivacyError)
-    combinations, share = build_workload_rows(workload, p.labels).split()[1], check_confidence(confidence)
+    highest = (
+        p.max_leakage
+        if most is None
+        else check_nonnegative(most, "the largest level", PrivacyError)
+    )
+    combinations, share = (
+        build_workload_rows(workload, p.labels).split()[1],
+        check_confidence(confidence),
+    )
     enough: dict[float, Mechanism] = {}
 
     def is_narrow(level: float) -> bool:
         mechanism = as_mechanism(build(level))
         possible = estimable(mechanism).includes(combinations).all()
-        if possible and _make_width_function_of(p, mechanism, share, combinations, intervals)(count) <= width:
+        if (
+            possible
+            and _make_width_function_of(p, mechanism, share, combinations, intervals)(count)
+            <= width
+        ):
             enough[level] = mechanism
         return level in enough
 
@@ -174,7 +187,11 @@ def level_needed(
         highest *= 2
     if not is_narrow(highest):
         needed = people_needed(p, build(highest), width, share, workload, intervals)
-        known = "that was given" if most is not None else f"that is tried: {2**doublings} times -log min p"
+        known = (
+            "that was given"
+            if most is not None
+            else f"that is tried: {2**doublings} times -log min p"
+        )
         raise PrivacyError(
             f"at the level {highest:.6g} nats, the largest {known}, a half-width of {width:g} takes {needed} "
             f"people, and there are {count}: ask for a larger half-width or a lower confidence"
@@ -196,7 +213,9 @@ def _make_width_function(
     """Return the largest half-width of the intervals as a function of the number of people."""
     combinations = build_workload_rows(workload, prior.labels).split()[1]
     estimable(mechanism).check(combinations)
-    return _make_width_function_of(prior, mechanism, check_confidence(confidence), combinations, intervals)
+    return _make_width_function_of(
+        prior, mechanism, check_confidence(confidence), combinations, intervals
+    )
 
 
 def _make_width_function_of(
@@ -204,7 +223,9 @@ def _make_width_function_of(
 ) -> Callable[[int], float]:
     """Return the same for combinations that can be estimated, with the confidence as it was checked."""
     if intervals not in ("score", "wald", "bernstein"):
-        raise InputError(f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein")
+        raise InputError(
+            f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein"
+        )
     law, count = prior.pmf @ mechanism.matrix, len(combinations)
     weights, quantile = (
         compute_unbiased_weights(mechanism.matrix, combinations, law),

@@ -55,7 +55,11 @@ class FrequencyPosterior:
 
 
 def draw_posterior(
-    matrix: FloatArray, counts: IntArray, concentration: FloatArray, combinations: FloatArray, seed: int
+    matrix: FloatArray,
+    counts: IntArray,
+    concentration: FloatArray,
+    combinations: FloatArray,
+    seed: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Draw W f from the density `prod_y (f P)[y]^counts[y] prod_x f[x]^(a[x] - 1)` on the simplex.
 
@@ -93,7 +97,9 @@ def draw_posterior(
     for step in range(1, max(MOST_STEPS, 2 * BLOCK * thin) + 1):
         between = step % 2 == 0
         towards = (
-            _draw_letter_directions(rng, n) if between else rng.normal(size=(CHAIN_COUNT, n - 1)) @ axes.T
+            _draw_letter_directions(rng, n)
+            if between
+            else rng.normal(size=(CHAIN_COUNT, n - 1)) @ axes.T
         )
         points = _slice_sample(rng, points, towards, columns, observed, concentration)
         if step % thin == 0:
@@ -119,7 +125,10 @@ def _choose_starts(
     """Return (CHAINS, N) points of the simplex: one step of expectation from points all over it."""
     wide = rng.dirichlet(np.full(len(matrix), 1.0), CHAIN_COUNT)
     law = wide @ matrix
-    told = wide * (np.divide(counts, law, out=np.zeros_like(law), where=law > 0) @ matrix.T) + concentration
+    told = (
+        wide * (np.divide(counts, law, out=np.zeros_like(law), where=law > 0) @ matrix.T)
+        + concentration
+    )
     return np.asarray(np.maximum(told / told.sum(axis=1, keepdims=True), 1e-300))
 
 
@@ -130,7 +139,9 @@ def _whiten_directions(
     law = centre @ columns
     precision = (columns * (observed / law**2)) @ columns.T
     precision += np.diag((concentration + 1) / np.maximum(centre, 1e-12))
-    across = np.linalg.qr(np.column_stack([np.ones(len(centre)), np.eye(len(centre))[:, 1:]]))[0][:, 1:]
+    across = np.linalg.qr(np.column_stack([np.ones(len(centre)), np.eye(len(centre))[:, 1:]]))[0][
+        :, 1:
+    ]
     sizes, axes = np.linalg.eigh(across.T @ precision @ across)
     return np.asarray(across @ (axes / np.sqrt(np.maximum(sizes, 1e-300))))
 

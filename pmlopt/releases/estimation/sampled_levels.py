@@ -183,7 +183,10 @@ def samples_to_refute(
             upward, binom.ppf(tail, samples, column[cell]), binom.isf(tail, samples, column[cell])
         )
         drawn = np.stack([seen, samples - seen], axis=1)
-        return _CellTest(known.pmf, drawn, measure).compute_end(int(x), int(cell[-1]), 0, end, 1) > claim
+        return (
+            _CellTest(known.pmf, drawn, measure).compute_end(int(x), int(cell[-1]), 0, end, 1)
+            > claim
+        )
 
     if (needed := find_min_integer(is_enough, most_planned)) is None:
         raise PrivacyError(
@@ -192,7 +195,9 @@ def samples_to_refute(
     return needed
 
 
-def _compute_ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure) -> FloatArray:
+def _compute_ratios(
+    p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure
+) -> FloatArray:
     """Compute the (N, M) level of each letter and output, its own entry from one table, the others' from
     another.
 
@@ -263,7 +268,9 @@ class _CellTest:
 
         def point_at(log_mu: float) -> tuple[FloatArray, FloatArray]:
             q = others.find_by_slope(log_mu + np.log(weights), span)
-            return own.find_by_slope(np.array([log_mu + math.log(weights @ q)]), own_span, elastic=True), q
+            return own.find_by_slope(
+                np.array([log_mu + math.log(weights @ q)]), own_span, elastic=True
+            ), q
 
         def ratio_over(mine: FloatArray, q: FloatArray) -> float:
             return float(-own.log_tail(mine).sum() - others.log_tail(q).sum()) - budget
@@ -417,7 +424,9 @@ class _BinomialTails:
         """
         end = self.furthest_probability(math.exp(-budget))
         return (
-            (end, np.ones_like(end)) if self.upward else (2.0 ** -(_SEARCH_STEPS + MAX_BISECTIONS) * end, end)
+            (end, np.ones_like(end))
+            if self.upward
+            else (2.0 ** -(_SEARCH_STEPS + MAX_BISECTIONS) * end, end)
         )
 
     def find_by_slope(
@@ -437,7 +446,10 @@ class _BinomialTails:
                 return sign * (self.log_slope(q) + (np.log(q) if elastic else 0.0) - log_slope)
 
         least, most = span
-        low, high = np.where(slope_gap(most) > 0, most, least), np.where(slope_gap(least) <= 0, least, most)
+        low, high = (
+            np.where(slope_gap(most) > 0, most, least),
+            np.where(slope_gap(least) <= 0, least, most),
+        )
         q = (low + high) / 2
         for k in range(_SEARCH_STEPS + MAX_BISECTIONS):
             miss = slope_gap(q)

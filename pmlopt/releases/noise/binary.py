@@ -70,7 +70,10 @@ class BinaryNoise(ABC):
     def __init__(
         self, prior: PriorLike, scale: float, radius: float = 0.0, over: PriorSet | None = None
     ) -> None:
-        known, size = as_prior(prior), check_in_interval(radius, "[0, 2]", "the radius", PrivacyError)
+        known, size = (
+            as_prior(prior),
+            check_in_interval(radius, "[0, 2]", "the radius", PrivacyError),
+        )
         if known.size != 2:
             raise PriorError(f"the prior has {known.size} letters, and this mechanism is for two")
         if not isinstance(over, PriorSet | None):
@@ -79,7 +82,9 @@ class BinaryNoise(ABC):
             )
         if over is not None:
             if size:
-                raise PrivacyError(f"the radius {size:g} and a set of priors are given: give one of them")
+                raise PrivacyError(
+                    f"the radius {size:g} and a set of priors are given: give one of them"
+                )
             over.check_letters(known.labels, "the prior")
         given = L1Ball(known, size) if size else over
         vars(self).update(prior=known, scale=check_scale(scale), radius=size, over=given)
@@ -119,7 +124,9 @@ class BinaryNoise(ABC):
 
         Source: [grosse2025empirical, eq. (17)].
         """
-        return self.make_failure(check_nonnegative(epsilon, "epsilon", PrivacyError)).max_failure(self.masses)
+        return self.make_failure(check_nonnegative(epsilon, "epsilon", PrivacyError)).max_failure(
+            self.masses
+        )
 
     def promise(self, epsilon: float, delta: float | None = None) -> Promise:
         """Return what holds when the set has the true prior but for delta: (epsilon, d1 + delta - d1 delta).
@@ -140,7 +147,8 @@ class BinaryNoise(ABC):
         outside = self._outside_probability(delta)
         failure = self.failure_probability(epsilon)
         return Promise(
-            check_nonnegative(epsilon, "epsilon", PrivacyError), failure + outside - failure * outside
+            check_nonnegative(epsilon, "epsilon", PrivacyError),
+            failure + outside - failure * outside,
         )
 
     def _outside_probability(self, delta: float | None) -> float:
@@ -160,7 +168,9 @@ class BinaryNoise(ABC):
             return own
         given = check_probability(delta)
         if own is not None and given != own:
-            raise PrivacyError(f"delta is {given:g}, and the set was made for {own:g}: leave it out")
+            raise PrivacyError(
+                f"delta is {given:g}, and the set was made for {own:g}: leave it out"
+            )
         return given
 
     @abstractmethod
@@ -204,7 +214,9 @@ class BinaryNoise(ABC):
         ratio, (first, second) = self.log_ratio(outcomes), self.prior.pmf
         same, other = np.where(ratio > 0, [[second], [first]], [[first], [second]])
         apart = np.abs(ratio)
-        lost = -other * np.expm1(-apart)  # 1 - e^-leakage, which has no digits of a rare letter left
+        lost = -other * np.expm1(
+            -apart
+        )  # 1 - e^-leakage, which has no digits of a rare letter left
         near = -np.log1p(-np.minimum(lost, 0.5))
         far = -np.logaddexp(np.log(same), np.log(other) - apart)
         return np.asarray(np.where(lost < 0.5, near, far))

@@ -53,7 +53,9 @@ class GaussianFailure(FailureFunction):
 
     def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
         start = self.scale * (float(threshold) / 2)
-        return float(special.ndtr(1 / self.scale - start)), float(special.ndtr(-1 / self.scale - start))
+        return float(special.ndtr(1 / self.scale - start)), float(
+            special.ndtr(-1 / self.scale - start)
+        )
 
     @property
     def max_leaking_mass(self) -> float:
@@ -67,12 +69,16 @@ class GaussianFailure(FailureFunction):
         unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
         return special.ndtr(unit - start), special.ndtr(-unit - start)
 
-    def bound_on_cells(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
+    def bound_on_cells(
+        self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
+    ) -> FloatArray:
         """Return the top of a parabola at the middle: near a smooth top of F its error is the cube of the
         width.
         """
         slope = np.abs(self._slope(one[1]) - self._slope(two[1]))
-        bend = self._max_second_derivative(one[0], one[2]) + self._max_second_derivative(two[0], two[2])
+        bend = self._max_second_derivative(one[0], one[2]) + self._max_second_derivative(
+            two[0], two[2]
+        )
         inside = slope < -bend * half  # the top of the parabola is in the cell
         rise = np.where(inside, slope**2 / (-2 * bend), slope * half + bend * half**2 / 2)
         return np.asarray(values + np.maximum(rise, 0.0))
@@ -99,7 +105,9 @@ class GaussianFailure(FailureFunction):
         """Bound T'' between two probabilities from above; inf where T has a kink."""
         down, lost, sigma = self.exp_neg_epsilon_parts[0], self.complement_parts[0], self.scale
         (start, low), (end, high) = self._nearer_tail(least), self._nearer_tail(most)
-        sign = lost * most.rest + down * (2 * most.other - lost * (1 + sigma**2 * (most.threshold / 2)) / 2)
+        sign = lost * most.rest + down * (
+            2 * most.other - lost * (1 + sigma**2 * (most.threshold / 2)) / 2
+        )
         top = np.where((end <= 0) & (start >= 0), _NORMAL_DENSITY_MAX, np.maximum(low, high))
         near, far = (sigma / 2 * lost / (at.other * at.rest) ** 2 for at in (least, most))
         bend = -np.where(sign >= 0, near * np.minimum(low, high), far * top) * sign
@@ -211,11 +219,15 @@ class BinaryGaussian(BinaryNoise):
         """
         sharp = self.promise(epsilon, delta)
         if not isinstance(self.over, L1Ball):
-            raise PrivacyError(f"the published pair is about an l1 ball, and the set is {self.over!r}")
+            raise PrivacyError(
+                f"the published pair is about an l1 ball, and the set is {self.over!r}"
+            )
         return Promise(level_within_distance(epsilon, self.over.radius), sharp.delta)
 
     def noise_density(self, noise: FloatArray) -> FloatArray:
-        return np.asarray(_NORMAL_DENSITY_MAX / self.scale * np.exp(-((noise / self.scale) ** 2) / 2))
+        return np.asarray(
+            _NORMAL_DENSITY_MAX / self.scale * np.exp(-((noise / self.scale) ** 2) / 2)
+        )
 
     def compute_log_ratio(self, outcomes: FloatArray) -> FloatArray:
         return np.asarray(2 * outcomes / self.scale / self.scale)

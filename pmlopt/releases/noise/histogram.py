@@ -139,7 +139,11 @@ class LaplaceHistogram:
         Source: [saeidian2025histogram, Section IV].
         """
         k = check_integer(classes, "the number of classes", PrivacyError)
-        m = k if released is None else check_real(released, "the number of released counts", PrivacyError)
+        m = (
+            k
+            if released is None
+            else check_real(released, "the number of released counts", PrivacyError)
+        )
         if m != int(m) or not 0 <= m <= k:
             raise PrivacyError(
                 f"{released!r} counts are released of {k} classes: give a whole number up to {k}"

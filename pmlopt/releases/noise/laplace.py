@@ -64,7 +64,9 @@ class LaplaceFailure(FailureFunction):
         near = 1 - np.exp(np.minimum(at.threshold / 2 - 1 / self.scale, 0.0)) / 2
         return near, np.exp(-at.threshold / 2 - 1 / self.scale) / 2
 
-    def bound_on_cells(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
+    def bound_on_cells(
+        self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
+    ) -> FloatArray:
         """Where the tangents at the ends of a cell cross."""
         at_left = self._extended_tail(one[0], one[0]) + self._extended_tail(two[2], two[0])
         at_right = self._extended_tail(one[2], one[0]) + self._extended_tail(two[0], two[0])
@@ -155,14 +157,20 @@ def laplace_scale(epsilon: float, least: float) -> float:
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     share = check_in_interval(least, "[0, 1]", "the least probability", PrivacyError)
     if level == 0:
-        raise PrivacyError("epsilon is 0, and noise of any finite scale leaks something: give a positive one")
+        raise PrivacyError(
+            "epsilon is 0, and noise of any finite scale leaks something: give a positive one"
+        )
     scale = 2 / ratio_for_level(share, level)
     if scale > largest_scale:
         raise PrivacyError(
             f"epsilon is {level:g}: it takes a scale above {largest_scale:g}: give a larger one"
         )
     # the closed form is rounded: the level is checked at the scale that is returned
-    return find_min_holding(lambda size: laplace_level(size, share) <= level, scale) if scale else scale
+    return (
+        find_min_holding(lambda size: laplace_level(size, share) <= level, scale)
+        if scale
+        else scale
+    )
 
 
 class BinaryLaplace(BinaryNoise):
@@ -202,7 +210,9 @@ class BinaryLaplace(BinaryNoise):
         Source: [grosse2025empirical, eq. (16)]; with the radius 2 it is LDP (Remark 4 has this at 1, for
         p = 1/2).
         """
-        return cls(prior, laplace_scale(epsilon, cls(prior, 0.0, radius, over).min_mass), radius, over)
+        return cls(
+            prior, laplace_scale(epsilon, cls(prior, 0.0, radius, over).min_mass), radius, over
+        )
 
     @property
     def level(self) -> float:

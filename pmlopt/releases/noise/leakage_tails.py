@@ -46,7 +46,11 @@ class LetterMasses:
             least = [Fraction(int(value), int(whole)) for value in sums]
         one, other = least
         alone = (one, other) if one + other == 1 else None
-        return cls((_round_down(one), _round_up(1 - other)), (_round_down(other), _round_up(1 - one)), alone)
+        return cls(
+            (_round_down(one), _round_up(1 - other)),
+            (_round_down(other), _round_up(1 - one)),
+            alone,
+        )
 
     @property
     def min_mass(self) -> float:
@@ -174,7 +178,9 @@ class FailureFunction(ABC):
             open_ = bounds > best + min(1e-11, max(1e-6 * best, 1e-20))
             settled = max(settled, best, float(bounds[~open_].max(initial=0.0)))
             last = float(bounds[open_].max(initial=0.0))
-            if not open_.any() or (enough is not None and (best > enough or max(settled, last) <= enough)):
+            if not open_.any() or (
+                enough is not None and (best > enough or max(settled, last) <= enough)
+            ):
                 break
             left, middle, right = left[open_], middle[open_], right[open_]
             left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
@@ -219,7 +225,9 @@ class FailureFunction(ABC):
         """Return the probability from which on a letter adds nothing."""
 
     @abstractmethod
-    def bound_on_cells(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
+    def bound_on_cells(
+        self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
+    ) -> FloatArray:
         """Bound F over cells from above by its derivatives, where that is a number.
 
         The letters are in the order of their own probability; `half` of the widths, `values` in the middle.
@@ -234,7 +242,9 @@ class FailureFunction(ABC):
         """
         one = tuple(self.make_letters(p, 1 - p) for p in (left, middle, right))
         two = tuple(self.make_letters(1 - p, p) for p in (right, middle, left))
-        values = self._weighted_tails(one[1], one[1].mass) + self._weighted_tails(two[1], two[1].mass)
+        values = self._weighted_tails(one[1], one[1].mass) + self._weighted_tails(
+            two[1], two[1].mass
+        )
         ends = self._weighted_tails(one[0], one[2].mass) + self._weighted_tails(two[0], two[2].mass)
         half = np.maximum(right - middle, middle - left)
         with np.errstate(all="ignore"):  # where a derivative is no float, the ends are the answer
@@ -254,7 +264,9 @@ class FailureFunction(ABC):
     def _can_be_rarer(self, masses: LetterMasses) -> tuple[bool, bool]:
         """Return for each letter whether it can be rarer than e^-eps."""
         (one, one_most), (other, other_most) = masses.first, masses.second
-        found = self.exp_neg_epsilon_minus(np.array([one, other]), np.array([other_most, one_most])) > 0
+        found = (
+            self.exp_neg_epsilon_minus(np.array([one, other]), np.array([other_most, one_most])) > 0
+        )
         return bool(found[0]), bool(found[1])
 
     def _without_noise(self, masses: LetterMasses) -> float:

@@ -118,7 +118,9 @@ def build_mean_block(
     low = max(0.5, 1 - room / (2 * least))
     width = (weights.sum() + least * low) / (keep + largest) - low
     mean = np.array([[keep + largest, keep + largest - least]])
-    return ColumnBlock(np.array([0.0, 1.0]), np.ones(2), np.array([width, low]), weights[None, :], mean)
+    return ColumnBlock(
+        np.array([0.0, 1.0]), np.ones(2), np.array([width, low]), weights[None, :], mean
+    )
 
 
 def build_threshold_block(weights: FloatArray, half: float, keep: float) -> ColumnBlock | None:
@@ -158,7 +160,12 @@ def build_hull_block(laws: FloatArray, keep: float) -> ColumnBlock | None:
     if keep >= 1:
         return None
     return ColumnBlock(
-        np.zeros(1), np.ones(1), np.array([keep**-0.5]), laws, np.full((len(laws), 1), keep), is_loose=True
+        np.zeros(1),
+        np.ones(1),
+        np.array([keep**-0.5]),
+        laws,
+        np.full((len(laws), 1), keep),
+        is_loose=True,
     )
 
 
@@ -252,11 +259,15 @@ class SideConstraints:
 
     @cached_property
     def _output_rows(self) -> sparse.csr_array:
-        return self._split_rows(self.shape[1], np.arange(self.shape[0] * self.shape[1]) % self.shape[1])
+        return self._split_rows(
+            self.shape[1], np.arange(self.shape[0] * self.shape[1]) % self.shape[1]
+        )
 
     @cached_property
     def _letter_rows(self) -> sparse.csr_array:
-        return self._split_rows(self.shape[0], np.arange(self.shape[0] * self.shape[1]) // self.shape[1])
+        return self._split_rows(
+            self.shape[0], np.arange(self.shape[0] * self.shape[1]) // self.shape[1]
+        )
 
     def _split_rows(self, parts: int, part: NDArray[np.intp]) -> sparse.csr_array:
         """Split the rows into one for each part, given the part of each entry."""
@@ -307,7 +318,9 @@ class BlockLP:
         """Return the number of slack entries that stand for none."""
         ends = 2 if self.block.has_cap else 1
         hinged = (
-            0 if self.block.hinge is None or self.hinge_mask is None else 2 * int((~self.hinge_mask).sum())
+            0
+            if self.block.hinge is None or self.hinge_mask is None
+            else 2 * int((~self.hinge_mask).sum())
         )
         return hinged + (0 if self.allowed is None else ends * int((~self.allowed).sum()))
 
@@ -321,13 +334,21 @@ class BlockLP:
     def column_means(self) -> FloatArray:
         """Return the (K, k) coefficients of the scalars in the rows of a column."""
         mean = self.block.mean
-        return np.zeros((0, len(self.block.interior_scalars)), self.costs.dtype) if mean is None else mean
+        return (
+            np.zeros((0, len(self.block.interior_scalars)), self.costs.dtype)
+            if mean is None
+            else mean
+        )
 
     @cached_property
     def hinge_costs(self) -> FloatArray:
         """Return the (K, N) coefficients of r in the rows of a column."""
         hinge = self.block.hinge
-        return np.zeros_like(self.column_weights) if hinge is None or hinge.costs is None else hinge.costs
+        return (
+            np.zeros_like(self.column_weights)
+            if hinge is None or hinge.costs is None
+            else hinge.costs
+        )
 
     @property
     def budget(self) -> float | None:
@@ -346,10 +367,14 @@ class BlockLP:
         """Compute the (N, M) reduced costs at these multipliers."""
         out = self.costs - rows[: self.prior.size, None] - self.column_weights.T @ means
         return (
-            out if self.border is None else out - self.border.apply_adjoint(self.split_coupling_rows(rows)[2])
+            out
+            if self.border is None
+            else out - self.border.apply_adjoint(self.split_coupling_rows(rows)[2])
         )
 
-    def evaluate_column_rows(self, v: FloatArray, r: FloatArray | None, u: FloatArray) -> FloatArray:
+    def evaluate_column_rows(
+        self, v: FloatArray, r: FloatArray | None, u: FloatArray
+    ) -> FloatArray:
         """Compute the (K, M) `weights'v - costs'r - mean'u` of each column."""
         out = self.column_weights @ v - self.column_means @ u
         return out if r is None else np.asarray(out - self.hinge_costs @ r)
@@ -390,7 +415,9 @@ class BlockLP:
         """Return (C,) which coupling rows are inequalities."""
         return np.asarray(self.row_signs != 0)
 
-    def evaluate_coupling_rows(self, v: FloatArray, r: FloatArray | None, u: FloatArray) -> FloatArray:
+    def evaluate_coupling_rows(
+        self, v: FloatArray, r: FloatArray | None, u: FloatArray
+    ) -> FloatArray:
         """Compute the (C,) left sides of the coupling rows."""
         sums = v.sum(axis=1)
         if self.row_offsets[2] == len(sums):
@@ -400,7 +427,9 @@ class BlockLP:
         border = v[0, :0] if self.border is None else self.border.evaluate(v)
         return np.concatenate([sums, budgets, border, total], dtype=v.dtype)
 
-    def split_coupling_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    def split_coupling_rows(
+        self, rows: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Split numbers of the coupling rows: sums of the rows, budgets, side constraints, the total."""
         n, (first, last, count) = self.prior.size, self.row_offsets
         return rows[:n], rows[n:first], rows[first:last], float(rows[-1]) if count > last else 0.0

@@ -99,7 +99,12 @@ def follow_central_path(
         if trouble:
             watch.certify_point(point)
             if done and watch.gap > enough and not _reason_to_stop(iteration, 0, clock):
-                following, trouble, done, idle = start, "", 0, 0  # once more, all in double precision
+                following, trouble, done, idle = (
+                    start,
+                    "",
+                    0,
+                    0,
+                )  # once more, all in double precision
         if watch.is_done or trouble:
             message = "the certified gap is within the tolerance" if watch.is_done else trouble
             return InteriorPointResult(watch.best, watch.gap, iteration, message)
@@ -158,7 +163,11 @@ class _BestIterate:
         """Return whether the target is reached, or the gap is small and no longer follows the products."""
         return (
             self.gap
-            <= (TARGET_GAP_FRACTION if self.best.duality_gap > TARGET_GAP_FRACTION**2 * self.enough else 1.0)
+            <= (
+                TARGET_GAP_FRACTION
+                if self.best.duality_gap > TARGET_GAP_FRACTION**2 * self.enough
+                else 1.0
+            )
             * self.enough
         )
 

@@ -78,7 +78,10 @@ class Iterate:
     def move_along(self, step: Iterate, primal: float, dual: float) -> Iterate:
         """Return the point at given lengths along a step."""
         return Iterate(
-            {name: _move_array(slack, step.slacks[name], primal) for name, slack in self.slacks.items()},
+            {
+                name: _move_array(slack, step.slacks[name], primal)
+                for name, slack in self.slacks.items()
+            },
             {
                 name: _move_array(multiplier, step.duals[name], dual)
                 for name, multiplier in self.duals.items()
@@ -92,7 +95,10 @@ class Iterate:
     def max_step_lengths(self, step: Iterate) -> tuple[float, float]:
         """Compute the longest primal and dual step lengths that stay inside, at most 1."""
         primal = [_max_step_length(step.slacks[name], slack) for name, slack in self.slacks.items()]
-        dual = [_max_step_length(step.duals[name], multiplier) for name, multiplier in self.duals.items()]
+        dual = [
+            _max_step_length(step.duals[name], multiplier)
+            for name, multiplier in self.duals.items()
+        ]
         return min(primal), min(dual)
 
 
@@ -146,14 +152,22 @@ def _cast_point(point: Iterate, kind: type[np.floating]) -> Iterate:
             return {name: cast_part(each) for name, each in part.items()}
         return part.astype(kind)
 
-    return replace(point, **{one.name: cast_part(getattr(point, one.name)) for one in fields(point)})
+    return replace(
+        point, **{one.name: cast_part(getattr(point, one.name)) for one in fields(point)}
+    )
 
 
 def _cast_to_single(part: Any) -> Any:
     """Return a part of a program with its arrays of floats in single precision."""
     if isinstance(part, ColumnBlock | HingeVariables):
-        return replace(part, **{one.name: _cast_to_single(getattr(part, one.name)) for one in fields(part)})
-    return part.astype(np.float32) if isinstance(part, np.ndarray) and part.dtype == np.float64 else part
+        return replace(
+            part, **{one.name: _cast_to_single(getattr(part, one.name)) for one in fields(part)}
+        )
+    return (
+        part.astype(np.float32)
+        if isinstance(part, np.ndarray) and part.dtype == np.float64
+        else part
+    )
 
 
 def build_start(task: BlockLP) -> Iterate:
@@ -191,7 +205,9 @@ def _compute_slacks(
     if block.is_loose:
         slacks["spare"] = task.evaluate_column_rows(matrix, excess, scalars)
     if task.inequality_mask.any():
-        left = task.row_signs * (task.evaluate_coupling_rows(matrix, excess, scalars) - task.right_sides)
+        left = task.row_signs * (
+            task.evaluate_coupling_rows(matrix, excess, scalars) - task.right_sides
+        )
         slacks["coupled"] = np.maximum(left, 0.1)[task.inequality_mask]
     return slacks
 

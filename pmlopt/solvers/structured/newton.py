@@ -31,7 +31,9 @@ def factor_cholesky(systems: FloatArray) -> FloatArray:
     for j in range(len(systems)):
         factor[j, j] = np.sqrt(systems[j, j] - (factor[j, :j] ** 2).sum(axis=0))
         for i in range(j + 1, len(systems)):
-            factor[i, j] = (systems[i, j] - (factor[i, :j] * factor[j, :j]).sum(axis=0)) / factor[j, j]
+            factor[i, j] = (systems[i, j] - (factor[i, :j] * factor[j, :j]).sum(axis=0)) / factor[
+                j, j
+            ]
     return factor
 
 
@@ -110,7 +112,9 @@ def get_lapack(single: bool) -> LapackPrecision:
 
     if single:
         return LapackPrecision(blas.ssyrk, lapack.spotrf, lapack.spotrs, (0.0, 1e-6, 1e-5), 1e-5)
-    return LapackPrecision(blas.dsyrk, lapack.dpotrf, lapack.dpotrs, (0.0, 1e-13, 1e-11, 1e-9), 1e-11)
+    return LapackPrecision(
+        blas.dsyrk, lapack.dpotrf, lapack.dpotrs, (0.0, 1e-13, 1e-11, 1e-9), 1e-11
+    )
 
 
 class NewtonSystem:
@@ -127,7 +131,9 @@ class NewtonSystem:
     def __init__(self, task: BlockLP, at: Iterate) -> None:
         self.task, self.block, self.hinge, self.at = task, task.block, task.block.hinge, at
         self.based = bool(self.block.lower.any())  # else the lower end is zero
-        self.theta: NamedArrays = {name: at.duals[name] / slack for name, slack in at.slacks.items()}
+        self.theta: NamedArrays = {
+            name: at.duals[name] / slack for name, slack in at.slacks.items()
+        }
         self.precision = get_lapack(single=at.low.dtype == np.float32)
         self.rest = np.zeros(task.row_offsets[2], at.low.dtype)
         if "coupled" in self.theta:
@@ -145,7 +151,9 @@ class NewtonSystem:
         if self.block.has_cap:
             ends.append((self.theta["below"], self.block.upper[:, None]))
         if self.hinge is not None:
-            self.loss = _mask_in_place(1 / (self.theta["excess"] + self.theta["cut"]), self.task.hinge_mask)
+            self.loss = _mask_in_place(
+                1 / (self.theta["excess"] + self.theta["cut"]), self.task.hinge_mask
+            )
             share = self.loss * self.theta["cut"]
             self.sway = self.hinge.sign * share
             ends.append((share * self.theta["excess"], self.hinge.threshold_coefficients))
@@ -154,10 +162,14 @@ class NewtonSystem:
             total = total + weight
         self.psi = _mask_in_place(1 / total, self.task.allowed)
         none = np.zeros(0)
-        shares = [self.psi * weight if i or self.based else none for i, (weight, _) in enumerate(ends)]
+        shares = [
+            self.psi * weight if i or self.based else none for i, (weight, _) in enumerate(ends)
+        ]
         self.pull = []
         for j in range(len(self.block.interior_scalars)):
-            parts = [(share, end[j]) for share, (_, end) in zip(shares, ends, strict=True) if share.size]
+            parts = [
+                (share, end[j]) for share, (_, end) in zip(shares, ends, strict=True) if share.size
+            ]
             self.pull.append(_combine_scaled(parts))
         self.stiff = []
         for i, j in combinations(range(len(ends)), 2):
@@ -165,7 +177,10 @@ class NewtonSystem:
             if apart.shape[1] == 1:
                 steep = np.einsum("xy,xy->y", shares[j], ends[i][0])
             else:  # a threshold for each letter, and no scalar but that
-                steep, apart = np.einsum("xy,xy,x->y", shares[j], ends[i][0], apart[0] ** 2), np.ones((1, 1))
+                steep, apart = (
+                    np.einsum("xy,xy,x->y", shares[j], ends[i][0], apart[0] ** 2),
+                    np.ones((1, 1)),
+                )
             self.stiff.append(np.sqrt(steep) * apart)
         if self.block.has_floor:
             self.stiff.append(np.sqrt(self.theta["low"]) * self.block.lower[:, None])
@@ -179,10 +194,12 @@ class NewtonSystem:
             (K, K, M) what z has with itself, and (n, k, M) rows whose squares are what u has.
         """
         task, costs = self.task, self.task.hinge_costs
-        weighed = [self._weigh_entries(*both) for both in zip(task.column_weights, costs, strict=True)]
-        mass = np.array([self._apply_column_rows(part) for part in weighed], self.psi.dtype).reshape(
-            len(costs), len(costs), self.psi.shape[1]
-        )
+        weighed = [
+            self._weigh_entries(*both) for both in zip(task.column_weights, costs, strict=True)
+        ]
+        mass = np.array(
+            [self._apply_column_rows(part) for part in weighed], self.psi.dtype
+        ).reshape(len(costs), len(costs), self.psi.shape[1])
         self.lean = (
             np.array([self._apply_column_rows(part) for part in self.pull]).swapaxes(0, 1)
             - task.column_means[:, :, None]
@@ -198,7 +215,9 @@ class NewtonSystem:
             mass[np.diag_indices(len(mass))] += void
             rows += [unit[:, None] * void for unit in np.eye(len(self.pull), dtype=self.psi.dtype)]
         self.weighed = [self._apply_coupling_rows(part) for part in weighed]
-        self.pulled = [self._apply_coupling_rows(part, index) for index, part in enumerate(self.pull)]
+        self.pulled = [
+            self._apply_coupling_rows(part, index) for index, part in enumerate(self.pull)
+        ]
         return mass, np.array(rows, self.psi.dtype).reshape(-1, len(self.pull), self.psi.shape[1])
 
     def _eliminate_columns(self) -> None:
@@ -209,7 +228,9 @@ class NewtonSystem:
         bent = substitute_forward(self.mass, list(self.lean))
         self.spread = self.pulled
         for back, thrown in zip(bent, self.thrown, strict=True):
-            self.spread = [part - share * thrown for part, share in zip(self.spread, back, strict=True)]
+            self.spread = [
+                part - share * thrown for part, share in zip(self.spread, back, strict=True)
+            ]
         self.root = factor_of_squares(np.array([*rows, *bent]))
 
     def _weigh_entries(self, weights: FloatArray, costs: FloatArray) -> FloatArray:
@@ -221,7 +242,11 @@ class NewtonSystem:
     def _apply_column_rows(self, part: FloatArray) -> FloatArray:
         """Compute the (K, M) change of the columns' rows by a change of the entries, through r too."""
         out = self.task.column_weights @ part
-        return out if self.hinge is None else np.asarray(out - self.task.hinge_costs @ (self.sway * part))
+        return (
+            out
+            if self.hinge is None
+            else np.asarray(out - self.task.hinge_costs @ (self.sway * part))
+        )
 
     def _apply_coupling_rows(self, part: FloatArray, scalar: int | None = None) -> FloatArray:
         """Compute the (C, M) change of the coupling rows by a change of the entries and of a scalar."""
@@ -231,7 +256,8 @@ class NewtonSystem:
         parts = [part]
         if self.hinge is not None and task.budget is not None:
             parts.append(
-                -self.sway * (part if scalar is None else part - self.hinge.threshold_coefficients[scalar, 0])
+                -self.sway
+                * (part if scalar is None else part - self.hinge.threshold_coefficients[scalar, 0])
             )
         if task.border is not None:
             parts.append(task.border.evaluate_by_output(part))
@@ -266,7 +292,9 @@ class NewtonSystem:
                 return factor, unit
         raise ArithmeticError("the Newton system is not positive definite")
 
-    def _solve_scaled(self, factored: tuple[FloatArray, FloatArray], right: FloatArray) -> FloatArray:
+    def _solve_scaled(
+        self, factored: tuple[FloatArray, FloatArray], right: FloatArray
+    ) -> FloatArray:
         """Solve a factored system, for one right side or several in columns."""
         factor, unit = factored
         if not len(unit):
@@ -277,7 +305,9 @@ class NewtonSystem:
 
     def _add_square(self, total: FloatArray, part: FloatArray, sign: float) -> FloatArray:
         """Add `sign part part'` to the lower triangle of a matrix, in place."""
-        square = self.precision.syrk(sign, part.T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1)
+        square = self.precision.syrk(
+            sign, part.T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1
+        )
         return np.asarray(square)
 
     def _add_entries(self, total: FloatArray) -> None:
@@ -327,12 +357,16 @@ class NewtonSystem:
         if self.hinge is not None:
             self.stationary -= self.hinge.sign * duals["cut"]
             self.stationary_u += self.hinge.sign * self.hinge.apply_adjoint(duals["cut"])
-            self.stationary_r = duals["excess"] + duals["cut"] + self._price_hinges(budgets, p.means)
+            self.stationary_r = (
+                duals["excess"] + duals["cut"] + self._price_hinges(budgets, p.means)
+            )
         matrix, excess = p.masked_parts(task.allowed, task.hinge_mask)
         self.rows = task.right_sides - task.evaluate_coupling_rows(matrix, excess, p.scalars)
         self.means = -task.evaluate_column_rows(matrix, excess, p.scalars)
         if "coupled" in p.slacks:
-            self.rows[task.inequality_mask] += task.row_signs[task.inequality_mask] * p.slacks["coupled"]
+            self.rows[task.inequality_mask] += (
+                task.row_signs[task.inequality_mask] * p.slacks["coupled"]
+            )
         if block.is_loose:
             self.means += p.slacks["spare"]
 
@@ -344,7 +378,11 @@ class NewtonSystem:
             else self.task.column_weights.T @ means
         )
         out += sums[:, None]
-        return out if self.task.border is None else np.asarray(out + self.task.border.apply_adjoint(border))
+        return (
+            out
+            if self.task.border is None
+            else np.asarray(out + self.task.border.apply_adjoint(border))
+        )
 
     def _price_hinges(self, budgets: FloatArray, means: FloatArray) -> FloatArray:
         """Compute the (N, M) multiplier terms of the rows in the equations of r."""
@@ -396,7 +434,10 @@ class NewtonSystem:
             left_z = means - task.evaluate_column_rows(dv, dr, du)
             if "spare" in to:
                 left_z -= dz / self.theta["spare"]
-            if max(np.abs(left).max(), np.abs(left_z).max(initial=0.0)) <= self.precision.residual_atol:
+            if (
+                max(np.abs(left).max(), np.abs(left_z).max(initial=0.0))
+                <= self.precision.residual_atol
+            ):
                 return self._assemble_step(to, dv, dr, du, dz, dy)
             cy, cz, cu = self._solve_eliminated(left, left_z, nothing)
             cv, cr = self._back_substitute(cy, cz, cu)
@@ -491,7 +532,10 @@ class NewtonSystem:
             slacks["spare"], to["spare"] = (to["spare"] - dz) / self.theta["spare"], dz
         if "coupled" in to:
             change = task.row_signs[task.inequality_mask] * dy[task.inequality_mask]
-            slacks["coupled"], to["coupled"] = (to["coupled"] - change) / self.theta["coupled"], change
+            slacks["coupled"], to["coupled"] = (
+                (to["coupled"] - change) / self.theta["coupled"],
+                change,
+            )
         return Iterate(slacks, to, low, du, dz, dy)
 
 
@@ -533,7 +577,9 @@ class NewtonSystemByOutputs(NewtonSystem):
         beside = np.zeros((first, count - first), kind)
         if task.border is not None:
             beside[:, : last - first] = self._side_letter_block(task.border).T
-        self.shared = self._substitute_letters(np.hstack([beside, *(part[:first] for part in self.weighed)]))
+        self.shared = self._substitute_letters(
+            np.hstack([beside, *(part[:first] for part in self.weighed)])
+        )
         self.pushed = self._substitute_letters(np.hstack([part[:first] for part in self.pulled]))
 
         t, u = self.shared.shape[1], self.pushed.shape[1]
@@ -552,7 +598,9 @@ class NewtonSystemByOutputs(NewtonSystem):
         for j, part in enumerate(self.pulled):
             cross[:alone, j * m + outputs] = part[first:]
             for i in range(len(self.pulled)):
-                square[i * m + outputs, j * m + outputs] = np.einsum("ny,ny->y", rows[:, i], rows[:, j])
+                square[i * m + outputs, j * m + outputs] = np.einsum(
+                    "ny,ny->y", rows[:, i], rows[:, j]
+                )
         both -= self.shared.T @ self.shared
         cross -= self.shared.T @ self.pushed
         square += self.pushed.T @ self.pushed
@@ -576,7 +624,11 @@ class NewtonSystemByOutputs(NewtonSystem):
         u = self._solve_scaled(self.of_scalars, right) + self.back @ t
         y = self._substitute_letters_back(own - self.shared @ t - self.pushed @ u)
         alone = len(rows) - first
-        return np.concatenate([y, t[:alone]]), t[alone:].reshape(means.shape), u.reshape(scalars.shape)
+        return (
+            np.concatenate([y, t[:alone]]),
+            t[alone:].reshape(means.shape),
+            u.reshape(scalars.shape),
+        )
 
     def _substitute_letters(self, part: FloatArray) -> FloatArray:
         """Apply the inverse factor of D to rows (a N, ...) of the letters."""
@@ -599,5 +651,9 @@ class NewtonSystemByOutputs(NewtonSystem):
 def build_newton_system(task: BlockLP, at: Iterate) -> NewtonSystem:
     """Build the Newton system at a point, in the order of elimination that leaves less to factor."""
     first, _, count = task.row_offsets
-    dense = (len(task.column_means) + len(task.block.interior_scalars)) * task.costs.shape[1] + count - first
+    dense = (
+        (len(task.column_means) + len(task.block.interior_scalars)) * task.costs.shape[1]
+        + count
+        - first
+    )
     return NewtonSystemByOutputs(task, at) if dense < first else NewtonSystem(task, at)

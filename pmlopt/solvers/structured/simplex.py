@@ -70,7 +70,9 @@ def build_block_model(task: BlockLP) -> highspy.HighsLp:
         first = np.concatenate([place for place, _ in parts])
         shifts = np.where(first < n, 0, np.arange(m)[:, None])
         rows.append((first + shifts).ravel())
-        values.append(np.tile(np.concatenate([np.full(len(place), value) for place, value in parts]), m))
+        values.append(
+            np.tile(np.concatenate([np.full(len(place), value) for place, value in parts]), m)
+        )
         lengths.append(np.full(m, len(first)))
 
     low_cost = block.lower[:, None] * task.costs.sum(axis=0)
@@ -90,7 +92,10 @@ def build_block_model(task: BlockLP) -> highspy.HighsLp:
 
 
 def _pass_start(
-    solver: highspy.Highs, task: BlockLP, matrix: FloatArray | None, basis: Mapping[str, NDArray[Any]] | None
+    solver: highspy.Highs,
+    task: BlockLP,
+    matrix: FloatArray | None,
+    basis: Mapping[str, NDArray[Any]] | None,
 ) -> bool:
     """Pass a basis or a mechanism of this shape to the solver, and return whether it was taken."""
     given = None if basis is None else _parse_basis(solver, basis)
@@ -107,11 +112,14 @@ def _pass_start(
     return True
 
 
-def _parse_basis(solver: highspy.Highs, arrays: Mapping[str, NDArray[Any]]) -> highspy.HighsBasis | None:
+def _parse_basis(
+    solver: highspy.Highs, arrays: Mapping[str, NDArray[Any]]
+) -> highspy.HighsBasis | None:
     """Return a basis of this shape from the arrays of `_save_basis`, which may come from a file."""
     shapes = {"columns": (solver.getNumCol(),), "rows": (solver.getNumRow(),)}
     if not have_shapes(arrays, shapes) or any(
-        arrays[name].dtype != np.int8 or not np.isin(arrays[name], _BASIS_CODES).all() for name in shapes
+        arrays[name].dtype != np.int8 or not np.isin(arrays[name], _BASIS_CODES).all()
+        for name in shapes
     ):
         return None
     basis = highspy.HighsBasis()

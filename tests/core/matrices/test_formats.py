@@ -49,7 +49,9 @@ def back(folder: Path, ending: str, mechanism: Mechanism) -> Mechanism:
 
 def assert_kept(one: Mechanism, other: Mechanism) -> None:
     assert one.matrix.tobytes() == other.matrix.tobytes()
-    assert repr(one.inputs) == repr(other.inputs)  # 1, 1.0 and True are equal, and their forms are not
+    assert repr(one.inputs) == repr(
+        other.inputs
+    )  # 1, 1.0 and True are equal, and their forms are not
     assert repr(one.outputs) == repr(other.outputs)
 
 
@@ -89,7 +91,10 @@ def test_labels_and_entries_come_back_bit_for_bit(tmp_path: Path, ending: str) -
 
 
 SCALARS = (
-    st.text(max_size=4) | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans()
+    st.text(max_size=4)
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.booleans()
 )
 LABELS = st.recursive(SCALARS, lambda parts: st.lists(parts, max_size=3).map(tuple), max_leaves=5)
 
@@ -138,7 +143,9 @@ def message_of(path: Path) -> str | None:
 
 
 @pytest.mark.parametrize("ending", NEW)
-def test_a_cut_or_changed_file_is_refused_or_read_and_never_a_crash(tmp_path: Path, ending: str) -> None:
+def test_a_cut_or_changed_file_is_refused_or_read_and_never_a_crash(
+    tmp_path: Path, ending: str
+) -> None:
     path = tmp_path / f"m{ending}"
     Mechanism(laws(2, 2), ["no", "yes"], ["a", "b"]).save(path)
     content = path.read_bytes()
@@ -173,7 +180,17 @@ def test_commands_write_and_read_every_format(tmp_path: Path, ending: str) -> No
     run("audit", path, "--prior", prior, "--epsilon", "1")
     assert "level" in run("audit", path, "--prior", prior, "--epsilon", "0.5", code=1)
     # a matrix of gains in the same formats
-    run("design", "--prior", prior, "--epsilon", "1", "--utility", path, "-o", tmp_path / "gain.json")
+    run(
+        "design",
+        "--prior",
+        prior,
+        "--epsilon",
+        "1",
+        "--utility",
+        path,
+        "-o",
+        tmp_path / "gain.json",
+    )
 
 
 def test_the_matrix_of_a_npy_file_is_what_numpy_reads(tmp_path: Path) -> None:
@@ -280,7 +297,10 @@ def test_variables_of_matlab_are_read_by_their_rule(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="-v7"):
         Mechanism.load(path)
     # rows of characters are filled up with spaces, and every number of MATLAB is a double
-    savemat(path, {"A": np.eye(2), "inputs": np.array(["ab ", "abc"]), "outputs": np.array([[1.0, 2.0]])})
+    savemat(
+        path,
+        {"A": np.eye(2), "inputs": np.array(["ab ", "abc"]), "outputs": np.array([[1.0, 2.0]])},
+    )
     found = Mechanism.load(path)
     assert (found.inputs, found.outputs) == (("ab", "abc"), (1, 2))
 
@@ -388,7 +408,9 @@ def test_sheets_are_read_by_their_rule(tmp_path: Path) -> None:
     path = tmp_path / "m.xlsx"
     book = workbook(one=GOOD, two=[[None, "u"], ["z", 1]])
     book.save(path)
-    with pytest.raises(FileFormatError, match="2 sheets that may be the matrix, one and two: name one"):
+    with pytest.raises(
+        FileFormatError, match="2 sheets that may be the matrix, one and two: name one"
+    ):
         Mechanism.load(path)
     assert Mechanism.load(path, name="two").outputs == ("u",)
     book["two"].sheet_state = "hidden"
@@ -404,7 +426,10 @@ def test_sheets_are_read_by_their_rule(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([[0.5, 0.5], [0.25, 0.75]], "the header is missing|the column of inputs is missing|sums to"),
+        (
+            [[0.5, 0.5], [0.25, 0.75]],
+            "the header is missing|the column of inputs is missing|sums to",
+        ),
         ([[None, "a", "b"], ["x", "0.5", 0.5]], "row 2, column 2 holds the text '0.5'"),
         ([[None, "a", "b"], ["x", None, 1]], "row 2, column 2 is empty"),
         ([[None, "a", "b"], ["x", "=1/2", 0.5]], "a formula whose value"),
@@ -469,7 +494,9 @@ def test_the_error_without_openpyxl_names_the_extra(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_standard_input_is_known_by_how_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_known_by_how_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mechanism = Mechanism(laws(2, 2), ["no", "yes"], ["a", "b"])
     for ending in ENDINGS:
         if ending in (".tsv", ".xlsx" if not HAS_EXCEL else ""):

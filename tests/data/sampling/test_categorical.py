@@ -117,7 +117,9 @@ def test_off_the_grid_more_bits_decide(weights: list[int], width: int) -> None:
         for second in range(2**width):
             words = [word << (64 - width) for word in (first, second)]
             try:
-                found[int(sampler.draw_outputs(np.array([0]), Scripted(*words))[0])] += Fraction(1, 4**width)
+                found[int(sampler.draw_outputs(np.array([0]), Scripted(*words))[0])] += Fraction(
+                    1, 4**width
+                )
             except LookupError:
                 opened += Fraction(1, 4**width)
     assert opened <= Fraction(len(law) - 1, 4**width)
@@ -135,7 +137,10 @@ def test_the_ends_of_a_row_of_many_outputs() -> None:
         occurring = np.flatnonzero(matrix[row] > 0)
         ends = sums[row, occurring].tolist()
         words = [(end - 1) << (64 - WORD_BITS) for end in ends]
-        assert sampler.draw_outputs(np.full(len(words), row), Scripted(*words)).tolist() == occurring.tolist()
+        assert (
+            sampler.draw_outputs(np.full(len(words), row), Scripted(*words)).tolist()
+            == occurring.tolist()
+        )
         words = [end << (64 - WORD_BITS) for end in ends[:-1]]
         assert (
             sampler.draw_outputs(np.full(len(words), row), Scripted(*words)).tolist()

@@ -56,10 +56,14 @@ def test_coins_agree_with_the_exact_comparison_near_the_edge(exponent: Fraction)
         exact = (Decimal(-exponent.numerator) / Decimal(exponent.denominator)).exp() * 2**64
     near = min(int(exact), 2**64 - 1)
     words = [
-        word for word in (near - 2**34, near - 2048, near - 1, near + 1, near + 2**34) if 0 <= word < 2**64
+        word
+        for word in (near - 2**34, near - 2048, near - 1, near + 1, near + 2**34)
+        if 0 <= word < 2**64
     ]
     for word in words:
-        coin = flip_exponential_coins(np.array([float(exponent)]), lambda place: exponent, Scripted(word))
+        coin = flip_exponential_coins(
+            np.array([float(exponent)]), lambda place: exponent, Scripted(word)
+        )
         assert bool(coin[0]) is (word + 1 <= exact)
 
 
@@ -88,9 +92,9 @@ def check_law(drawn: np.ndarray, mass: object) -> None:
     kept = expected >= 5
     counts = np.array([(drawn == value).sum() for value in values[kept]])
     rest = (len(drawn) - counts.sum(), len(drawn) - expected[kept].sum())
-    statistic = ((counts - expected[kept]) ** 2 / expected[kept]).sum() + (rest[0] - rest[1]) ** 2 / max(
-        rest[1], 5
-    )
+    statistic = ((counts - expected[kept]) ** 2 / expected[kept]).sum() + (
+        rest[0] - rest[1]
+    ) ** 2 / max(rest[1], 5)
     assert stats.chi2.sf(statistic, kept.sum()) > 1e-9
 
 
@@ -102,7 +106,9 @@ def test_fine_draws_have_the_continuous_law_but_for_the_step(scale: float) -> No
     laplace = draw_laplace_noise(scale, step, 3000, bits(7))
     assert (np.mod(laplace, step) == 0).all()
     assert stats.kstest(laplace / scale, "laplace").pvalue > 1e-9
-    assert stats.kstest(draw_gaussian_noise(scale, step, 3000, bits(8)) / scale, "norm").pvalue > 1e-9
+    assert (
+        stats.kstest(draw_gaussian_noise(scale, step, 3000, bits(8)) / scale, "norm").pvalue > 1e-9
+    )
 
 
 # ---------------------------------------------------------------- what outcomes on a grid leak
@@ -152,5 +158,6 @@ def test_failures_on_a_grid_are_within_the_bound(
     failure = float((np.array([share, 1 - share]) @ masses(law, scale, steps, reach))[above].sum())
     assert (
         failure
-        <= raise_for_grid(noise.failure_probability(epsilon), 1 / (steps * scale)) * (1 + 1e-9) + 1e-12
+        <= raise_for_grid(noise.failure_probability(epsilon), 1 / (steps * scale)) * (1 + 1e-9)
+        + 1e-12
     )

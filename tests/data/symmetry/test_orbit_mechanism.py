@@ -31,7 +31,9 @@ SPACES = [
 def random_mechanism(space: PairSpace, seed: int = 0, bits: int = 30) -> OrbitMechanism:
     """Random masses, some of them zero."""
     rng = np.random.default_rng(seed)
-    masses = rng.integers(0, 1000, size=space.orbits.count) * rng.integers(0, 2, size=space.orbits.count)
+    masses = rng.integers(0, 1000, size=space.orbits.count) * rng.integers(
+        0, 2, size=space.orbits.count
+    )
     numbers = masses.tolist()
     for letter in range(len(space.orbits.letters)):
         own = np.flatnonzero(space.orbits.letter == letter)
@@ -40,7 +42,9 @@ def random_mechanism(space: PairSpace, seed: int = 0, bits: int = 30) -> OrbitMe
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space.prior))
-def test_the_matrix_has_the_exact_entries_and_files_give_it_back(space: PairSpace, tmp_path: Path) -> None:
+def test_the_matrix_has_the_exact_entries_and_files_give_it_back(
+    space: PairSpace, tmp_path: Path
+) -> None:
     mechanism, path = random_mechanism(space), tmp_path / "m.json"
     inputs, outputs = mechanism.inputs, mechanism.outputs
     for x, row in zip(inputs, mechanism.matrix, strict=True):
@@ -84,7 +88,9 @@ def test_counts_have_the_law_of_the_counts_of_samples() -> None:
     drawn = mechanism.sample_counts(np.tile([3, 2], (draws, 1)), seed=1)
     own = np.flatnonzero(space.orbits.letter == space.letter_names.index((3, 2)))
     wanted = np.zeros(6)
-    np.add.at(wanted, space.output_types[space.orbits.output[own], 0], mechanism.mass_fractions[own])
+    np.add.at(
+        wanted, space.output_types[space.orbits.output[own], 0], mechanism.mass_fractions[own]
+    )
     counts = np.bincount(drawn[:, 0], minlength=6)
     assert (drawn.sum(axis=1) == 5).all()
     assert counts[wanted == 0].sum() == 0
@@ -180,7 +186,8 @@ def test_orders_within_a_letter_are_exactly_as_likely() -> None:
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
     mixed = np.array([[1, 0, 1, 0]] * 50, dtype=np.int16)
     assert (
-        np.take_along_axis(mixed, shuffle_within_letters(mixed, 2, SystemBits()), axis=1) == [0, 0, 1, 1]
+        np.take_along_axis(mixed, shuffle_within_letters(mixed, 2, SystemBits()), axis=1)
+        == [0, 0, 1, 1]
     ).all()
 
 

@@ -50,7 +50,9 @@ def check(space: PairSpace, wanted: dict[Pair, frozenset[Pair]]) -> None:
 @pytest.mark.parametrize(
     ("inputs", "outputs", "records"), [(2, 2, 4), (3, 3, 2), (3, 2, 3), (2, 4, 2), (1, 2, 3)]
 )
-def test_orbits_of_tables_are_those_under_all_permutations(inputs: int, outputs: int, records: int) -> None:
+def test_orbits_of_tables_are_those_under_all_permutations(
+    inputs: int, outputs: int, records: int
+) -> None:
     check(
         IIDPrior(Prior.uniform(inputs), records).make_pairs((inputs, outputs)),
         record_orbits(inputs, outputs, records),
@@ -85,7 +87,11 @@ def test_orbits_of_a_product_are_those_of_its_parts() -> None:
     for (x, y), place in both.items():
         own = tuple(known[a, b] for known, a, b in zip(several, x, y, strict=True))
         assert by_parts.setdefault(own, place) == place
-    assert len(by_parts) == len(set(by_parts.values())) == parts[0].orbits.count * parts[1].orbits.count
+    assert (
+        len(by_parts)
+        == len(set(by_parts.values()))
+        == parts[0].orbits.count * parts[1].orbits.count
+    )
     assert ProductPrior(IIDPrior([0.5, 0.5], 2), CirclePrior(4)).make_pairs().orbits.is_consistent
 
 
@@ -99,7 +105,11 @@ def test_outputs_may_be_no_letters() -> None:
 
 @pytest.mark.parametrize(
     "prior",
-    [IIDPrior([0.75, 0.25], 3), CirclePrior(5), ProductPrior(IIDPrior([0.75, 0.25], 2), CirclePrior(3))],
+    [
+        IIDPrior([0.75, 0.25], 3),
+        CirclePrior(5),
+        ProductPrior(IIDPrior([0.75, 0.25], 2), CirclePrior(3)),
+    ],
 )
 def test_a_symmetric_prior_is_a_prior(prior: Any) -> None:
     plain, orbits = prior.listed(), prior.pairs().orbits

@@ -19,7 +19,9 @@ def csv_bytes(rows: Sequence[Sequence[str]], delimiter: str = ",", end: str = "\
     if "\r" in end:
         csv.writer(stream, delimiter=delimiter, lineterminator=end).writerows(rows)
     else:
-        csv.writer(stream, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL).writerows(rows)
+        csv.writer(
+            stream, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL
+        ).writerows(rows)
     return stream.getvalue().encode()
 
 
@@ -43,5 +45,8 @@ def write_table(path: Path, columns: dict[str, list[Any]]) -> None:
     if path.suffix == ".parquet":
         pytest.importorskip("pyarrow.parquet").write_table(table, path)
     else:
-        with pyarrow.OSFile(str(path), "wb") as file, pyarrow.ipc.new_file(file, table.schema) as writer:
+        with (
+            pyarrow.OSFile(str(path), "wb") as file,
+            pyarrow.ipc.new_file(file, table.schema) as writer,
+        ):
             writer.write_table(table, max_chunksize=2)

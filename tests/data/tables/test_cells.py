@@ -61,7 +61,10 @@ def test_zeros_stand_under_nulls_and_a_struct_hides_what_it_lacks() -> None:
 def test_all_nan_have_the_same_bits() -> None:
     odd = np.array([0x7FF8000000424242, 0x3FF0000000000000], dtype=np.uint64)
     made = gather_all_cells(pyarrow.array(odd.view(np.float64)))
-    assert np.frombuffer(made.buffers()[1], np.float64)[:2].tobytes() == np.array([np.nan, 1.0]).tobytes()
+    assert (
+        np.frombuffer(made.buffers()[1], np.float64)[:2].tobytes()
+        == np.array([np.nan, 1.0]).tobytes()
+    )
 
 
 def test_categories_are_those_of_the_cells_without_order() -> None:

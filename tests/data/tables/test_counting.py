@@ -23,9 +23,13 @@ KINDS: tuple[st.SearchStrategy[Any], ...] = (
 )  # fmt: skip
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.data())
-def test_typed_columns_are_counted_as_python_counts_them(tmp_path: Path, data: st.DataObject) -> None:
+def test_typed_columns_are_counted_as_python_counts_them(
+    tmp_path: Path, data: st.DataObject
+) -> None:
     kind = data.draw(st.sampled_from(KINDS))
     values = data.draw(st.lists(st.one_of(st.none(), kind), min_size=1, max_size=9))
     present = Counter(value for value in values if value is not None)
@@ -47,11 +51,15 @@ def test_typed_columns_are_counted_as_python_counts_them(tmp_path: Path, data: s
                 assert column_counts(source, "c", "letter") == {**present, "": values.count(None)}
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(st.tuples(TEXTS, st.integers(0, 2)), min_size=1, max_size=8))
 def test_csv_columns_are_numbers_where_all_are(tmp_path: Path, rows: list[tuple[str, int]]) -> None:
     path = tmp_path / "t.csv"
-    path.write_bytes(csv_bytes([["word", "size"], *([word, str(size)] for word, size in rows)], end="\r\n"))
+    path.write_bytes(
+        csv_bytes([["word", "size"], *([word, str(size)] for word, size in rows)], end="\r\n")
+    )
     form = CsvFormat(",")
     assert column_counts(path, "size", form=form) == Counter(size for _, size in rows)
     words = column_counts(path, "word", form=form)
@@ -83,7 +91,11 @@ def test_a_joint_law_of_two_columns() -> None:
 
 
 def test_columns_of_different_lengths_are_no_table() -> None:
-    tables: list[Any] = [{"a": [1, 2], "b": [1]}, {"a": [1], "b": [1, 2]}, {"a": [1, 2], "b": np.array([])}]
+    tables: list[Any] = [
+        {"a": [1, 2], "b": [1]},
+        {"a": [1], "b": [1, 2]},
+        {"a": [1, 2], "b": np.array([])},
+    ]
     for table in tables:
         with pytest.raises(InputError, match="different numbers of rows"):
             cross_counts(table, "a", "b")
@@ -127,12 +139,21 @@ def test_mappings_and_series_of_pandas_keep_their_letters() -> None:
 
 
 @pytest.mark.parametrize(
-    "cells", [["2,5", "10,0", "9"], ["1.234,5", "2,5"], ["1 000", "900"], ["1,000", "2,500"], ["1'000", "5"]]
+    "cells",
+    [
+        ["2,5", "10,0", "9"],
+        ["1.234,5", "2,5"],
+        ["1 000", "900"],
+        ["1,000", "2,500"],
+        ["1'000", "5"],
+    ],
 )
 def test_numbers_with_commas_or_separators_are_refused(tmp_path: Path, cells: list[str]) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["id;income", *(f"1;{cell}" for cell in cells), ""]))
-    with pytest.raises(InputError, match="decimal commas, or with separators between thousands, such as"):
+    with pytest.raises(
+        InputError, match="decimal commas, or with separators between thousands, such as"
+    ):
         column_counts(path, "income")
 
 
@@ -146,7 +167,9 @@ def test_numbers_with_commas_or_separators_are_refused(tmp_path: Path, cells: li
         (["2,5", "much"], ["2,5", "much"]),
     ],
 )
-def test_other_texts_with_digits_are_letters(tmp_path: Path, cells: list[str], ascending: list[str]) -> None:
+def test_other_texts_with_digits_are_letters(
+    tmp_path: Path, cells: list[str], ascending: list[str]
+) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["id;c", *(f"1;{cell}" for cell in cells), ""]))
     assert list(column_counts(path, "c")) == ascending

@@ -97,7 +97,9 @@ def test_a_part_without_rows_is_a_part(tmp_path: Path, kind: Any, place: int) ->
         "released": ("release", data, "--column", "c", "--mechanism", tmp_path / "same.json"),
     }.items():
         run(*words, "-o", tmp_path / name)
-        whole = pyarrow.dataset.dataset(tmp_path / name, format="parquet", exclude_invalid_files=True)
+        whole = pyarrow.dataset.dataset(
+            tmp_path / name, format="parquet", exclude_invalid_files=True
+        )
         assert sorted(whole.to_table()["c"].to_pylist()) == ["no", "yes"]
     run("check", tmp_path / "released", code=3)  # the mechanism is a matrix without a certificate
 
@@ -144,7 +146,10 @@ def broken(kind: str = "string") -> pyarrow.Array:
 def test_text_that_is_not_utf8_is_refused_with_its_column_and_row(
     tmp_path: Path, ending: str, kind: str
 ) -> None:
-    data, table = tmp_path / f"people{ending}", pyarrow.table({"c": ["no", "yes"] * 2, "k": broken(kind)})
+    data, table = (
+        tmp_path / f"people{ending}",
+        pyarrow.table({"c": ["no", "yes"] * 2, "k": broken(kind)}),
+    )
     if ending == ".parquet":
         pyarrow.parquet.write_table(table, data)
     else:
@@ -173,7 +178,8 @@ def test_text_that_is_not_utf8_is_refused_with_its_column_and_row(
 
 def test_a_name_of_a_column_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     table = pyarrow.Table.from_arrays(
-        [pyarrow.array(["no"])], schema=pyarrow.schema([pyarrow.field(b"caf\xe9", pyarrow.string())])
+        [pyarrow.array(["no"])],
+        schema=pyarrow.schema([pyarrow.field(b"caf\xe9", pyarrow.string())]),
     )
     pyarrow.parquet.write_table(table, tmp_path / "people.parquet")
     found = run("count", tmp_path / "people.parquet", "--column", "c", code=2)
@@ -199,7 +205,9 @@ def test_letters_that_a_collation_calls_equal_are_apart(collation: str, by_defau
     assert column_counts(relation, "c") == expected
     assert column_counts(relation.to_arrow_table(), "c") == expected
     assert counts_by_column(relation) == counts_by_column(relation.to_arrow_table())
-    assert cross_counts(relation, "c", 'the "d') == cross_counts(relation.to_arrow_table(), "c", 'the "d')
+    assert cross_counts(relation, "c", 'the "d') == cross_counts(
+        relation.to_arrow_table(), "c", 'the "d'
+    )
     assert cross_counts(relation, "c", "n") == {("A", 1): 1, ("a", 1): 2, ("b", 2): 1, ("á", 1): 1}
 
 

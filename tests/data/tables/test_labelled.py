@@ -35,7 +35,14 @@ from pmlopt import (
 )
 from pmlopt.core.arrays import indices_of
 from pmlopt.data.tables.labelled import LabelledArray, read_column, read_vector, table
-from pmlopt.errors import InputError, MechanismError, PmloptError, PriorError, PrivacyError, UtilityError
+from pmlopt.errors import (
+    InputError,
+    MechanismError,
+    PmloptError,
+    PriorError,
+    PrivacyError,
+    UtilityError,
+)
 from pmlopt.model.privacy import GainLeakage
 from pmlopt.model.utility import CoordinateLoss, EstimationError, hamming
 from pmlopt.releases import attribute_levels
@@ -104,7 +111,9 @@ def tables(draw: st.DrawFn) -> tuple[list[list[int]], Any]:
 
 @settings(max_examples=20, deadline=None)
 @given(vectors(OUTPUTS))
-def test_estimates_are_of_outputs_by_name_and_of_people_in_any_container(case: tuple[list[int], Any]) -> None:
+def test_estimates_are_of_outputs_by_name_and_of_people_in_any_container(
+    case: tuple[list[int], Any],
+) -> None:
     counts, held = case
     people = [output for output, count in zip(OUTPUTS, counts, strict=True) for _ in range(count)]
     for frequent in (
@@ -149,7 +158,9 @@ def test_tables_are_read_by_name(case: tuple[list[list[int]], Any]) -> None:
     secret = Secret.from_counts(held)
     at = {(value, label): count for value, row in zip(secret.values, secret.weights[0], strict=True)
           for label, count in zip(secret.labels, row, strict=True)}  # fmt: skip
-    assert at == {(x, y): cells[i][j] for (i, x), (j, y) in product(enumerate(LETTERS), enumerate(OUTPUTS))}
+    assert at == {
+        (x, y): cells[i][j] for (i, x), (j, y) in product(enumerate(LETTERS), enumerate(OUTPUTS))
+    }
     gains = ExpectedGain(held).value(dict(zip(LETTERS, SHARES, strict=True)), CHANNEL)
     assert gains == pytest.approx(ExpectedGain(cells).value(SHARES, CHANNEL.matrix))
 
@@ -160,7 +171,9 @@ def test_whoever_takes_a_table_reads_it_by_name() -> None:
     turned = Prior([SHARES[x] for x in order], [LETTERS[x] for x in order])
     together = attribute_levels(cells, [CHANNEL.matrix] * 2).together
     for kind, hold in TABLES.items():
-        held = hold([LETTERS[x] for x in order], list(OUTPUTS[::-1]), [cells[x][::-1] for x in order])
+        held = hold(
+            [LETTERS[x] for x in order], list(OUTPUTS[::-1]), [cells[x][::-1] for x in order]
+        )
         if kind in ("nested", "pairs", "pandas"):  # others are read alike, and this takes its time
             found = level_from_samples(turned, held)
             assert (found.lower, found.upper) == pytest.approx((plain.lower, plain.upper), abs=1e-9)
@@ -205,11 +218,15 @@ def test_designs_take_the_names_of_a_table() -> None:
     assert named.mechanism.outputs == ("B", "A", "none")
     assert named.value == pytest.approx(plain.value)
     workload = pd.DataFrame([[1.0, 0.0]], columns=["b", "a"])
-    error = EstimationError(workload).value(Prior([0.7, 0.3], ["a", "b"]), [[0.75, 0.25], [0.4, 0.6]])
-    assert error == pytest.approx(EstimationError([0.0, 1.0]).value([0.7, 0.3], [[0.75, 0.25], [0.4, 0.6]]))
-    assert estimate(CHANNEL, [10, 30, 60], workload=workload.assign(c=0)).frequencies == pytest.approx(
-        estimate(CHANNEL, [10, 30, 60]).frequencies[1]
+    error = EstimationError(workload).value(
+        Prior([0.7, 0.3], ["a", "b"]), [[0.75, 0.25], [0.4, 0.6]]
     )
+    assert error == pytest.approx(
+        EstimationError([0.0, 1.0]).value([0.7, 0.3], [[0.75, 0.25], [0.4, 0.6]])
+    )
+    assert estimate(
+        CHANNEL, [10, 30, 60], workload=workload.assign(c=0)
+    ).frequencies == pytest.approx(estimate(CHANNEL, [10, 30, 60]).frequencies[1])
 
 
 def test_a_set_of_priors_is_around_a_law_with_labels() -> None:
@@ -328,7 +345,9 @@ def test_numbers_keep_their_digits() -> None:
     large = 2**80 + 1
     assert read_vector({"a": large}, "it", InputError).values == [large]
     assert table([[large]], "it", InputError).values == [[large]]
-    assert Secret.from_counts(pd.DataFrame([[2**62 + 1]], ["x"], ["y"])).weights[0][0, 0] == 2**62 + 1
+    assert (
+        Secret.from_counts(pd.DataFrame([[2**62 + 1]], ["x"], ["y"])).weights[0][0, 0] == 2**62 + 1
+    )
     assert read_column(pl.DataFrame({"a": [1], "b": ["x"]}), "it", InputError) == [(1, "x")]
     missing = LabelledArray([3], (("b",),), "it").reorder_axis(0, ("a", "b"), InputError, absent=0)
     assert missing.values == [0, 3]
@@ -341,7 +360,11 @@ def test_a_mapping_in_json_is_read_as_the_mapping(tmp_path: Path) -> None:
     assert (prior.labels, prior.counts) == ((2, 1), (30, 10))
     joint.write_text(json.dumps({"ill": {"young": 1, "old": 3}, "well": {"old": 2, "young": 4}}))
     secret = Secret.from_counts(joint)
-    assert (secret.values, secret.labels, secret.prior.counts) == (("ill", "well"), ("young", "old"), (5, 5))
+    assert (secret.values, secret.labels, secret.prior.counts) == (
+        ("ill", "well"),
+        ("young", "old"),
+        (5, 5),
+    )
     counts.write_text('{"a": 1, "a": 2}')
     with pytest.raises(InputError, match="the key 'a' twice"):
         Prior.from_counts(counts)

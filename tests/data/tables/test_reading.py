@@ -23,12 +23,32 @@ from pmlopt.releases.batches import ColumnRelease
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
 NASTY = st.sampled_from(
-    ["", " ", "a", "1", "0.5", '"', '""', ",", ";", "\n", "\r", "\r\n", "a\rb", "\ufeff", "NA", "null", "é"]
+    [
+        "",
+        " ",
+        "a",
+        "1",
+        "0.5",
+        '"',
+        '""',
+        ",",
+        ";",
+        "\n",
+        "\r",
+        "\r\n",
+        "a\rb",
+        "\ufeff",
+        "NA",
+        "null",
+        "é",
+    ]
 )
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data(), delimiter=st.sampled_from(",;\t|"))
 def test_every_cell_is_read_as_it_was_written(
     tmp_path: Path, end: str, data: st.DataObject, delimiter: str
@@ -44,7 +64,9 @@ def test_every_cell_is_read_as_it_was_written(
     assert cells_of(table) == [[cell or None for cell in row] for row in body]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(text=st.text(st.sampled_from('a1,"\n\r;é '), max_size=25))
 def test_whatever_text_is_read_as_by_the_csv_module(tmp_path: Path, text: str) -> None:
     """What the one refuses the other refuses, and else both read the same."""
@@ -69,7 +91,9 @@ def by_the_csv_module(text: str) -> Any:
         rows.pop(0)
     if not rows:
         return None
-    body = [row or [""] for row in rows[1:]] if len(rows[0]) == 1 else [row for row in rows[1:] if row]
+    body = (
+        [row or [""] for row in rows[1:]] if len(rows[0]) == 1 else [row for row in rows[1:] if row]
+    )
     if not body or any(len(row) != len(rows[0]) for row in body):
         return None
     return rows[0], [[cell or None for cell in row] for row in body]
@@ -138,7 +162,9 @@ def test_typed_files_keep_types_and_missing_cells(tmp_path: Path, ending: str) -
 
 
 def test_frames_of_every_library_are_tables() -> None:
-    pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    pandas, polars, pyarrow = (
+        pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow")
+    )
     columns = {"a": ["x", "y", None], "b": [1, 2, 3]}
     frames = [
         columns, pandas.DataFrame(columns, index=[9, 8, 7]), polars.DataFrame(columns),
@@ -200,7 +226,18 @@ def test_quotes_are_judged_as_by_a_walk(text: str, cuts: list[int]) -> None:
     assert check.unusual is not is_usual(text)
 
 
-ENDINGS = [".csv", ".tsv", ".txt", "", ".csv.gz", ".csv.bz2", ".csv.zst", ".parquet", ".feather", ".arrow"]
+ENDINGS = [
+    ".csv",
+    ".tsv",
+    ".txt",
+    "",
+    ".csv.gz",
+    ".csv.bz2",
+    ".csv.zst",
+    ".parquet",
+    ".feather",
+    ".arrow",
+]
 SURE = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["f", "m"], ["f", "m"])
 PEOPLE = pd.DataFrame({
     "sex": ["f", "m", "m"] * 1_000, "n": range(3_000), "town": pd.Categorical(list("abb") * 1_000)
@@ -218,7 +255,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_written_is_read(source: Path, tmp_path: Path, ending: str) -> None:
     target, again = tmp_path / f"out{ending}", tmp_path / "again.csv.gz"
     with open_table(source) as table:
-        assert apply_columns(table, [ColumnRelease(SURE, ("sex",))], target, keep_order=True).rows == 3_000
+        assert (
+            apply_columns(table, [ColumnRelease(SURE, ("sex",))], target, keep_order=True).rows
+            == 3_000
+        )
     assert column_counts(target, "sex") == {"f": 2_000, "m": 1_000}
     with open_table(target) as table:
         apply_columns(table, [ColumnRelease(SURE, ("sex",))], again, keep_order=True)

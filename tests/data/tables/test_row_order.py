@@ -18,12 +18,18 @@ from pmlopt.data.tables.row_order import cut_rows, random_permutation, shuffle_l
 
 
 def batches(rows: int, length: int) -> list[Any]:
-    whole = pyarrow.RecordBatch.from_pydict({"a": np.arange(rows), "b": [f"row {k}" for k in range(rows)]})
+    whole = pyarrow.RecordBatch.from_pydict(
+        {"a": np.arange(rows), "b": [f"row {k}" for k in range(rows)]}
+    )
     return [whole.slice(first, length) for first in range(0, rows, length)]
 
 
 def order_of(rows: int, length: int, bits: RandomBits) -> list[int]:
-    made = [row for batch in shuffle_rows(batches(rows, length), bits, None) for row in batch.to_pylist()]
+    made = [
+        row
+        for batch in shuffle_rows(batches(rows, length), bits, None)
+        for row in batch.to_pylist()
+    ]
     assert all(row["b"] == f"row {row['a']}" for row in made)
     return [row["a"] for row in made]
 
@@ -41,10 +47,14 @@ def test_a_seed_gives_one_order_in_memory_and_on_disk(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("chunk", "times"), [(30, 20), (2**26, 200)])
-def test_every_order_is_equally_likely(monkeypatch: pytest.MonkeyPatch, chunk: int, times: int) -> None:
+def test_every_order_is_equally_likely(
+    monkeypatch: pytest.MonkeyPatch, chunk: int, times: int
+) -> None:
     monkeypatch.setattr(row_order, "MAX_CHUNK_BYTES", chunk)  # on disk, and in memory
     counts = Counter(tuple(order_of(3, 1, SystemBits())) for _ in range(6 * times))
-    statistic = sum((counts[order] - times) ** 2 / times for order in counts) + times * (6 - len(counts))
+    statistic = sum((counts[order] - times) ** 2 / times for order in counts) + times * (
+        6 - len(counts)
+    )
     assert statistic < 48.5  # of 5 degrees of freedom: exceeded once in 3e8 times
 
 

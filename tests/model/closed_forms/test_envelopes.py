@@ -41,7 +41,11 @@ def cases(draw: st.DrawFn) -> Case:
     spread = draw(st.sampled_from([0.05, 0.3, 1.0, 10.0, 1e6]))
     p = rng.dirichlet(np.full(k, spread)) + draw(st.sampled_from([1e-6, 1e-3])) / k
     epsilon = draw(st.one_of(st.floats(0.05, 4.0), st.sampled_from([1e-6, 10.0, 30.0])))
-    return p / p.sum(), epsilon, draw(st.one_of(st.floats(0.01, 0.99), st.sampled_from([1e-9, 1 - 1e-9])))
+    return (
+        p / p.sum(),
+        epsilon,
+        draw(st.one_of(st.floats(0.01, 0.99), st.sampled_from([1e-9, 1 - 1e-9]))),
+    )
 
 
 def filled(p: FloatArray, epsilon: float, t: float) -> float:
@@ -99,12 +103,16 @@ def test_the_curve_does_not_rise(case: Case) -> None:
     p, epsilon, _ = case
     law = np.sort(p @ randomized_response(len(p), epsilon).matrix)
     edges = np.cumsum(law)[:-1]
-    deltas = np.sort(np.concatenate([np.linspace(0.01, 0.99, 50), edges, edges - 1e-9, edges + 1e-9]))
+    deltas = np.sort(
+        np.concatenate([np.linspace(0.01, 0.99, 50), edges, edges - 1e-9, edges + 1e-9])
+    )
     inside = deltas[(deltas > 0) & (deltas < 1)]
     curve = np.array([randomized_response_envelope(p, epsilon, delta) for delta in inside])
     assert (np.diff(curve) <= 1e-12).all()
     up_to_first = randomized_response_envelope(p, epsilon, float(law[0]))
-    assert up_to_first == pytest.approx(pointwise_leakage(p, randomized_response(len(p), epsilon)).max())
+    assert up_to_first == pytest.approx(
+        pointwise_leakage(p, randomized_response(len(p), epsilon)).max()
+    )
 
 
 def test_the_thresholds_by_hand() -> None:
@@ -114,7 +122,9 @@ def test_the_thresholds_by_hand() -> None:
     assert second == pytest.approx(0.5 * (0.75 - 0.625) / (0.375 * 0.25), abs=1e-12)
     assert first < 0.2 < second
     level = math.log((2 * 0.5 + 0.2 * 0.25) / 0.7)
-    assert randomized_response_lower_bound([0.2, 0.3, 0.5], math.log(2), 0.7) == pytest.approx(level)
+    assert randomized_response_lower_bound([0.2, 0.3, 0.5], math.log(2), 0.7) == pytest.approx(
+        level
+    )
     assert randomized_response_envelope([0.2, 0.3, 0.5], math.log(2), 0.7) == pytest.approx(level)
     # past theta_2: the leakage of the third outcome; up to theta_1: that of the second
     for delta, q in ((0.9, 0.375), (0.63, 0.325)):
@@ -150,14 +160,24 @@ def test_levels_past_every_float(epsilon: float) -> None:
             assert form(p, epsilon, delta) == pytest.approx(level, abs=1e-12)
     # N = 2: p_2 <= (alpha p_1 + beta) / beta, which has no end
     assert randomized_response_condition([0.4, 0.6], epsilon, 0.9)
-    assert randomized_response_adp(4, epsilon, 0.5) == pytest.approx(epsilon + math.log(0.5), rel=1e-12)
+    assert randomized_response_adp(4, epsilon, 0.5) == pytest.approx(
+        epsilon + math.log(0.5), rel=1e-12
+    )
 
 
 def test_what_cannot_be_meant_is_refused() -> None:
     deltas = (0, 1, -0.5, 1.5, math.nan, math.inf, "half", None)
     levels = (-1e-9, math.nan, math.inf, "one", None)
     for form in (*FORMS, randomized_response_thresholds):
-        refused(PrivacyError, form, ".", ([1.0], 1.0, 0.5), *(([0.4, 0.6], 1.0, bad) for bad in deltas))
+        refused(
+            PrivacyError, form, ".", ([1.0], 1.0, 0.5), *(([0.4, 0.6], 1.0, bad) for bad in deltas)
+        )
         refused(PrivacyError, form, ".", *(([0.4, 0.6], bad, 0.5) for bad in levels))
-    refused(PrivacyError, randomized_response_thresholds, ".", ([0.4, 0.6], 1.0, 0.1), ([0.4, 0.6], 0.0, 0.9))
+    refused(
+        PrivacyError,
+        randomized_response_thresholds,
+        ".",
+        ([0.4, 0.6], 1.0, 0.1),
+        ([0.4, 0.6], 0.0, 0.9),
+    )
     refused(PrivacyError, randomized_response_adp, ".", *((3, 1.0, bad) for bad in deltas))

@@ -35,5 +35,7 @@ def test_least_errors_lose_no_digits(size: int, level: float) -> None:
 
 
 def test_errors_above_the_largest_float_are_infinite() -> None:
-    assert least_pml_estimation_error(3, 1e-300) == least_ldp_estimation_error(3, 1e-300) == math.inf
+    assert (
+        least_pml_estimation_error(3, 1e-300) == least_ldp_estimation_error(3, 1e-300) == math.inf
+    )
     assert least_ldp_estimation_error(3, 1e5) == pytest.approx(2 / 3)  # the secret itself

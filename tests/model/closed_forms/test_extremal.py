@@ -59,7 +59,9 @@ FORMS: dict[str, tuple[Priors, Callable[[FloatArray], float], Any]] = {
 @pytest.mark.parametrize("name", FORMS)
 @given(st.data(), SHARES)
 @MODEST
-def test_each_form_attains_its_level_up_to_the_last_one(name: str, data: st.DataObject, share: float) -> None:
+def test_each_form_attains_its_level_up_to_the_last_one(
+    name: str, data: st.DataObject, share: float
+) -> None:
     drawn, last, form = FORMS[name]
     prior = data.draw(drawn(True))
     epsilon = share * last(prior)
@@ -73,7 +75,9 @@ def test_each_form_attains_its_level_up_to_the_last_one(name: str, data: st.Data
 @pytest.mark.parametrize("name", FORMS)
 @given(st.data(), ORACLE_SHARES)
 @MODEST
-def test_each_form_is_optimal_for_mutual_information(name: str, data: st.DataObject, share: float) -> None:
+def test_each_form_is_optimal_for_mutual_information(
+    name: str, data: st.DataObject, share: float
+) -> None:
     drawn, last, form = FORMS[name]
     prior = data.draw(drawn(False))
     epsilon = share * last(prior) * (1 if name != "high_privacy" else 0.999)
@@ -122,6 +126,13 @@ def test_what_cannot_be_meant_is_refused() -> None:
     for form, of in ((binary, [0.6, 0.4]), (high_privacy, [0.6, 0.4]), (uniform, 3)):
         refused(PrivacyError, form, "epsilon", *((of, epsilon) for epsilon in none))
     refused(PrivacyError, binary, "2 letters, not 3", ([0.5, 0.25, 0.25], 0.1))
-    refused(PrivacyError, high_privacy, r"0\.2231435513", ([0.4, 0.2, 0.2, 0.2], math.log(1.25) + 1e-9))
+    refused(
+        PrivacyError, high_privacy, r"0\.2231435513", ([0.4, 0.2, 0.2, 0.2], math.log(1.25) + 1e-9)
+    )
     refused(PrivacyError, k_singular, ".", (3, 4), (3, 0), (0, 1), (3, 1.5), (2.5, 1))
-    refused(PrivacyError, uniform, "size of the alphabet", *((size, 1.0) for size in (0, -1, 2.5, "many")))
+    refused(
+        PrivacyError,
+        uniform,
+        "size of the alphabet",
+        *((size, 1.0) for size in (0, -1, 2.5, "many")),
+    )

@@ -40,10 +40,16 @@ def test_the_ends() -> None:
     assert randomized_response(4, 0.0).matrix.tolist() == np.full((4, 4), 0.25).tolist()
     assert randomized_response(3, 5000.0).matrix.tolist() == np.eye(3).tolist()
     assert ldp_level(exponential([[1.0, 0.0], [1.0, 0.0]], 2.0)) == 0.0  # without sensitivity
-    assert ldp_for_pml([0.4, 0.6], 0.0) == pml_of_ldp([0.4, 0.6], 0.0) == pml_of_ldp([1.0], 3.0) == 0.0
+    assert (
+        ldp_for_pml([0.4, 0.6], 0.0) == pml_of_ldp([0.4, 0.6], 0.0) == pml_of_ldp([1.0], 3.0) == 0.0
+    )
     for size in (1, 2, 3, 7, 49, 1000):  # from the maximum on any mechanism will do
         prior = Prior.uniform(size)
-        assert ldp_for_pml(prior, prior.max_leakage) == ldp_for_pml(prior, prior.max_leakage + 1) == math.inf
+        assert (
+            ldp_for_pml(prior, prior.max_leakage)
+            == ldp_for_pml(prior, prior.max_leakage + 1)
+            == math.inf
+        )
     for smallest in (1e-9, 1e-20, 1e-100):
         exact = -math.log(smallest + (1 - smallest) * math.exp(-40.0))
         assert pml_of_ldp([smallest, 1 - smallest], 40.0) == pytest.approx(exact, rel=1e-12)
@@ -51,7 +57,9 @@ def test_the_ends() -> None:
 
 @given(TABLES, epsilons())
 @MODEST
-def test_exponential_mechanism_prefers_by_the_scores(scores: list[list[float]], epsilon: float) -> None:
+def test_exponential_mechanism_prefers_by_the_scores(
+    scores: list[list[float]], epsilon: float
+) -> None:
     table = np.array(scores)
     sensitivity = max(max(column) - min(column) for column in table.T)
     matrix = exponential(scores, epsilon).matrix
@@ -65,12 +73,16 @@ def test_exponential_mechanism_prefers_by_the_scores(scores: list[list[float]], 
 @MODEST
 def test_the_level_in_ldp_and_the_one_in_pml_are_inverses(prior: FloatArray, share: float) -> None:
     epsilon = share * Prior(prior).max_leakage
-    assert pml_of_ldp(prior, ldp_for_pml(prior, epsilon)) == pytest.approx(epsilon, rel=1e-9, abs=1e-14)
+    assert pml_of_ldp(prior, ldp_for_pml(prior, epsilon)) == pytest.approx(
+        epsilon, rel=1e-9, abs=1e-14
+    )
 
 
 @given(pairs())
 @MODEST
-def test_no_mechanism_leaks_more_than_its_ldp_level_allows(pair: tuple[FloatArray, FloatArray]) -> None:
+def test_no_mechanism_leaks_more_than_its_ldp_level_allows(
+    pair: tuple[FloatArray, FloatArray],
+) -> None:
     # WCU, Proposition 1
     prior, matrix = pair
     smoothed = 0.9 * matrix + 0.1 / matrix.shape[1]
@@ -110,5 +122,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
         refused(PrivacyError, form, "epsilon", *((of, epsilon) for epsilon in none))
     refused(PrivacyError, exponential, "epsilon", *(([[1.0]], epsilon) for epsilon in none))
     sizes = (0, -2, 1.5, "many")
-    refused(PrivacyError, randomized_response, "size of the alphabet", *((size, 1.0) for size in sizes))
+    refused(
+        PrivacyError, randomized_response, "size of the alphabet", *((size, 1.0) for size in sizes)
+    )
     refused(UtilityError, exponential, "the scores", *((scores, 1.0) for scores in tables))

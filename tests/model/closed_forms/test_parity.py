@@ -15,7 +15,10 @@ from strategies import MODEST
 from pmlopt.errors import InputError
 from pmlopt.measures import channel_capacity
 from pmlopt.model.closed_forms import parity_leakage, parity_prior
-from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_record_information
+from pmlopt.model.queries.record_leakage_measures import (
+    compute_dataset_entropy,
+    compute_record_information,
+)
 
 LOG2 = math.log(2)
 
@@ -46,7 +49,9 @@ def test_the_prior_has_the_entropy_and_leaks_it(n: int, p: float, share: float) 
     counts = np.full((2, 2), (n - 2) * LOG2)
     assert compute_dataset_entropy(joint, counts) >= b - 1e-12
     rows = np.array([[1 - p, p], [p, 1 - p]])
-    assert compute_record_information(joint, rows) == pytest.approx(parity_leakage(n, p, b), abs=1e-12)
+    assert compute_record_information(joint, rows) == pytest.approx(
+        parity_leakage(n, p, b), abs=1e-12
+    )
 
 
 def test_the_ends() -> None:

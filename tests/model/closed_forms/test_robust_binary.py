@@ -69,7 +69,9 @@ def appendix(p1: float, epsilon: float, beta: float) -> FloatArray:
 @MODEST
 def test_it_attains_its_level_or_is_the_identity(one: float, other: float, epsilon: float) -> None:
     alone = robust_binary(one, one, epsilon).matrix if 0.01 <= one <= 0.99 else None
-    assert alone is None or alone == pytest.approx(binary([one, 1 - one], epsilon).matrix, abs=1e-12)
+    assert alone is None or alone == pytest.approx(
+        binary([one, 1 - one], epsilon).matrix, abs=1e-12
+    )
     lowest, highest = sorted([one, other])
     assume(lowest < 1 - 1e-9 and highest > 1e-9)
     matrix = robust_binary(lowest, highest, epsilon).matrix
@@ -99,7 +101,10 @@ def test_the_printed_matrix_up_to_the_end_of_the_first_region(beta: float, epsil
 
 def test_the_matrix_of_the_appendix_breaks_the_bound() -> None:
     p1, epsilon, beta = 0.6, 0.3, 0.79
-    printed, right = appendix(p1, epsilon, beta), robust_binary(p1 - beta / 2, p1 + beta / 2, epsilon).matrix
+    printed, right = (
+        appendix(p1, epsilon, beta),
+        robust_binary(p1 - beta / 2, p1 + beta / 2, epsilon).matrix,
+    )
     assert printed.sum(axis=1) == pytest.approx([1, 1])
     assert printed.min() > 0
     ball = L1Ball([p1, 1 - p1], beta)
@@ -146,7 +151,9 @@ def test_the_widest_ball_gives_warners_randomized_response() -> None:
         warner = np.array([[t, 1], [1, t]]) / (1 + t)
         assert robust_binary(0.0, 1.0, epsilon).matrix == pytest.approx(warner, abs=1e-15)
         assert randomized_response(2, epsilon).matrix == pytest.approx(warner, abs=1e-15)
-        assert leakage_capacity(AllPriors(2), robust_binary(0.0, 1.0, epsilon)) == pytest.approx(epsilon)
+        assert leakage_capacity(AllPriors(2), robust_binary(0.0, 1.0, epsilon)) == pytest.approx(
+            epsilon
+        )
         for center, radius in (([0.5, 0.5], 1.0), ([0.6, 0.4], 2.0)):
             ball = L1Ball(center, radius)
             told = solve(design(center, PML(epsilon, over=ball), MutualInformation())).value
@@ -165,7 +172,9 @@ def test_what_cannot_be_meant_is_refused() -> None:
 @pytest.mark.parametrize("points", [[[1.0, 1e-17]], [[1e-17, 1.0]], [[1.0, 1e-17], [1.0, 1e-20]]])
 def test_where_a_letter_is_impossible_but_for_rounding_a_design_needs_no_form(points: Any) -> None:
     for epsilon in (0.5, 1.0):
-        result = solve(design([0.5, 0.5], PML(epsilon, over=ConvexHull(points)), MutualInformation()))
+        result = solve(
+            design([0.5, 0.5], PML(epsilon, over=ConvexHull(points)), MutualInformation())
+        )
         assert result.level <= epsilon
 
 
@@ -183,4 +192,6 @@ def test_where_a_letter_may_be_impossible_it_keeps_its_level_at_any_epsilon(
         least = min(sum(q * Fraction(v) for q, v in zip(law, column, strict=True)) for law in ends)
         assert least > 0
         assert math.log(Fraction(max(column)) / least) <= epsilon * (1 + 1e-14)
-    assert leakage_capacity(ConvexHull(np.array(ends, dtype=float)), matrix) <= epsilon * (1 + 1e-12)
+    assert leakage_capacity(ConvexHull(np.array(ends, dtype=float)), matrix) <= epsilon * (
+        1 + 1e-12
+    )

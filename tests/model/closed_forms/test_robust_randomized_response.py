@@ -35,7 +35,9 @@ def sets(size: int, share: float) -> dict[str, tuple[PriorSet, float]]:
 
 @MODEST
 @given(st.integers(3, 7), st.floats(0.05, 0.95), st.floats(0.0, 3.0))
-def test_the_bound_is_met_with_equality_up_to_the_identity(size: int, share: float, epsilon: float) -> None:
+def test_the_bound_is_met_with_equality_up_to_the_identity(
+    size: int, share: float, epsilon: float
+) -> None:
     for priors, lowest in sets(size, share).values():
         form = robust_randomized_response(size, lowest, epsilon)
         level = PML(epsilon, over=priors).level(Prior.uniform(size), form)
@@ -63,7 +65,9 @@ def test_its_ends_are_the_forms_that_are_known() -> None:
     for size in (3, 5):
         for epsilon in (0.0, 0.3, 1.0):
             everywhere = robust_randomized_response(size, 0.0, epsilon).matrix
-            np.testing.assert_allclose(everywhere, randomized_response(size, epsilon).matrix, atol=1e-15)
+            np.testing.assert_allclose(
+                everywhere, randomized_response(size, epsilon).matrix, atol=1e-15
+            )
             known = robust_randomized_response(size, 1 / size, epsilon).matrix
             gain = float(np.trace(uniform(size, epsilon).matrix))
             assert float(np.trace(known)) == pytest.approx(gain, abs=1e-14)

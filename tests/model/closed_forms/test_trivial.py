@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from refusals import refused
 from strategies import MODEST, pairs
 
-from pmlopt import LDP, LIP, PML, AllPriors, ApproximatePML, L1Ball, MaximalLeakage, MinimumMass, Prior
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    AllPriors,
+    ApproximatePML,
+    L1Ball,
+    MaximalLeakage,
+    MinimumMass,
+    Prior,
+)
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import UtilityError
 from pmlopt.measures import ldp_level, leakage_level, maximal_leakage, mutual_information
@@ -53,7 +63,9 @@ def test_the_inputs_are_the_letters_of_the_prior_and_gains_must_fit() -> None:
         assert form(prior, np.eye(2)).inputs == ("a", "b")
         refused(UtilityError, form, "1 rows for 2 letters", (prior, [[1.0, 0.0]]))
         refused(UtilityError, form, "2 dimension", (prior, [1.0, 0.0]))
-        refused(UtilityError, form, "nan at row 0, column 0", (prior, [[math.nan, 0.0], [0.0, 1.0]]))
+        refused(
+            UtilityError, form, "nan at row 0, column 0", (prior, [[math.nan, 0.0], [0.0, 1.0]])
+        )
         refused(UtilityError, form, "numbers", (prior, [["a", "b"], ["c", "d"]]))
 
 
@@ -78,7 +90,9 @@ SKEWED, EVEN, PAIR = Prior([0.5, 0.3, 0.2]), Prior.uniform(4), Prior([0.6, 0.4])
         (PAIR, PML(0.3, over=AllPriors(2)), ["robust_binary", "randomized_response"]),
     ],
 )  # fmt: skip
-def test_candidates_meet_the_requirement(prior: Prior, privacy: Requirement, names: list[str]) -> None:
+def test_candidates_meet_the_requirement(
+    prior: Prior, privacy: Requirement, names: list[str]
+) -> None:
     found = dict(build_closed_forms(prior, privacy))
     assert list(found) == names
     for form in found.values():

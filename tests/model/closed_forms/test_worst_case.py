@@ -70,7 +70,9 @@ def test_the_counting_query_has_the_printed_order() -> None:
 
 @given(
     st.integers(1, 5).flatmap(
-        lambda m: st.lists(st.lists(st.integers(-3, 3), min_size=m, max_size=m), min_size=1, max_size=4)
+        lambda m: st.lists(
+            st.lists(st.integers(-3, 3), min_size=m, max_size=m), min_size=1, max_size=4
+        )
     )
 )
 @MODEST
@@ -104,11 +106,18 @@ def test_orders_and_thresholds_that_cannot_be_meant_are_refused(
         refused(UtilityError, ask, message, (order, threshold))
     for measure in (utility_safe_level, support_bound):
         refused(UtilityError, measure, message, (prior, order, threshold))
-        refused(UtilityError, measure, "2 rows for 3 letters", ([0.2, 0.3, 0.5], [[1, 2], [2, 1]], 1))
+        refused(
+            UtilityError, measure, "2 rows for 3 letters", ([0.2, 0.3, 0.5], [[1, 2], [2, 1]], 1)
+        )
 
 
 def test_utilities_without_an_order_are_refused() -> None:
-    refused(UtilityError, utility_order, "ties is 'last': write 'first' or 'grouped'", ([[0, 1]], "last"))
+    refused(
+        UtilityError,
+        utility_order,
+        "ties is 'last': write 'first' or 'grouped'",
+        ([[0, 1]], "last"),
+    )
     said: list[tuple[str, Any]] = [
         ("2 dimension", [0, 1]), ("-inf at row 0, column 1", [[0, -math.inf]]), ("numbers", [["a", "b"]]),
         ("nan at row 0, column 1", [[0, math.nan]]), ("at least one entry", [[]]), ("regular", [[1, 2], [3]]),
@@ -141,7 +150,9 @@ def test_theorem_1_and_its_corollaries(case: tuple[FloatArray, IntArray, int]) -
         assert ratios == pytest.approx(np.full(known.sum(), ratios[0]), rel=1e-13)
 
 
-@pytest.mark.parametrize("prior", [[1 / 7] * 7, [0.53230533, 0.2558558, 0.21183887], [0.1] * 10, [0.5, 0.5]])
+@pytest.mark.parametrize(
+    "prior", [[1 / 7] * 7, [0.53230533, 0.2558558, 0.21183887], [0.1] * 10, [0.5, 0.5]]
+)
 def test_without_a_demand_nothing_leaks_exactly(prior: list[float]) -> None:
     # a constant leaks exactly 0, and 1e-16 is no lower bound on that
     order = [[1, 2]] * len(prior)
@@ -165,7 +176,9 @@ def test_no_mechanism_leaks_less_than_its_support_says(
     assert bound == pytest.approx(least, abs=1e-12)
     level = 0.0
     if counts.min() < counts.max():
-        with pytest.raises(UtilityError, match=f"from {counts.min()} to {counts.max()} outputs left"):
+        with pytest.raises(
+            UtilityError, match=f"from {counts.min()} to {counts.max()} outputs left"
+        ):
             utility_safe_level(prior, order, h)
     else:
         level = leakage_level(prior, utility_safe_mechanism(order, h))

@@ -27,7 +27,10 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement, RequirementConjunction
 
 P = [0.5, 0.3, 0.2]
-FIRST, SECOND = Secret([[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]]), Secret([[0.3, 0.1, 0.1], [0.2, 0.2, 0.1]])
+FIRST, SECOND = (
+    Secret([[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]]),
+    Secret([[0.3, 0.1, 0.1], [0.2, 0.2, 0.1]]),
+)
 PAIRS: dict[str, tuple[Requirement, Requirement]] = {
     "ratio-bounds": (RatioBound([[1, 0, 0]], [P], 0.2), RatioBound([[0, 1, 0]], [P], 0.1)),
     "secrets": (PML(0.1, about=FIRST), PML(0.03, about=SECOND)),
@@ -51,7 +54,10 @@ def test_both_parts_bind_and_keep_their_levels(name: str, tmp_path: Path) -> Non
         assert part.holds(P, result.mechanism)
         assert result.value <= solve(design(P, part, ExpectedGain(GAINS))).bound + 1e-9
     levels = both.levels(P, result.mechanism)
-    expected = [*one.levels(P, result.mechanism).values(), *other.levels(P, result.mechanism).values()]
+    expected = [
+        *one.levels(P, result.mechanism).values(),
+        *other.levels(P, result.mechanism).values(),
+    ]
     assert list(levels.values()) == expected
     assert all(limit in result.certificate.statement for limit in both.limits)
     path = tmp_path / "both.json"
@@ -89,6 +95,8 @@ def test_three_of_one_kind_are_numbered() -> None:
         (RatioBound([[1, 0, 0]], [P], 0.2), RatioBound([[1, 0, 0]], [P], 0.3)),
     ],
 )
-def test_what_follows_from_another_by_its_level_is_refused(one: Requirement, other: Requirement) -> None:
+def test_what_follows_from_another_by_its_level_is_refused(
+    one: Requirement, other: Requirement
+) -> None:
     with pytest.raises(PrivacyError, match="keep the stricter one"):
         one & other

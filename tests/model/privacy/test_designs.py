@@ -102,7 +102,9 @@ POINTS = [  # around the laws of the data given the secret: (30, 5, 12) / 47 and
 SETS = {
     "ball": JointLaws.ball(SECRET, 0.05),
     "sample": JointLaws.confidence(SECRET, 0.1),
-    "vertices": JointLaws(ConvexHull([[0.4, 0.6], [0.5, 0.5]]), [ConvexHull(points) for points in POINTS]),
+    "vertices": JointLaws(
+        ConvexHull([[0.4, 0.6], [0.5, 0.5]]), [ConvexHull(points) for points in POINTS]
+    ),
     "boxes": JointLaws(Box([0.3, 0.4], [0.6, 0.7]), [Box([0.1] * 3, [0.7] * 3), AllPriors(3)]),
 }
 
@@ -168,7 +170,8 @@ def test_what_cannot_be_meant_is_refused() -> None:
 def sets_of(letters: int, guesses: int) -> FloatArray:
     """(N over k, N) the gain of each set of letters."""
     return np.array(
-        [[x in chosen for x in range(letters)] for chosen in combinations(range(letters), guesses)], float
+        [[x in chosen for x in range(letters)] for chosen in combinations(range(letters), guesses)],
+        float,
     )
 
 
@@ -192,8 +195,13 @@ def test_as_many_guesses_as_letters_tell_nothing() -> None:
     everything = GuessLeakage(3, 0.0)
     assert everything.level([0.5, 0.3, 0.2], np.eye(3)) == 0
     assert GuessLeakage(5, 0.0).holds([0.5, 0.3, 0.2], np.eye(3))
-    assert solve(design([0.5, 0.3, 0.2], everything, ExpectedGain(np.eye(3)))).value == pytest.approx(1)
-    assert solve(design([1e-300, 0.5, 0.5], GuessLeakage(1, 0.3), ExpectedGain(np.eye(3)))).level <= 0.3
+    assert solve(
+        design([0.5, 0.3, 0.2], everything, ExpectedGain(np.eye(3)))
+    ).value == pytest.approx(1)
+    assert (
+        solve(design([1e-300, 0.5, 0.5], GuessLeakage(1, 0.3), ExpectedGain(np.eye(3)))).level
+        <= 0.3
+    )
 
 
 @pytest.mark.parametrize("guesses", [1, 2])
@@ -201,7 +209,9 @@ def test_at_zero_nats_more_than_a_constant_is_released(guesses: int) -> None:
     # letters outside of the best guess may be told apart: the optimum is that of the bounds for all sets
     rng = np.random.default_rng(guesses)
     prior, gains = Prior(rng.dirichlet(np.ones(3))), rng.normal(size=(3, 3))
-    still, near = (solve(design(prior, GuessLeakage(guesses, e), ExpectedGain(gains))) for e in (0.0, 1e-9))
+    still, near = (
+        solve(design(prior, GuessLeakage(guesses, e), ExpectedGain(gains))) for e in (0.0, 1e-9)
+    )
     other = solve(design(prior, GainLeakage(0.0, sets_of(3, guesses)), ExpectedGain(gains)))
     assert still.value == pytest.approx(other.value, abs=1e-8)
     assert still.gap <= 1e-7

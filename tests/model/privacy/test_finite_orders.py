@@ -63,9 +63,15 @@ RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
 @pytest.mark.parametrize("kind", [RenyiPML, SibsonLeakage])
 @pytest.mark.parametrize(("letters", "alpha"), [(2, 2.0), (6, 1.2), (6, 50.0), (12, 5.0)])
-def test_designs_gain_what_the_program_as_written_does(kind: Any, letters: int, alpha: float) -> None:
+def test_designs_gain_what_the_program_as_written_does(
+    kind: Any, letters: int, alpha: float
+) -> None:
     rng = np.random.default_rng([letters, int(10 * alpha)])
-    p, gains, epsilon = random_prior(rng, letters), rng.random((letters, 4)), float(rng.uniform(0.05, 0.8))
+    p, gains, epsilon = (
+        random_prior(rng, letters),
+        rng.random((letters, 4)),
+        float(rng.uniform(0.05, 0.8)),
+    )
     found = solve(design(Prior(p), kind(alpha, epsilon), ExpectedGain(gains)))
     best = largest_gain_of_order(p, alpha, epsilon, gains, mean=kind is SibsonLeakage)
     assert found.value == pytest.approx(best, abs=1e-7)
@@ -146,7 +152,11 @@ BOUNDARIES: dict[str, tuple[Callable[[float], Requirement], float, float]] = {
         RenyiPML(1.5, 1.0).level(EVEN, RESPONSE),
         1e-15,
     ),
-    "over": (lambda level: RenyiPML(2, level, over=Box([0.4, 0.4], [0.6, 0.6])), math.log(35 / 27), 1e-14),
+    "over": (
+        lambda level: RenyiPML(2, level, over=Box([0.4, 0.4], [0.6, 0.6])),
+        math.log(35 / 27),
+        1e-14,
+    ),
     "mean": (lambda level: SibsonLeakage(2, level), math.log(1.25), 1e-15),
     "every prior": (lambda level: MaximalAlphaLeakage(2, level), math.log(1.25), 4e-16),
 }
@@ -166,9 +176,14 @@ def test_the_check_is_exact_at_the_boundary(form: str) -> None:
         *((kind, alpha) for kind in (RenyiPML, MaximalAlphaLeakage) for alpha in (1.5, 2, 1000.0)),
     ],
 )
-def test_constants_meet_every_order_and_ordinary_ends_are_no_exception(kind: Any, alpha: float) -> None:
+def test_constants_meet_every_order_and_ordinary_ends_are_no_exception(
+    kind: Any, alpha: float
+) -> None:
     for epsilon in (0.0, 1e-4, 800.0):
-        requirement, constant = kind(alpha, epsilon), round_rows_to_grid(np.full((3, 2), [0.3, 0.7]))
+        requirement, constant = (
+            kind(alpha, epsilon),
+            round_rows_to_grid(np.full((3, 2), [0.3, 0.7])),
+        )
         for p in ([1e-300, 0.5, 0.5], [0.2, 0.3, 0.5]):
             assert requirement.holds(p, constant)
             assert is_met_exactly(Prior(p), requirement, constant)
@@ -177,7 +192,9 @@ def test_constants_meet_every_order_and_ordinary_ends_are_no_exception(kind: Any
                 found = solve(design(p, requirement, ExpectedGain(np.eye(3))))
                 assert found.level <= epsilon
                 assert found.gap <= 1e-5 or (min(p) < 1e-9 and kind is not RenyiPML)
-    assert solve(design([1.0], kind(alpha, 0.3), ExpectedGain([[1.0, 2.0]]))).value == pytest.approx(2)
+    assert solve(
+        design([1.0], kind(alpha, 0.3), ExpectedGain([[1.0, 2.0]]))
+    ).value == pytest.approx(2)
 
 
 def test_the_mean_for_every_prior_bounds_that_of_each() -> None:
@@ -191,7 +208,10 @@ def test_the_mean_for_every_prior_bounds_that_of_each() -> None:
         matrix = rng.dirichlet(np.full(4, 0.5), 3)
         level = MaximalAlphaLeakage(alpha, 1.0).level(np.full(3, 1 / 3), matrix)
         assert level == pytest.approx(worst_prior(matrix, alpha)[1], abs=1e-6)
-        assert level >= max(sibson(law, matrix, alpha) for law in rng.dirichlet(np.ones(3), 20)) - 1e-12
+        assert (
+            level
+            >= max(sibson(law, matrix, alpha) for law in rng.dirichlet(np.ones(3), 20)) - 1e-12
+        )
 
 
 @pytest.mark.parametrize("alpha", [1.5, 2.0])
@@ -218,7 +238,9 @@ def test_over_a_set_it_is_the_bound_for_its_worst_prior(alpha: float) -> None:
     level = RenyiPML(alpha, 1.0, over=TWO).level(p, matrix)
     most = math.exp((alpha - 1) / alpha * level)
     worst = [worst_of_two(TWO.laws, column, alpha, most)[0] for column in matrix.T]
-    assert level == pytest.approx(max(RenyiPML(alpha, 1.0).level(law, matrix) for law in worst), abs=1e-9)
+    assert level == pytest.approx(
+        max(RenyiPML(alpha, 1.0).level(law, matrix) for law in worst), abs=1e-9
+    )
     found = solve(design(p, RenyiPML(alpha, 0.2, over=TWO), ExpectedGain(gains)))
     low, high = largest_gain_between(p, gains, alpha, 0.2, TWO.laws)
     assert low - 1e-7 <= found.bound
@@ -228,12 +250,16 @@ def test_over_a_set_it_is_the_bound_for_its_worst_prior(alpha: float) -> None:
 
 
 def test_a_secret_that_is_the_data_and_a_set_of_one_prior_change_nothing() -> None:
-    p, gains, still = np.array([0.5, 0.3, 0.2]), np.random.default_rng(3).random((3, 3)), np.full((3, 2), 0.5)
+    p, gains, still = (
+        np.array([0.5, 0.3, 0.2]),
+        np.random.default_rng(3).random((3, 3)),
+        np.full((3, 2), 0.5),
+    )
     own = solve(design(p, RenyiPML(3, 0.2), ExpectedGain(gains))).value
     for form in ({"about": Secret(np.diag(p))}, {"over": ConvexHull([p])}):
-        assert solve(design(p, RenyiPML(3, 0.2, **form), ExpectedGain(gains))).value == pytest.approx(
-            own, abs=1e-7
-        )
+        assert solve(
+            design(p, RenyiPML(3, 0.2, **form), ExpectedGain(gains))
+        ).value == pytest.approx(own, abs=1e-7)
         nothing = RenyiPML(3, 0.0, **form)
         assert nothing.holds(p, still)
         assert is_met_exactly(Prior(p), nothing, still)
@@ -243,7 +269,9 @@ def test_a_secret_that_is_the_data_and_a_set_of_one_prior_change_nothing() -> No
 
 def test_forms_that_do_not_fit_are_refused() -> None:
     over = RenyiPML(2, 1.0, over=AllPriors(2))
-    assert over.level([0.5, 0.5], np.eye(2)) == math.inf  # a prior of the set may never see a column
+    assert (
+        over.level([0.5, 0.5], np.eye(2)) == math.inf
+    )  # a prior of the set may never see a column
     with pytest.raises(PrivacyError, match="one of them"):
         RenyiPML(2, 1.0, over=AllPriors(2), about=Secret([[0.5, 0.5]]))
     with pytest.raises(PrivacyError, match="no set of priors"):
@@ -256,7 +284,9 @@ def test_on_records_alike_it_is_solved_by_orbits() -> None:
     bits, loss = IIDPrior([0.7, 0.3], 2), CoordinateLoss([[0, 1], [1, 0]])
     listed = bits.listed()
     letters: list[tuple[int, ...]] = list(listed.labels)  # type: ignore[arg-type]
-    table = np.array([[sum(a != b for a, b in zip(x, y, strict=True)) for y in letters] for x in letters])
+    table = np.array(
+        [[sum(a != b for a, b in zip(x, y, strict=True)) for y in letters] for x in letters]
+    )
     found = solve(design(bits, RenyiPML(2, 0.4), loss))
     other = solve(design(listed, RenyiPML(2, 0.4), ExpectedLoss(table.astype(float))))
     assert found.value == pytest.approx(other.value, abs=1e-6)

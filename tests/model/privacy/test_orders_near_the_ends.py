@@ -45,7 +45,9 @@ def test_small_levels_allow_as_much_as_the_deviation(alpha: float) -> None:
     deviation = math.sqrt(float(PRIOR.pmf @ (gains[:, 0] - mean) ** 2))
     for epsilon in (1e-8, 1e-12, 1e-16, 1e-30):
         found = RenyiPML(alpha, epsilon).support_function(PRIOR, gains) - mean
-        assert found == pytest.approx(math.sqrt(2 * epsilon / alpha) * deviation, rel=1e-3, abs=1e-15)
+        assert found == pytest.approx(
+            math.sqrt(2 * epsilon / alpha) * deviation, rel=1e-3, abs=1e-15
+        )
 
 
 def test_any_threshold_proves_a_bound_that_is_not_beyond_the_truth() -> None:
@@ -60,7 +62,9 @@ def test_any_threshold_proves_a_bound_that_is_not_beyond_the_truth() -> None:
             assert proved >= least - 1e-12
 
 
-@pytest.mark.parametrize(("alpha", "epsilon"), [(2.0, 0.0), (7.0, 0.0), (2.0, 1e-17), (1 + 1e-9, 0.0)])
+@pytest.mark.parametrize(
+    ("alpha", "epsilon"), [(2.0, 0.0), (7.0, 0.0), (2.0, 1e-17), (1 + 1e-9, 0.0)]
+)
 def test_where_nothing_may_be_told_a_constant_is_optimal(alpha: float, epsilon: float) -> None:
     found = solve(design(PRIOR, RenyiPML(alpha, epsilon), ExpectedLoss(ABSOLUTE)))
     assert found.value == pytest.approx(0.7, abs=1e-12)
@@ -83,5 +87,7 @@ def test_prices_of_older_files_prove_what_they_did() -> None:
     requirement, gains = RenyiPML(2.0, 0.3, about=secret), np.array([[1.0, 0.0], [0.0, 1.0]])
     witness = requirement.dual_certificate(secret.prior, gains)
     heights = np.maximum(witness["prices"] + witness["tops"][:, None, :], 0.0)
-    now, then = (requirement.dual_bound(secret.prior, gains, one) for one in (witness, {"prices": heights}))
+    now, then = (
+        requirement.dual_bound(secret.prior, gains, one) for one in (witness, {"prices": heights})
+    )
     assert then == pytest.approx(now, abs=1e-12)

@@ -25,7 +25,9 @@ def largest_gain(p: FloatArray, epsilon: float, gains: FloatArray) -> float:
         rows[row, y::m] = p
         rows[row, x * m + y] -= math.exp(epsilon)
     equal = np.kron(np.eye(n), np.ones(m))
-    found = linprog(-(p[:, None] * gains).ravel(), rows, np.zeros(n * m), equal, np.ones(n), method="highs")
+    found = linprog(
+        -(p[:, None] * gains).ravel(), rows, np.zeros(n * m), equal, np.ones(n), method="highs"
+    )
     return -float(found.fun)
 
 
@@ -48,7 +50,9 @@ def test_levels_are_the_lower_ones_of_information_privacy() -> None:
     prior, matrix = Prior([0.5, 0.3, 0.2]), rng.dirichlet(np.ones(4), 3)
     expected = np.log(prior.pmf @ matrix / matrix.min(axis=0))
     assert pointwise_cost(prior, matrix) == pytest.approx(expected, abs=1e-13)
-    assert cost_level(prior, matrix) == PMC(1.0).level(prior, matrix) == lip_levels(prior, matrix)[0]
+    assert (
+        cost_level(prior, matrix) == PMC(1.0).level(prior, matrix) == lip_levels(prior, matrix)[0]
+    )
     assert pointwise_cost(prior, np.eye(3)).tolist() == [math.inf] * 3
     assert pointwise_cost(prior, [[1, 0], [1, 0], [1, 0]]).tolist() == [0.0, -math.inf]
 
@@ -60,7 +64,9 @@ def test_the_least_cost_of_any_adversary_falls_by_no_more() -> None:
     posteriors = prior.pmf[:, None] * matrix / (prior.pmf @ matrix)
     for _ in range(50):
         costs = rng.exponential(size=(5, 3))
-        assert (factors * (costs @ posteriors).min(axis=0) >= (costs @ prior.pmf).min() * (1 - 1e-12)).all()
+        assert (
+            factors * (costs @ posteriors).min(axis=0) >= (costs @ prior.pmf).min() * (1 - 1e-12)
+        ).all()
 
 
 def test_information_has_a_certified_design() -> None:

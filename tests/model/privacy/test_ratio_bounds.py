@@ -87,11 +87,15 @@ def test_conformance_and_the_optimum_of_a_dense_linear_program(name: str) -> Non
     gains = np.random.default_rng(len(name)).normal(size=(4, 4))
     result = solve(design(prior, requirement, ExpectedGain(gains)))
     assert result.certificate.verify()
-    assert result.value == pytest.approx(best_gain(prior.pmf, pairs_of(requirement, prior), gains), abs=1e-7)
+    assert result.value == pytest.approx(
+        best_gain(prior.pmf, pairs_of(requirement, prior), gains), abs=1e-7
+    )
     assert result.bound >= result.value
 
 
-@pytest.mark.parametrize("utility", [ExpectedLoss(hamming), MutualInformation()], ids=["linear", "convex"])
+@pytest.mark.parametrize(
+    "utility", [ExpectedLoss(hamming), MutualInformation()], ids=["linear", "convex"]
+)
 def test_the_data_as_its_own_secret_and_equal_budgets_are_pml(utility: Any) -> None:
     prior = Prior(random_prior(np.random.default_rng(3), 5))
     for epsilon in (0.05, 9.0):
@@ -113,11 +117,16 @@ def test_perfect_privacy_where_part_of_the_data_is_independent() -> None:
 class TestMetric:
     @pytest.mark.parametrize(("letters", "epsilon"), [(10, 0.3), (30, 1.0), (40, 0.5)])
     def test_on_a_line_it_is_the_geometric_mechanism(self, letters: int, epsilon: float) -> None:
-        for p in (np.full(letters, 1 / letters), random_prior(np.random.default_rng(1), letters, 3.0)):
+        for p in (
+            np.full(letters, 1 / letters),
+            random_prior(np.random.default_rng(1), letters, 3.0),
+        ):
             result = solve(design(p, MetricPrivacy(epsilon, steps), ExpectedLoss(absolute)))
             known = closed_forms.geometric(letters, epsilon).matrix
             losses = np.abs(np.subtract.outer(np.arange(letters), np.arange(letters)))
-            best = float((known.T @ (p[:, None] * losses)).min(axis=1).sum())  # the best remap of each output
+            best = float(
+                (known.T @ (p[:, None] * losses)).min(axis=1).sum()
+            )  # the best remap of each output
             assert result.certificate.verify()
             assert result.gap <= 1e-8
             assert result.value == pytest.approx(best, abs=1e-8)
@@ -130,8 +139,12 @@ class TestMetric:
         ways = np.array([[0, 1, 3, 3.5], [1, 0, 2, 2.5], [3, 2, 0, 0.5], [3.5, 2.5, 0.5, 0]])
         graph, matrix = MetricPrivacy(0.5, PATH), MetricPrivacy(0.5, ways)
         assert np.array_equal(graph.for_prior(prior).shortest_paths, ways)
-        assert len(graph.for_prior(prior).ratios(prior.pmf).exponents) == 6  # three edges, both ways
-        found, same = (solve(design(prior, one, ExpectedGain(np.eye(4)))).value for one in (graph, matrix))
+        assert (
+            len(graph.for_prior(prior).ratios(prior.pmf).exponents) == 6
+        )  # three edges, both ways
+        found, same = (
+            solve(design(prior, one, ExpectedGain(np.eye(4)))).value for one in (graph, matrix)
+        )
         assert found == pytest.approx(same, abs=1e-9)
         for utility in (ExpectedGain([[1.0, 3.0]]), MutualInformation()):
             result = solve(design([1.0], MetricPrivacy(0.5, [[0]]), utility))
@@ -159,7 +172,9 @@ class TestMetric:
             [[0, 1e308, 1e308], [1e308, 0, 1e-300], [1e308, 1e-300, 0]],
         ],
     )
-    def test_points_that_are_nearly_one_and_distances_that_differ_by_far(self, distance: Any) -> None:
+    def test_points_that_are_nearly_one_and_distances_that_differ_by_far(
+        self, distance: Any
+    ) -> None:
         n = len(distance)
         for epsilon in (1e-6, 1.0):
             privacy = MetricPrivacy(epsilon, distance)
@@ -211,9 +226,13 @@ def test_checks_of_random_metrics_are_those_of_all_pairs_in_fractions() -> None:
         wrong = broken_pairs(epsilon, distance, matrix)
         exact = np.array(prior.weights, dtype=object)
         said = privacy.violation(exact, scale_to_integers(matrix), round_exp_down)
-        assert {int(y) for y in np.flatnonzero(np.array(said > 0, dtype=bool))} == {y for _, _, y in wrong}
+        assert {int(y) for y in np.flatnonzero(np.array(said > 0, dtype=bool))} == {
+            y for _, _, y in wrong
+        }
         kept = privacy.ratios(prior.pmf)
-        assert all(math.isfinite(distance[x][z]) for x, z in zip(kept.above, kept.below, strict=True))
+        assert all(
+            math.isfinite(distance[x][z]) for x, z in zip(kept.above, kept.below, strict=True)
+        )
         assert follows(distance, kept)
         seen.add(bool(wrong))
     assert seen == {False, True}
@@ -242,7 +261,9 @@ def test_parts_that_are_no_ratio_bounds_leave_a_gap_that_is_said() -> None:
     assert result.certificate.verify()
     assert both.holds(PRIOR, result.mechanism)
     assert result.status.value == "unproved"
-    alone = [solve(design(PRIOR, part, gain)).bound for part in (ApproximatePML(0.3, 0.05), LDP(1.0))]
+    alone = [
+        solve(design(PRIOR, part, gain)).bound for part in (ApproximatePML(0.3, 0.05), LDP(1.0))
+    ]
     assert result.value <= min(result.bound, *alone)
 
 
@@ -256,7 +277,9 @@ def test_many_bounds_on_pairs_of_letters_are_solved_by_columns(
     random = np.random.default_rng(5)
     points = random.random((18, 2))
     distance = np.hypot(*(points[:, None] - points).T)
-    program = design(random.dirichlet(np.ones(18)), MetricPrivacy(4.0, distance), ExpectedLoss(distance))
+    program = design(
+        random.dirichlet(np.ones(18)), MetricPrivacy(4.0, distance), ExpectedLoss(distance)
+    )
     result, other = solve(program, "letter-pairs", tolerance=1e-8), solve(program, "highs")
     assert result.certificate.verify()
     assert not broken_pairs(4.0, distance, result.mechanism.matrix)
@@ -266,11 +289,17 @@ def test_many_bounds_on_pairs_of_letters_are_solved_by_columns(
 
 def test_levels_past_the_largest_exponential_bind_nothing() -> None:
     for epsilon in (709.0, 710.0, 1e5):
-        ratios = (Pufferfish(epsilon, SECRET), PML(epsilon, about=SECRET), GainLeakage(epsilon, np.eye(4)))
+        ratios = (
+            Pufferfish(epsilon, SECRET),
+            PML(epsilon, about=SECRET),
+            GainLeakage(epsilon, np.eye(4)),
+        )
         for privacy in ratios:
             found = solve(design(PRIOR, privacy, ExpectedGain(np.eye(4))))
             assert found.value == pytest.approx(1.0, abs=1e-9)
-    nothing = solve(design([0.5, 0.5], RatioBound([[0, 0]], [[1, 1]], [0.1]), ExpectedGain(np.eye(2))))
+    nothing = solve(
+        design([0.5, 0.5], RatioBound([[0, 0]], [[1, 1]], [0.1]), ExpectedGain(np.eye(2)))
+    )
     assert nothing.level == -math.inf
     assert nothing.value == pytest.approx(1.0)
 
@@ -281,17 +310,25 @@ class TestFunnel:
         rng = np.random.default_rng(secrets)
         secret = Secret(rng.dirichlet(np.ones(secrets * 9)).reshape(secrets, 9))
         p = secret.prior.pmf
-        result = solve(design(secret.prior, PML(epsilon, about=secret), MutualInformation()), gap=1e-8)
+        result = solve(
+            design(secret.prior, PML(epsilon, about=secret), MutualInformation()), gap=1e-8
+        )
         assert result.certificate.verify()
         bounds = secret.conditionals - math.exp(epsilon) * p
         rho = np.asarray(result.certificate.multipliers)
-        for _ in range(20):  # corners of the polytope of columns, each by a linear program of its own
+        for _ in range(
+            20
+        ):  # corners of the polytope of columns, each by a linear program of its own
             cost = rng.normal(size=9)
-            lam = linear_program(cost, A_ub=bounds, b_ub=np.zeros(secrets), A_eq=p[None], b_eq=[1.0]).x
+            lam = linear_program(
+                cost, A_ub=bounds, b_ub=np.zeros(secrets), A_eq=p[None], b_eq=[1.0]
+            ).x
             assert p @ rho + p @ xlogy(lam, lam) - (p * rho) @ lam <= result.bound + 1e-8
 
 
-@pytest.mark.parametrize("utility", [MutualInformation(), ExpectedLoss(hamming)], ids=["convex", "linear"])
+@pytest.mark.parametrize(
+    "utility", [MutualInformation(), ExpectedLoss(hamming)], ids=["convex", "linear"]
+)
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-9])
 def test_a_tiny_level_costs_no_more_than_it_must(epsilon: float, utility: Any) -> None:
     secret = Secret(np.random.default_rng(7).dirichlet(np.ones(15)).reshape(3, 5))
@@ -376,15 +413,21 @@ def test_steps_of_many_nats_are_mended_by_next_to_nothing_beside_small_ones() ->
 
 def test_with_room_has_the_pairs_of_its_own_level() -> None:
     prior, tight = Prior([0.5, 0.3, 0.2]), GainLeakage(0.0, np.eye(3))
-    solve(design(prior, tight, ExpectedGain(np.eye(3))))  # keeps the pairs of the level that was asked for
+    solve(
+        design(prior, tight, ExpectedGain(np.eye(3)))
+    )  # keeps the pairs of the level that was asked for
     tight.support_function(prior, np.eye(3))
     roomy = tight.relaxed_to(0.25)
     assert tight._cached_ratios(prior).exponents.tolist() == [0.0] * 3
     assert roomy._cached_ratios(prior).exponents.tolist() == [0.25] * 3
 
 
-@pytest.mark.parametrize("name", [name for name in ON_FOUR if name not in ("data and secret", "three")])
-def test_a_few_pairs_at_a_time_have_the_values_of_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name in ON_FOUR if name not in ("data and secret", "three")]
+)
+def test_a_few_pairs_at_a_time_have_the_values_of_all(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prior = PRIORS.get(name, PRIOR)
     requirement = ON_FOUR[name].for_prior(prior)
     matrix = np.random.default_rng(7).dirichlet(np.ones(3), 4)
@@ -392,7 +435,11 @@ def test_a_few_pairs_at_a_time_have_the_values_of_all(name: str, monkeypatch: py
 
     def values() -> list[Any]:
         exact = requirement.violation(weights, scale_to_integers(matrix), round_exp_down).tolist()
-        return [requirement.levels(prior, matrix), exact, requirement.violation(prior.pmf, matrix, math.exp)]
+        return [
+            requirement.levels(prior, matrix),
+            exact,
+            requirement.violation(prior.pmf, matrix, math.exp),
+        ]
 
     *found, near = values()
     monkeypatch.setattr("pmlopt.model.privacy.ratios._MAX_BATCH_ENTRIES", 4)
@@ -410,7 +457,9 @@ MIRRORED = Secret.from_counts([[1, 3, 2, 3, 1], [1, 1, 6, 1, 1]])
     ids=["secret", "budgets", "metric"],
 )
 @pytest.mark.parametrize("output", [0, 2])
-def test_of_columns_that_are_constant_on_cells_it_asks_the_same(requirement: Any, output: int) -> None:
+def test_of_columns_that_are_constant_on_cells_it_asks_the_same(
+    requirement: Any, output: int
+) -> None:
     listed = Prior.from_counts([2, 4, 8, 4, 2])
     cells = InvariantPrior(listed, [reflection(5)]).make_pairs().get_cells(output)
     assert cells.classes is not None

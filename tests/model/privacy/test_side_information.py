@@ -38,13 +38,17 @@ def subsets(known: Iterable[int]) -> Iterable[tuple[int, ...]]:
     return chain.from_iterable(combinations(places, size) for size in range(len(places) + 1))
 
 
-def bounds(joint: FloatArray, letters: Any, known: Iterable[int]) -> list[tuple[FloatArray, FloatArray]]:
+def bounds(
+    joint: FloatArray, letters: Any, known: Iterable[int]
+) -> list[tuple[FloatArray, FloatArray]]:
     """Return the pairs of laws of X that an adversary compares: given S and X_J, and given X_J."""
     found = []
     for subset in subsets(known):
         values = {tuple(letter[k] for k in subset) for letter in letters}
         for value in values:
-            cell = np.array([tuple(letter[k] for k in subset) == value for letter in letters], dtype=float)
+            cell = np.array(
+                [tuple(letter[k] for k in subset) == value for letter in letters], dtype=float
+            )
             mean = joint.sum(axis=0) * cell
             given = [row * cell for row in joint if (row * cell).sum() > 0]
             found += [(row / row.sum(), mean / mean.sum()) for row in given]
@@ -90,7 +94,9 @@ def test_levels_and_designs_are_those_of_every_adversary(known: Any, about: bool
     prior = secret.prior if secret is not None else Prior(law, LETTERS)
     requirement = PML(0.4, about=secret, known=known)
     matrix = rng.dirichlet(np.ones(3), len(LETTERS))
-    assert requirement.level(prior, matrix) == pytest.approx(level(joint, LETTERS, places, matrix), abs=1e-12)
+    assert requirement.level(prior, matrix) == pytest.approx(
+        level(joint, LETTERS, places, matrix), abs=1e-12
+    )
     gains = rng.normal(size=(len(LETTERS), 3))
     result = solve(design(prior, requirement, ExpectedGain(gains), 3))
     assert result.value == pytest.approx(optimum(joint, LETTERS, places, 0.4, gains), abs=1e-7)
@@ -99,7 +105,9 @@ def test_levels_and_designs_are_those_of_every_adversary(known: Any, about: bool
     assert level(joint, LETTERS, places, used) <= 0.4 + 1e-12
 
 
-def test_no_known_attribute_is_plain_and_two_letters_that_differ_in_one_are_as_under_local_privacy() -> None:
+def test_no_known_attribute_is_plain_and_two_letters_that_differ_in_one_are_as_under_local_privacy() -> (
+    None
+):
     rng = np.random.default_rng(4)
     prior = Prior(rng.dirichlet(np.ones(4)), list(product("ab", "uv")))
     matrix = rng.dirichlet(np.ones(3), 4)
@@ -124,7 +132,10 @@ def test_several_joint_laws_information_and_conformance() -> None:
     check_requirement(PML(0.3, known=[0]), prior, instances=2)
     result = solve(design(prior, PML(0.3, known=[0]), MutualInformation()))
     assert result.status.value == "optimal"
-    assert level(np.diag(prior.pmf), letters, [0], result.matrix[:, result.mechanism.support]) <= 0.3 + 1e-12
+    assert (
+        level(np.diag(prior.pmf), letters, [0], result.matrix[:, result.mechanism.support])
+        <= 0.3 + 1e-12
+    )
     assert result.value <= solve(design(prior, PML(0.3), MutualInformation())).value + 1e-9
 
 
@@ -153,7 +164,10 @@ def test_a_saved_design_verifies(about: bool, tmp_path: Path) -> None:
         (lambda: PML(0.1, over=L1Ball([0.5, 0.5], 0.1), known="any"), "leave out budgets"),
         (lambda: PML([0.1, 0.2], known="any"), "leave out budgets"),
         (lambda: PML(0.1, known="any").level([0.5, 0.5], np.eye(2)), "no tuples of one length"),
-        (lambda: PML(0.1, known=[2]).level(Prior([0.5, 0.5], [("a", 1), ("b", 1)]), np.eye(2)), "position 2"),
+        (
+            lambda: PML(0.1, known=[2]).level(Prior([0.5, 0.5], [("a", 1), ("b", 1)]), np.eye(2)),
+            "position 2",
+        ),
         (lambda: design([0.5, 0.5], PML(0.1, known="any"), "hamming"), "no tuples of one length"),
     ],
 )
@@ -164,7 +178,15 @@ def test_what_cannot_be_known_is_refused(make: Any, words: str) -> None:
 
 def test_the_command_line_takes_positions(tmp_path: Path) -> None:
     (tmp_path / "prior.csv").write_text("sex,region,count\nf,n,5\nf,s,3\nm,n,4\nm,s,8\n")
-    common = ["design", "--prior", str(tmp_path / "prior.csv"), "--epsilon", "0.4", "--utility", "hamming"]
+    common = [
+        "design",
+        "--prior",
+        str(tmp_path / "prior.csv"),
+        "--epsilon",
+        "0.4",
+        "--utility",
+        "hamming",
+    ]
     target = str(tmp_path / "found.json")
     run = run_fully(*common, "--privacy", "pml-given-known", "--known", "1", "-o", target)
     assert run.exit_code == 0, run.output

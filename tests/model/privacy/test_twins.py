@@ -98,7 +98,9 @@ def test_zeros_and_unused_outputs_change_nothing(kind: str, case: oracles.Case, 
     for factor in (1 + 1e-3, 1 - 1e-3):
         requirement = oracles.requirement_at(kind, {kind: float(level)}, factor)
         assert requirement.holds(case.prior, matrix) is (factor > 1)
-        assert (oracles.violation(case.prior, requirement, matrix) <= len(matrix) * MARGIN) is (factor > 1)
+        assert (oracles.violation(case.prior, requirement, matrix) <= len(matrix) * MARGIN) is (
+            factor > 1
+        )
 
 
 @pytest.mark.parametrize("requirement", [LDP(30.0), LIP(30.0, 30.0)])
@@ -173,7 +175,9 @@ def test_without_extreme_columns_sub_convex_utilities_are_refused(privacy: Requi
 
 @pytest.mark.parametrize("of", [PML, lambda epsilon: ApproximatePML(epsilon, 1e-12)])
 @pytest.mark.parametrize("epsilon", [math.log(10) + 1e-9, 50.0, 800.0])
-def test_past_the_largest_leakage_nothing_binds(of: Callable[[float], Requirement], epsilon: float) -> None:
+def test_past_the_largest_leakage_nothing_binds(
+    of: Callable[[float], Requirement], epsilon: float
+) -> None:
     prior, requirement = Prior.from_counts([1, 9]), of(epsilon)
     exactly = requirement.violation(
         np.array(prior.weights, dtype=object), scale_to_integers(np.eye(2)), round_exp_down
@@ -191,7 +195,9 @@ def drawn(rng: np.random.Generator) -> tuple[Prior, FloatArray, FloatArray, list
     n, first, second = int(rng.integers(2, 6)), *rng.uniform(0, 2, 2)
     prior = Prior(rng.dirichlet(np.full(n, 2.0)))
     mixed = rng.uniform(0, 1) * rng.dirichlet(np.ones(3), n)
-    matrix = round_rows_to_grid(mixed + (1 - mixed.sum(axis=1, keepdims=True)) * rng.dirichlet(np.ones(3)))
+    matrix = round_rows_to_grid(
+        mixed + (1 - mixed.sum(axis=1, keepdims=True)) * rng.dirichlet(np.ones(3))
+    )
     return prior, rng.normal(size=(n, 3)), matrix, [PML(first), LDP(first), LIP(first, second)]
 
 
@@ -217,7 +223,9 @@ def test_support_and_check_are_those_of_the_pairs(seed: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=12, deadline=None)
 @given(seed=SEEDS)
-def test_the_support_over_a_set_is_that_of_its_corners_and_of_its_linear_rows(kind: str, seed: int) -> None:
+def test_the_support_over_a_set_is_that_of_its_corners_and_of_its_linear_rows(
+    kind: str, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     case = random_set(kind, rng, int(rng.integers(2, 5)))
     epsilon = float(rng.choice([0.02, *rng.uniform(0.05, 3, 5)]))
@@ -226,7 +234,9 @@ def test_the_support_over_a_set_is_that_of_its_corners_and_of_its_linear_rows(ki
     rows = requirement.linear_rows(prior)
     system = np.hstack([rows.on_column.toarray(), rows.on_numbers.toarray()])
     more = np.zeros(system.shape[1] - len(p))
-    bounds = [(0.0, None)] * len(p) + [(low if math.isfinite(low) else None, None) for low in rows.least]
+    bounds = [(0.0, None)] * len(p) + [
+        (low if math.isfinite(low) else None, None) for low in rows.least
+    ]
     corners = robust_rows(case.defined.corners(), 1, epsilon)
 
     def largest(rows: FloatArray, gain: FloatArray, ends: Any) -> float:
@@ -237,7 +247,9 @@ def test_the_support_over_a_set_is_that_of_its_corners_and_of_its_linear_rows(ki
         return -float(linear_program(cost, **limits, bounds=ends).fun)
 
     relaxed = requirement.support_function(prior, gains)
-    assert relaxed == pytest.approx(max(largest(system, gain, bounds) for gain in gains.T), abs=1e-7)
+    assert relaxed == pytest.approx(
+        max(largest(system, gain, bounds) for gain in gains.T), abs=1e-7
+    )
     by_corners = max(largest(corners, gain, (0, None)) for gain in gains.T)
     assert relaxed == pytest.approx(by_corners, abs=2e-8)
     assert relaxed >= by_corners - 1e-9
@@ -284,7 +296,9 @@ def test_the_optimum_is_that_of_the_dense_program(seed: int) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(case=oracles.cases(), epsilon=st.floats(0.0, 3.0), zeros=st.none() | st.integers(0, 2**32 - 1))
+@given(
+    case=oracles.cases(), epsilon=st.floats(0.0, 3.0), zeros=st.none() | st.integers(0, 2**32 - 1)
+)
 def test_constraint_number_and_excess_agree_just_inside_and_outside(
     case: oracles.Case, epsilon: float, zeros: int | None
 ) -> None:
@@ -301,7 +315,9 @@ def test_constraint_number_and_excess_agree_just_inside_and_outside(
     for factor in (1 + 1e-6, 1 - 1e-6):
         requirement = ApproximatePML(epsilon, least * factor)
         assert requirement.holds(case.prior, matrix) is (factor > 1)
-        assert (violation(case.prior, requirement, matrix) <= len(matrix) * MARGIN * least) is (factor > 1)
+        assert (violation(case.prior, requirement, matrix) <= len(matrix) * MARGIN * least) is (
+            factor > 1
+        )
         in_floats = requirement.violation(case.prior.pmf, matrix, math.exp)
         exactly = requirement.violation(weights, scale_to_integers(matrix), round_exp_down)
         assert bool(np.all(in_floats <= 0)) is (factor > 1)
@@ -334,8 +350,12 @@ def test_at_the_largest_leakage_the_relaxation_is_the_largest_gain(delta: float)
 
 @settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(), delta=DELTAS, spread=st.sampled_from([0.0, 1e-3, 1.0, 1e3, 1e9]))
-def test_any_multipliers_bound_every_mechanism(case: oracles.Case, delta: float, spread: float) -> None:
-    requirement = ApproximatePML(approximate_pml_level(case.prior, case.matrix, delta) + 1e-9, delta)
+def test_any_multipliers_bound_every_mechanism(
+    case: oracles.Case, delta: float, spread: float
+) -> None:
+    requirement = ApproximatePML(
+        approximate_pml_level(case.prior, case.matrix, delta) + 1e-9, delta
+    )
     value = float((case.prior.pmf[:, None] * case.gains * case.matrix).sum())
     assert requirement.support_function(case.prior, case.gains) >= value - 1e-12
     multipliers = spread * case.rng.normal(size=case.prior.size)

@@ -82,7 +82,9 @@ def level(case: Case, matrix: FloatArray) -> float:
     logs = np.log(matrix)
     place = {value: at for at, value in enumerate(case.values)}
     pairs = {(place[case.function(x)], place[case.function(other)]) for x, other in case.neighbours}
-    return max((float(np.abs(logs[first] - logs[second]).max()) for first, second in pairs), default=0.0)
+    return max(
+        (float(np.abs(logs[first] - logs[second]).max()) for first, second in pairs), default=0.0
+    )
 
 
 class TestSymmetricChannel:
@@ -106,7 +108,9 @@ class TestLaws:
     @example(quadratic(6), 1e-9)
     @example(weight(None, 6), 50.0)
     @MODEST
-    def test_laplace_and_exponential_by_distance_in_many_digits(self, case: Case, epsilon: float) -> None:
+    def test_laplace_and_exponential_by_distance_in_many_digits(
+        self, case: Case, epsilon: float
+    ) -> None:
         noisy, scored = laplace(case.query, epsilon), by_distance(case.query, epsilon)
         for answer in (noisy, scored):
             assert answer.inputs == answer.outputs == case.values
@@ -118,7 +122,9 @@ class TestLaws:
             scale = exact(case.sensitivity) / exact(epsilon)
             numbers = [exact(value) for value in case.values]
             of_noise = laplace_in_digits(list(case.values), scale)
-            of_scores = exponential_in_digits([[-abs(y - t) / (2 * scale) for y in numbers] for t in numbers])
+            of_scores = exponential_in_digits(
+                [[-abs(y - t) / (2 * scale) for y in numbers] for t in numbers]
+            )
         assert noisy.matrix == pytest.approx(np.array(of_noise), rel=1e-12, abs=0)
         assert scored.matrix == pytest.approx(np.array(of_scores), rel=1e-12, abs=0)
 
@@ -128,7 +134,9 @@ class TestLaws:
         answer = exponential(case.query, epsilon)
         m = len(case.values)
         total = math.exp(epsilon / 2) + m - 1
-        expected = [[(math.exp(epsilon / 2) if y == t else 1) / total for y in range(m)] for t in range(m)]
+        expected = [
+            [(math.exp(epsilon / 2) if y == t else 1) / total for y in range(m)] for t in range(m)
+        ]
         assert answer.inputs == answer.outputs == case.values
         assert answer.matrix == pytest.approx(np.array(expected), rel=1e-13, abs=0)
 
@@ -195,13 +203,20 @@ def test_rows_are_laws(query: Query) -> None:
 def test_what_cannot_be_meant_is_refused() -> None:
     parity, number = ModularSum(4, 2), "error probability"
     errors = [-0.1, 1.1, -1e-12, NAN, INF, "a", None, [0.5], True]
-    refused(MechanismError, symmetric_channel, number, *((ModularSum(4, 3), error) for error in errors))
+    refused(
+        MechanismError, symmetric_channel, number, *((ModularSum(4, 3), error) for error in errors)
+    )
     refused(MechanismError, symmetric_channel, r"0\.1 for 1 values", (ModularSum(4, 1), 0.1))
     none: list[Any] = [0, -1e-300, NAN, INF, -INF, "a", None, [1.0, 2.0], 10**400]
     for maker in NUMERIC:
         refused(PrivacyError, maker, "epsilon", *((parity, epsilon) for epsilon in none))
     scores = ("", "Match", "nearest", None, 1)
-    refused(PrivacyError, exponential, "write match or distance", *((parity, 1.0, score) for score in scores))
+    refused(
+        PrivacyError,
+        exponential,
+        "write match or distance",
+        *((parity, 1.0, score) for score in scores),
+    )
     # the difference of these is 0 as floats; no noise for a sensitivity of 0 would tell the record
     case = explicit((2,), [2**53, 2**53 + 1])
     assert case.sensitivity == 1

@@ -15,7 +15,15 @@ from refusals import refused
 from strategies import MODEST
 
 from pmlopt.errors import QueryError
-from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight, exponential, laplace
+from pmlopt.model.queries import (
+    ModularSum,
+    Quadratic,
+    Query,
+    TableQuery,
+    Weight,
+    exponential,
+    laplace,
+)
 
 NAN, INF = math.nan, math.inf
 NOT_WHOLE: list[Any] = [0, -1, 2.5, NAN, INF, "a", "2", None, True, [2]]
@@ -53,7 +61,9 @@ class TestAgainstAllDatasets:
         assert query.values == case.values
         assert query.alphabets == case.alphabets
         assert query.records == len(case.alphabets)
-        assert query.log_size == pytest.approx(math.log(math.prod(case.alphabets)), rel=1e-14, abs=0)
+        assert query.log_size == pytest.approx(
+            math.log(math.prod(case.alphabets)), rel=1e-14, abs=0
+        )
         for record in range(query.records):
             found, expected = query.log_counts(record), np.array(logs(case.counts(record)))
             assert found.shape == expected.shape
@@ -94,7 +104,9 @@ class TestModularSum:
     def test_thousands_of_records_against_whole_numbers(self, modulus: int, letters: int) -> None:
         n, others = 3_001, [1] + [0] * (modulus - 1)
         for _ in range(n - 1):
-            others = [sum(others[(t - a) % modulus] for a in range(letters)) for t in range(modulus)]
+            others = [
+                sum(others[(t - a) % modulus] for a in range(letters)) for t in range(modulus)
+            ]
         found = ModularSum(n, modulus, letters).log_counts(1_234)
         assert found.shape == (letters, modulus)
         for a, t in product(range(letters), range(modulus)):
@@ -179,17 +191,27 @@ class TestRefusals:
         refused(QueryError, ModularSum, records, *((bad, 2) for bad in NOT_WHOLE))
         refused(QueryError, ModularSum, "the modulus must be", *((3, bad) for bad in NOT_WHOLE))
         refused(
-            QueryError, ModularSum, "an alphabet's size must be", *((3, 2, [2, 2, bad]) for bad in NOT_WHOLE)
+            QueryError,
+            ModularSum,
+            "an alphabet's size must be",
+            *((3, 2, [2, 2, bad]) for bad in NOT_WHOLE),
         )
         for letters in ([], [2], [2, 2], [2, 2, 2, 2]):
-            refused(QueryError, ModularSum, f"{len(letters)} alphabets for 3 records", (3, 2, letters))
+            refused(
+                QueryError, ModularSum, f"{len(letters)} alphabets for 3 records", (3, 2, letters)
+            )
         for make in (Weight, Quadratic):
             refused(QueryError, make, records, *((bad,) for bad in NOT_WHOLE))
 
     def test_values_must_be_labels_and_tables_regular(self) -> None:
         lists: Any = lambda w: [w]  # noqa: E731
         refused(QueryError, lambda: Weight(3, lists).values, "cannot be a label", ())
-        refused(QueryError, Weight(3, lambda w: math.sqrt(w) if w else NAN).log_counts, "the value nan", (0,))
+        refused(
+            QueryError,
+            Weight(3, lambda w: math.sqrt(w) if w else NAN).log_counts,
+            "the value nan",
+            (0,),
+        )
         for message, tables in BAD_TABLES:
             refused(QueryError, TableQuery, message, *((table,) for table in tables))
 

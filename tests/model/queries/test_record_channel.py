@@ -26,7 +26,13 @@ from pmlopt.model.queries import (
 )
 
 Row = tuple[float, ...]
-ROWS: list[Row] = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.5, 0.5, 0.0), (0.25, 0.25, 0.5), (0.25, 0.5, 0.25)]
+ROWS: list[Row] = [
+    (1.0, 0.0, 0.0),
+    (0.0, 1.0, 0.0),
+    (0.5, 0.5, 0.0),
+    (0.25, 0.25, 0.5),
+    (0.25, 0.5, 0.25),
+]
 
 
 @st.composite
@@ -76,7 +82,12 @@ class TestStructure:
     @MODEST
     def test_rows_by_value(self, drawn: tuple[Case, list[Row]]) -> None:
         case, rows = drawn
-        forms: list[Any] = [rows, np.array(rows), Mechanism(rows), Mechanism(rows, case.values, list("abc"))]
+        forms: list[Any] = [
+            rows,
+            np.array(rows),
+            Mechanism(rows),
+            Mechanism(rows, case.values, list("abc")),
+        ]
         for mechanism in forms:
             channel = record_channel(case.query, mechanism)
             assert_channel(channel, case, rows)
@@ -103,7 +114,9 @@ class TestStructure:
         if len(case.datasets) != len(case.values):
             assert_channel(record_channel(case.query, every), case, rows)
 
-    def test_rows_that_differ_by_one_ulp_stay_two_and_the_sign_of_zero_does_not_matter(self) -> None:
+    def test_rows_that_differ_by_one_ulp_stay_two_and_the_sign_of_zero_does_not_matter(
+        self,
+    ) -> None:
         half = math.nextafter(0.5, 1)
         assert len(record_channel(ModularSum(3, 2), [[0.5, 0.5], [half, 0.5]]).rows) == 2
         assert len(record_channel(ModularSum(3, 2), [[0.0, 1.0], [-0.0, 1.0]]).rows) == 1
@@ -122,11 +135,18 @@ class TestWhatTheRowsAre:
         rows = np.eye(6)
         for mechanism in (rows, Mechanism(rows, product(range(2), range(3)))):
             channel = record_channel(ModularSum(2, 2, [2, 3]), mechanism)
-            assert channel.rows[channel.class_table()].argmax(axis=2).tolist() == [[0, 1, 2], [3, 4, 5]]
+            assert channel.rows[channel.class_table()].argmax(axis=2).tolist() == [
+                [0, 1, 2],
+                [3, 4, 5],
+            ]
 
     def test_names_of_values_must_be_these(self) -> None:
         rows = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]
-        assert record_channel(Quadratic(3), Mechanism(rows, [0, 1, 3])).classes.tolist() == [0, 1, 2]
+        assert record_channel(Quadratic(3), Mechanism(rows, [0, 1, 3])).classes.tolist() == [
+            0,
+            1,
+            2,
+        ]
         assert record_channel(Quadratic(3), Mechanism(rows)).classes.tolist() == [0, 1, 2]
         differ, turned = "differ from the query's values", "same in another order"
         wrong = [(Quadratic(3), Mechanism(rows, labels)) for labels in ([0, 1, 2], ["a", "b", "c"])]
@@ -138,7 +158,10 @@ class TestWhatTheRowsAre:
         refused(MechanismError, record_channel, "differ from the datasets", other)
         # of an injective query the rows are values unless they are named in order
         refused(
-            MechanismError, record_channel, differ, (self.INJECTIVE, Mechanism(self.ORDERED, names[::-1]))
+            MechanismError,
+            record_channel,
+            differ,
+            (self.INJECTIVE, Mechanism(self.ORDERED, names[::-1])),
         )
 
 
@@ -154,7 +177,9 @@ class TestClasses:
         assert np.exp(channel.log_counts(0)) == pytest.approx(np.exp(by_dataset.log_counts(0)))
 
     def test_names_decide_where_classes_are_as_many_as_values(self) -> None:
-        query = ModularSum(3, 10, 3)  # 10 multisets of three letters, and 10 values of which 7 are reached
+        query = ModularSum(
+            3, 10, 3
+        )  # 10 multisets of three letters, and 10 values of which 7 are reached
         classes = orbits(query)
         rows = np.random.default_rng(1).dirichlet(np.ones(2), 10)
         named = record_channel(query, Mechanism(rows, classes.query.values))

@@ -81,7 +81,9 @@ def assert_orbits(query: Query, law: FloatArray | None) -> None:
         for place, known in members.items():
             for x in known:
                 counts[x[record]][place] += 1
-        assert np.exp(found.query.log_counts(record)) == pytest.approx(np.array(counts), rel=1e-12, abs=0)
+        assert np.exp(found.query.log_counts(record)) == pytest.approx(
+            np.array(counts), rel=1e-12, abs=0
+        )
 
 
 @st.composite
@@ -89,12 +91,16 @@ def tables(draw: st.DrawFn) -> tuple[TableQuery, FloatArray]:
     """A random table on a small product alphabet, with some symmetry at times; and a law."""
     sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
     count = math.prod(sizes)
-    places = np.array(draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))).reshape(sizes)
+    places = np.array(draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))).reshape(
+        sizes
+    )
     kind = draw(st.sampled_from(["free", "sums", "symmetric"]))
     if kind == "sums":
         places = np.indices(sizes).sum(axis=0)
     elif kind == "symmetric" and len(set(sizes)) == 1:
-        places = np.max([places.transpose(order) for order in permutations(range(len(sizes)))], axis=0)
+        places = np.max(
+            [places.transpose(order) for order in permutations(range(len(sizes)))], axis=0
+        )
     seed = draw(st.integers(0, 2**16))
     law = np.random.default_rng(seed).dirichlet(np.full(count, 0.7)).reshape(sizes)
     form = draw(st.sampled_from(["uniform", "random", "symmetric", "few"]))
@@ -265,4 +271,6 @@ class TestExpectedDistortion:
         refused(UtilityError, expected_distortion, "value", (parity, np.full((8, 3), 1 / 3)))
         refused(QueryError, expected_distortion, "not numbers", (text, np.eye(2)))
         assert expected_distortion(text, np.eye(2), 1 - np.eye(2)) == 0
-        refused(PriorError, expected_distortion, ".", (ModularSum(2, 2), np.eye(2), None, [0.5, 0.5]))
+        refused(
+            PriorError, expected_distortion, ".", (ModularSum(2, 2), np.eye(2), None, [0.5, 0.5])
+        )

@@ -45,7 +45,9 @@ KERNELS = ["mutual information", "total variation", "chi-square", "hellinger", "
 def cones(draw: st.DrawFn, max_size: int = 4) -> tuple[Case, float, np.random.Generator]:
     """A set, a level and a generator for more."""
     rng = np.random.default_rng(draw(SEEDS, label="seed"))
-    case = random_set(draw(st.sampled_from(KINDS), label="kind"), rng, int(rng.integers(2, max_size + 1)))
+    case = random_set(
+        draw(st.sampled_from(KINDS), label="kind"), rng, int(rng.integers(2, max_size + 1))
+    )
     return case, float(rng.choice([0.02, *rng.uniform(0.05, 3, 5)])), rng
 
 
@@ -121,7 +123,9 @@ def test_a_level_of_a_last_digit_allows_the_constant_and_hardly_more(kind: str) 
     gains = np.random.default_rng(10).normal(size=(4, 3))
     mean = float((case.p @ gains).max())
     for epsilon in (1e-16, 3e-16, 1e-14):
-        assert mean <= case.priors.support_function(case.p, gains, math.exp(-epsilon)) <= mean + 1e-12
+        assert (
+            mean <= case.priors.support_function(case.p, gains, math.exp(-epsilon)) <= mean + 1e-12
+        )
 
 
 @settings(max_examples=25, deadline=None)
@@ -225,7 +229,11 @@ def test_the_levels_become_bounds_on_columns() -> None:
         MaximalLeakage(0.5).extreme_columns(Prior([0.5, 0.5]))
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from(FAMILIES), st.sampled_from([0.0, 2.0**-40, 1e-3, 0.3]))
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(FAMILIES),
+    st.sampled_from([0.0, 2.0**-40, 1e-3, 0.3]),
+)
 @MODEST
 def test_stricter_columns_are_allowed_ones(seed: int, kind: str, share: float) -> None:
     rng = np.random.default_rng(seed)

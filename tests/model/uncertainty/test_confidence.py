@@ -35,14 +35,22 @@ from pmlopt.model.uncertainty import (
 DELTAS = st.sampled_from([1e-12, 1e-5, 0.01, 0.1, 0.5, 0.999])
 
 
-@given(st.sampled_from([1, 10**6, 10**9]), st.sampled_from([2, 3, 20, 200]), DELTAS, st.floats(1e-6, 0.5))
+@given(
+    st.sampled_from([1, 10**6, 10**9]),
+    st.sampled_from([2, 3, 20, 200]),
+    DELTAS,
+    st.floats(1e-6, 0.5),
+)
 @MODEST
 def test_the_radius_is_that_of_the_formula_with_its_root_over_the_logarithm(
     samples: int, size: int, delta: float, kappa: float
 ) -> None:
     """And smaller for a distribution that is known to be uneven."""
     terms = math.log(Fraction(2**size - 2) / Fraction(delta))
-    plain, known = weissman_radius(samples, size, delta), weissman_radius(samples, size, delta, kappa)
+    plain, known = (
+        weissman_radius(samples, size, delta),
+        weissman_radius(samples, size, delta, kappa),
+    )
     assert plain == pytest.approx(min(2.0, math.sqrt(2 / samples * terms)), rel=1e-12)
     if abs(kappa - 0.5) > 1e-4:
         slope = math.log((1 - kappa) / kappa) / (1 - 2 * kappa)
@@ -75,7 +83,9 @@ def test_kappa_is_the_most_even_split(p: FloatArray) -> None:
         sum(x for x, taken in zip(law, event, strict=True) if taken)
         for event in product([0, 1], repeat=len(p))
     ]
-    assert weissman_kappa(p) == pytest.approx(float(max(min(mass, 1 - mass) for mass in masses)), abs=1e-15)
+    assert weissman_kappa(p) == pytest.approx(
+        float(max(min(mass, 1 - mass) for mass in masses)), abs=1e-15
+    )
 
 
 @pytest.mark.parametrize("size", [19, 20])
@@ -96,7 +106,9 @@ def test_up_to_twenty_letters_kappa_is_exact_and_past_them_a_bound(size: int) ->
 
 @given(st.lists(st.integers(1, 400), min_size=2, max_size=6), DELTAS)
 @MODEST
-def test_the_bounds_of_a_sample_have_the_tails_of_the_binomial(counts: list[int], delta: float) -> None:
+def test_the_bounds_of_a_sample_have_the_tails_of_the_binomial(
+    counts: list[int], delta: float
+) -> None:
     prior, total = Prior.from_counts(counts), sum(counts)
     found = confidence_box(prior, delta)
     tail = delta / 2 if len(counts) == 2 else delta / (2 * len(counts))
@@ -127,9 +139,14 @@ def test_one_letter_is_certain_and_a_sample_size_alone_makes_a_ball() -> None:
 @pytest.mark.parametrize("draws", [10**9, 10**18])
 @pytest.mark.parametrize("seen", [1, 2, 1000])
 @pytest.mark.parametrize("delta", [2e-12, 0.02])
-def test_rare_letters_in_large_samples_have_the_tails_of_poisson(draws: int, seen: int, delta: float) -> None:
+def test_rare_letters_in_large_samples_have_the_tails_of_poisson(
+    draws: int, seen: int, delta: float
+) -> None:
     found = confidence_box([seen, draws - seen], delta)
-    lower, upper = poisson.sf(seen - 1, draws * found.lower[0]), poisson.cdf(seen, draws * found.upper[0])
+    lower, upper = (
+        poisson.sf(seen - 1, draws * found.lower[0]),
+        poisson.cdf(seen, draws * found.upper[0]),
+    )
     assert max(lower, upper) <= delta / 2 * (1 + 1e-4)
     assert [lower, upper] == pytest.approx([delta / 2] * 2, rel=1e-4)
 
@@ -152,7 +169,9 @@ def test_intervals_of_huge_samples_are_no_narrower_than_the_normal_ones(
     assert min(apart) >= 0.999 * width
 
 
-@pytest.mark.parametrize(("counts", "delta"), [([3, 97], 2e-300), ([1, 10**300], 0.2), ([10**300] * 2, 0.2)])
+@pytest.mark.parametrize(
+    ("counts", "delta"), [([3, 97], 2e-300), ([1, 10**300], 0.2), ([10**300] * 2, 0.2)]
+)
 def test_intervals_hold_the_frequencies_at_any_size(counts: list[int], delta: float) -> None:
     found = confidence_box(counts, delta)
     shares = np.array([count / sum(counts) for count in counts])
@@ -183,7 +202,9 @@ def test_what_is_no_sample_or_too_large_is_refused() -> None:
         left = math.sqrt((math.log(2**size - 2) - math.log(0.1)) * 2 / 1.7) * 1e-154
         assert weissman_radius(largest, size, 0.1) == pytest.approx(left)
         assert weissman_radius(largest, size, 0.1, kappa=1e-300) > 0
-        refused(PrivacyError, weissman_radius, "number of samples is too large", (10**5000, size, 0.1))
+        refused(
+            PrivacyError, weissman_radius, "number of samples is too large", (10**5000, size, 0.1)
+        )
 
 
 TRUTH = [0.4, 0.25, 0.2, 0.15]
@@ -222,7 +243,9 @@ def test_raw_counts_give_the_ball_of_the_prior_they_make() -> None:
     assert confidence_ball([3, 7], 0.1, kappa=0.3).radius == weissman_radius(10, 2, 0.1, kappa=0.3)
 
 
-def walked(kernel: np.ndarray, people: int, steps: int, rng: np.random.Generator) -> list[list[int]]:
+def walked(
+    kernel: np.ndarray, people: int, steps: int, rng: np.random.Generator
+) -> list[list[int]]:
     paths = rng.integers(len(kernel), size=(people, steps))
     for step in range(1, steps):
         paths[:, step] = [rng.choice(len(kernel), p=kernel[state]) for state in paths[:, step - 1]]

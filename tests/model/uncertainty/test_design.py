@@ -105,7 +105,8 @@ def test_linear_designs_reach_the_program_over_the_corners(kind: str, seed: int)
     assert result.status is Status.OPTIMAL
     near = best.multipliers + rng.normal(size=n) * 0.1
     assert (
-        compute_utility_bound(Prior(case.p), PML(epsilon, over=case.priors), gains, near) >= best.value - 1e-9
+        compute_utility_bound(Prior(case.p), PML(epsilon, over=case.priors), gains, near)
+        >= best.value - 1e-9
     )
 
 
@@ -142,7 +143,9 @@ def test_a_ball_is_between_pml_and_ldp(name: str) -> None:
     n = int(rng.integers(2, 6))
     p, epsilon = oracles.random_prior(rng, n, 2.0), float(rng.uniform(0.1, 2))
     utility = ExpectedGain(rng.normal(size=(n, n))) if name == "linear" else UTILITIES[name][0]
-    values = [value(p, PML(epsilon, over=L1Ball(p, r)), utility) for r in (0.0, 0.05, 0.2, 0.6, 1.2, 2.0)]
+    values = [
+        value(p, PML(epsilon, over=L1Ball(p, r)), utility) for r in (0.0, 0.05, 0.2, 0.6, 1.2, 2.0)
+    ]
     assert values[0] == pytest.approx(value(p, PML(epsilon), utility), abs=1e-9)
     assert values[-1] == pytest.approx(value(p, LDP(epsilon), utility), abs=1e-9)
     assert all(after <= before + 1e-9 for before, after in pairwise(values))
@@ -159,7 +162,12 @@ def test_at_level_zero_or_on_one_letter_nothing_is_told(utility: AnyUtility) -> 
         assert result.level == 0
         nothing = float(case.p.max()) if isinstance(utility, ExpectedGain) else 0.0
         assert result.value == pytest.approx(nothing, abs=1e-9)
-    alone: list[PriorSet] = [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0])]
+    alone: list[PriorSet] = [
+        L1Ball([1.0], 0.5),
+        MinimumMass(1, 0.5),
+        AllPriors(1),
+        Box([0.5], [1.0]),
+    ]
     for over in (*alone, ConvexHull([[1.0]])):
         own = ExpectedGain([[1.0, 3.0, 2.0]]) if isinstance(utility, ExpectedGain) else utility
         result = solve(design([1.0], PML(0.3, over=over), own))
@@ -189,7 +197,9 @@ def test_sub_convex_designs_reach_the_program_over_all_columns(kind: str, name: 
     assert result.bound >= best - 1e-9
     assert result.status is Status.OPTIMAL
     for rho in rng.normal(size=(3, len(case.p))) * 0.5:  # any multipliers give a bound
-        bound = bound_column_utility(Prior(case.p), PML(epsilon, over=case.priors), UTILITIES[name][0], rho)
+        bound = bound_column_utility(
+            Prior(case.p), PML(epsilon, over=case.priors), UTILITIES[name][0], rho
+        )
         assert bound >= best - 1e-9
 
 

@@ -38,7 +38,9 @@ def test_the_worst_case_is_at_the_vertices_of_the_parts(seed: int, radius: float
     for s in range(2):
         for y in range(3):
             told, mean = laws.find_worst_laws(matrix[:, y], s)
-            assert told @ matrix[:, y] / (mean @ matrix[:, y]) == pytest.approx(worst[s, y], rel=1e-9)
+            assert told @ matrix[:, y] / (mean @ matrix[:, y]) == pytest.approx(
+                worst[s, y], rel=1e-9
+            )
 
 
 @given(seed=st.integers(0, 10**6))
@@ -79,7 +81,9 @@ def test_without_room_it_is_the_joint_law_itself() -> None:
     rows = joint / joint.sum(axis=1, keepdims=True)
     laws = JointLaws(ConvexHull(joint.sum(axis=1)[None]), [ConvexHull(row[None]) for row in rows])
     matrix = np.random.default_rng(0).dirichlet(np.ones(3), 3)
-    assert np.log(laws.max_ratios(matrix).max()) == pytest.approx(leakage_level(secret, matrix), abs=1e-12)
+    assert np.log(laws.max_ratios(matrix).max()) == pytest.approx(
+        leakage_level(secret, matrix), abs=1e-12
+    )
 
 
 def test_confidence_splits_delta_over_the_laws() -> None:
@@ -104,7 +108,8 @@ def test_the_true_joint_law_is_outside_as_seldom_as_promised() -> None:
         laws = JointLaws.confidence(Secret.from_counts(counts), 0.05)
         parts = [truth.sum(axis=1), *(truth / truth.sum(axis=1, keepdims=True))]
         outside += not all(
-            one.contains_law(part) for one, part in zip((laws.law, *laws.conditionals), parts, strict=True)
+            one.contains_law(part)
+            for one, part in zip((laws.law, *laws.conditionals), parts, strict=True)
         )
     assert outside <= 23
 
@@ -113,8 +118,12 @@ def test_what_cannot_be_meant_is_refused() -> None:
     half = ConvexHull([[0.5, 0.5]])
     refused(PrivacyError, JointLaws.ball, "leave `over` out", (SECRET, 0.0))
     refused(PrivacyError, JointLaws.ball, "radius", (SECRET, 2.5))
-    refused(PrivacyError, JointLaws.ball, "2 joint laws", (Secret([[[0.5, 0.5]], [[0.4, 0.6]]]), 0.1))
-    refused(PrivacyError, JointLaws.confidence, "not made from counts", (Secret(SECRET.joint[0]), 0.1))
+    refused(
+        PrivacyError, JointLaws.ball, "2 joint laws", (Secret([[[0.5, 0.5]], [[0.4, 0.6]]]), 0.1)
+    )
+    refused(
+        PrivacyError, JointLaws.confidence, "not made from counts", (Secret(SECRET.joint[0]), 0.1)
+    )
     refused(PrivacyError, JointLaws.confidence, "delta", (SECRET, 1.5))
     refused(PrivacyError, JointLaws, "2 values", (half, [half]))
     refused(PrivacyError, JointLaws, "letters", (half, [ConvexHull([[1.0]]), half]))

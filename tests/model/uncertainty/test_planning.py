@@ -50,10 +50,14 @@ def test_the_failure_bound_and_the_level_with_confidence_are_their_formulas(
         assert math.log(found) == pytest.approx(min(0.0, logarithm), rel=1e-9, abs=1e-9)
     else:
         assert found < 1e-250
-    moved = math.sqrt(2 / samples * (math.log(2**size - 2) - math.log(delta))) / 2 * math.exp(epsilon)
+    moved = (
+        math.sqrt(2 / samples * (math.log(2**size - 2) - math.log(delta))) / 2 * math.exp(epsilon)
+    )
     assume(abs(moved - 1) > 1e-6)
     target = true_level_with_confidence(samples, size, epsilon, delta)
-    assert target == (pytest.approx(epsilon - math.log(1 - moved), abs=1e-9) if moved < 1 else math.inf)
+    assert target == (
+        pytest.approx(epsilon - math.log(1 - moved), abs=1e-9) if moved < 1 else math.inf
+    )
     if not math.isinf(target):  # one is the inverse of the other
         assert failure_bound(samples, size, epsilon, target) == pytest.approx(delta, rel=1e-6)
 
@@ -68,7 +72,9 @@ def test_the_failure_bound_and_the_level_with_confidence_are_their_formulas(
 def test_the_samples_needed_keep_the_promise_in_floats(
     size: int, epsilon: float, target: float, delta: float
 ) -> None:
-    assert failure_bound(samples_needed(size, epsilon, target, delta), size, epsilon, target) <= delta
+    assert (
+        failure_bound(samples_needed(size, epsilon, target, delta), size, epsilon, target) <= delta
+    )
 
 
 def test_no_sample_is_so_large_that_nothing_can_fail_and_one_letter_needs_none() -> None:
@@ -137,7 +143,9 @@ def test_what_cannot_be_meant_is_refused(name: str) -> None:
     words, values = IMPOSSIBLE[name]
     for call in CALLS:
         code = call.__code__
-        own = name in code.co_varnames or (name in ("kappa", "least") and "known" in code.co_varnames)
+        own = name in code.co_varnames or (
+            name in ("kappa", "least") and "known" in code.co_varnames
+        )
         for bad in values if own else ():
             with pytest.raises(PrivacyError, match=words):
                 call(**{name: bad})
@@ -164,9 +172,14 @@ def test_radius_samples_and_delta_follow_from_each_other(
     if fewest > 1:
         assert weissman_radius(fewest - 1, size, asked, kappa) > radius * (1 - 1e-9)
     if radius < 1.99:
-        assert weissman_samples(weissman_radius(fewest, size, asked, kappa), size, asked, kappa) <= fewest
+        assert (
+            weissman_samples(weissman_radius(fewest, size, asked, kappa), size, asked, kappa)
+            <= fewest
+        )
     delta = weissman_delta(radius, samples, size, kappa)
-    logarithm = math.log(Fraction(2**size - 2)) - samples * deviation_exponent(kappa) * radius**2 / 4
+    logarithm = (
+        math.log(Fraction(2**size - 2)) - samples * deviation_exponent(kappa) * radius**2 / 4
+    )
     assert delta <= 1
     if logarithm > -600:
         assert math.log(delta) == pytest.approx(min(0.0, logarithm), rel=1e-9, abs=1e-9)

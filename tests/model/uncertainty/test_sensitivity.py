@@ -72,13 +72,19 @@ def test_capacity_is_that_of_the_linear_programs(seed: int, kind: str) -> None:
     assert worst == pytest.approx(expected, abs=1e-8 * math.exp(expected))
     each = pointwise_capacity(case.priors, matrix)
     assert float(worst) == each.max() == each[worst.output]
-    assert PML(1.0, over=case.priors).level(case.p, matrix) == pytest.approx(float(worst), rel=1e-14)
+    assert PML(1.0, over=case.priors).level(case.p, matrix) == pytest.approx(
+        float(worst), rel=1e-14
+    )
     if matrix.min() > 1e-3:
         for y, column in enumerate(matrix.T):
-            assert each[y] == pytest.approx(math.log(column.max() / case.defined.least(column)), abs=1e-8)
+            assert each[y] == pytest.approx(
+                math.log(column.max() / case.defined.least(column)), abs=1e-8
+            )
         assert case.defined.outside(worst.prior) <= 1e-9
         column = matrix[:, worst.output]
-        assert math.log(column.max() / (worst.prior @ column)) == pytest.approx(float(worst), abs=1e-12)
+        assert math.log(column.max() / (worst.prior @ column)) == pytest.approx(
+            float(worst), abs=1e-12
+        )
 
 
 def test_outputs_that_never_occur_leak_nothing_and_a_letter_may_be_impossible() -> None:
@@ -107,17 +113,26 @@ def test_sensitivity_is_what_the_set_adds_to_the_level(seed: int) -> None:
     corners = case.defined.corners()
     gains = [level_under(q, matrix) - level_under(p, matrix) for q in corners]
     assert max(gains) == pytest.approx(float(added), abs=1e-8)
-    assert level_under(added.prior, matrix) - level_under(p, matrix) == pytest.approx(float(added), abs=1e-9)
+    assert level_under(added.prior, matrix) - level_under(p, matrix) == pytest.approx(
+        float(added), abs=1e-9
+    )
 
 
 def test_what_is_no_set_or_not_of_the_set_is_refused() -> None:
     half, ball, other = [0.5, 0.5], L1Ball([0.5, 0.5], 0.1), [0.9, 0.1]
     for no_set in (None, 0.1, half, "l1-ball"):
         refused(PrivacyError, leakage_capacity, "no set of priors", (no_set, np.eye(2)))
-        refused(PrivacyError, lipschitz_bound, "no set of priors", (no_set, np.eye(2), half, [0.6, 0.4]))
+        refused(
+            PrivacyError, lipschitz_bound, "no set of priors", (no_set, np.eye(2), half, [0.6, 0.4])
+        )
     refused(PrivacyError, leakage_sensitivity, "not in L1Ball", ([0.6, 0.4], ball, np.eye(2)))
     pairs = ((half, other), (other, half))
-    refused(PrivacyError, lipschitz_bound, "not in L1Ball", *((ball, np.eye(2), *pair) for pair in pairs))
+    refused(
+        PrivacyError,
+        lipschitz_bound,
+        "not in L1Ball",
+        *((ball, np.eye(2), *pair) for pair in pairs),
+    )
     refused(PrivacyError, distance, "2 and 3 letters", (half, [0.5, 0.3, 0.2]))
 
 
@@ -183,7 +198,9 @@ def test_the_distance_is_that_of_l1() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.sampled_from(KINDS))
-def test_the_levels_under_two_priors_of_a_set_are_within_the_lipschitz_bound(seed: int, kind: str) -> None:
+def test_the_levels_under_two_priors_of_a_set_are_within_the_lipschitz_bound(
+    seed: int, kind: str
+) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 5))
     case, matrix = random_set(kind, rng, n), mechanism(rng, n)
@@ -214,7 +231,9 @@ def test_the_lipschitz_bound_is_its_formula() -> None:
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.floats(0, 2))
 @example(52395434, 1.0)  # the mean is 0, and 1 - radius / 2 e^eps a rounding error
-def test_no_mechanism_is_more_sensitive_than_the_bound_at_its_level(seed: int, share: float) -> None:
+def test_no_mechanism_is_more_sensitive_than_the_bound_at_its_level(
+    seed: int, share: float
+) -> None:
     """Up to twice the least probability, where the bound may be attained, and from there to all priors."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
@@ -229,7 +248,9 @@ def test_no_mechanism_is_more_sensitive_than_the_bound_at_its_level(seed: int, s
     lifts = occurring / (p @ occurring)
     worst = lifts[:, lifts.max(axis=0).argmax()]
     tight = level_increase_is_attained(p, matrix)
-    assert tight or worst.min() > 0  # past the first region, where an entry of the worst output is zero
+    assert (
+        tight or worst.min() > 0
+    )  # past the first region, where an entry of the worst output is zero
     if share < 0.999 and tight:
         assert exact == pytest.approx(bound, abs=1e-9)
     if share < 0.999 and worst.min() == 0:
@@ -254,11 +275,15 @@ def test_extremal_mechanisms_of_the_first_region_reach_the_bound(
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.999])
 @pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 2), (5, 3), (10, 9)])
-def test_singular_mechanisms_reach_the_bound_past_the_first_region(n: int, k: int, share: float) -> None:
+def test_singular_mechanisms_reach_the_bound_past_the_first_region(
+    n: int, k: int, share: float
+) -> None:
     p, radius = np.full(n, 1 / n), share * 2 / n
     singular = closed_forms.k_singular(n, k)
     printed = -math.log(1 - radius / 2 * n / k)
-    assert level_increase_within_distance(p, math.log(n / k), radius) == pytest.approx(printed, abs=1e-12)
+    assert level_increase_within_distance(p, math.log(n / k), radius) == pytest.approx(
+        printed, abs=1e-12
+    )
     assert level_increase_is_attained(p, singular)
     assert leakage_sensitivity(p, L1Ball(p, radius), singular) == pytest.approx(printed, abs=1e-12)
 
@@ -278,7 +303,9 @@ def test_the_level_under_a_prior_nearby_is_within_the_bound(seed: int, radius: f
     of_first_region = level_within_distance(level, apart, float(Prior(p).pmf.min()))
     assert leakage_level(q, matrix) <= of_first_region + 1e-9
     assert of_first_region <= bound + 1e-12
-    assert of_first_region - level == pytest.approx(level_increase_within_distance(p, level, apart), abs=1e-9)
+    assert of_first_region - level == pytest.approx(
+        level_increase_within_distance(p, level, apart), abs=1e-9
+    )
 
 
 def test_past_its_range_the_level_bound_says_nothing() -> None:
@@ -309,12 +336,16 @@ def test_the_robust_level_is_the_inverse_of_the_level_bound(
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.floats(0, 1.99))
-def test_the_robust_level_at_the_centre_suffices_on_the_whole_ball(seed: int, radius: float) -> None:
+def test_the_robust_level_at_the_centre_suffices_on_the_whole_ball(
+    seed: int, radius: float
+) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
     p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
     epsilon = -math.log(max(math.exp(-leakage_level(p, matrix)) - radius / 2, 1e-12))
-    assert level_needed_at_centre(epsilon, radius) <= leakage_level(p, matrix) + 1e-9 or epsilon > 27
+    assert (
+        level_needed_at_centre(epsilon, radius) <= leakage_level(p, matrix) + 1e-9 or epsilon > 27
+    )
     if epsilon < 27:
         assert PML(epsilon + 1e-9, over=L1Ball(p, radius)).holds(p, matrix)
 
@@ -323,11 +354,16 @@ def test_the_robust_level_at_the_centre_suffices_on_the_whole_ball(seed: int, ra
 def test_whether_it_is_tight_is_told_of_rare_letters_and_entries_next_to_zero(part: float) -> None:
     for least in (1e-3, 1e-6, 1e-9, 1e-12):
         for p in ([least, 1 - least], [least, 0.5, 0.5 - least]):
-            assert level_increase_is_attained(p, closed_forms.high_privacy(p, -part * math.log1p(-least)))
+            assert level_increase_is_attained(
+                p, closed_forms.high_privacy(p, -part * math.log1p(-least))
+            )
             # the rare letter alone stands out: entries could be 1 / least times as far apart
             step = 0.4 * part * least
             rows = [[0.5 + step, 0.5 - step], *[[0.5, 0.5]] * (len(p) - 1)]
             assert not level_increase_is_attained(p, rows)
-    for small, tight in ((0.0, True), (1e-10, False)):  # past the first region only a zero makes it tight
+    for small, tight in (
+        (0.0, True),
+        (1e-10, False),
+    ):  # past the first region only a zero makes it tight
         matrix = [[1 - small, small], [0.5, 0.5], [0.4, 0.6]]
         assert level_increase_is_attained([0.5, 0.3, 0.2], matrix) == tight

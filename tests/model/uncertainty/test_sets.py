@@ -82,9 +82,13 @@ def test_rationals_near_any_numbers_are_a_prior_of_the_set(
 
 @settings(max_examples=25, deadline=None)
 @given(SEEDS, st.sampled_from(KINDS), st.lists(st.integers(0, 2**54), min_size=3, max_size=3))
-def test_sums_of_integers_are_the_rational_least_mean(seed: int, kind: str, column: list[int]) -> None:
+def test_sums_of_integers_are_the_rational_least_mean(
+    seed: int, kind: str, column: list[int]
+) -> None:
     case = random_set(kind, np.random.default_rng(seed), 3)
-    least, total = case.priors.min_mean_scaled(np.array([[value] for value in column], dtype=object))
+    least, total = case.priors.min_mean_scaled(
+        np.array([[value] for value in column], dtype=object)
+    )
     assert isinstance(least[0], int)
     assert Fraction(least[0], total) == case.defined.exact_least(column)
 
@@ -127,7 +131,12 @@ def test_priors_a_hair_outside_are_not_in_the_set() -> None:
 
 
 def test_sets_that_hold_the_same_priors_have_the_same_least_means() -> None:
-    p, q, zeros, ones = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.6, 0.4]), np.zeros(4), np.ones(4)
+    p, q, zeros, ones = (
+        np.array([0.5, 0.3, 0.15, 0.05]),
+        np.array([0.6, 0.4]),
+        np.zeros(4),
+        np.ones(4),
+    )
     every, pairs = AllPriors(4), [[0.75, 0.25], [0.45, 0.55]]
     same: list[tuple[PriorSet, PriorSet]] = [
         (L1Ball(p, 2.0), every), (MinimumMass(4, 0.0), every), (Box(zeros, ones), every),
@@ -210,9 +219,14 @@ def test_a_design_over_a_ball_of_raw_counts_takes_any_prior_on_the_letters(epsil
             [0.6, 0.4 - over.half_radius, over.half_radius],
             [0.6 - over.half_radius, 0.4, over.half_radius],
         ):
-            assert leakage_level(Prior(corner, labels=guess.labels), result.mechanism) <= epsilon + 1e-12
+            assert (
+                leakage_level(Prior(corner, labels=guess.labels), result.mechanism)
+                <= epsilon + 1e-12
+            )
     ldp = solve(design(guess, PML(epsilon, over=AllPriors(3)), ExpectedGain(np.eye(3)))).value
-    assert solve(design(guess, PML(epsilon, over=over), ExpectedGain(np.eye(3)))).value >= ldp - 1e-9
+    assert (
+        solve(design(guess, PML(epsilon, over=over), ExpectedGain(np.eye(3)))).value >= ldp - 1e-9
+    )
 
 
 SIZES = [0, -1, 2.5, math.nan, "three"]
@@ -248,7 +262,13 @@ def test_what_is_no_set_is_refused() -> None:
             with pytest.raises(PrivacyError, match=words):
                 make(value)
     half = [0.5, 0.5]
-    for one in (L1Ball(half, 0.1), MinimumMass(2, 0.5), ConvexHull([half]), Box(half, half), AllPriors(2)):
+    for one in (
+        L1Ball(half, 0.1),
+        MinimumMass(2, 0.5),
+        ConvexHull([half]),
+        Box(half, half),
+        AllPriors(2),
+    ):
         for other in ([1.0], [0.5, 0.3, 0.2]):
             with pytest.raises(PrivacyError, match="on 2 letters, and the prior on"):
                 one.contains(other)
@@ -268,7 +288,9 @@ def test_by_linear_rows_the_largest_entry_is_within_the_least_mean(kind: str) ->
 
 
 @pytest.mark.parametrize("output", [0, 2])
-def test_columns_that_are_constant_on_cells_have_the_least_means_of_their_letters(output: int) -> None:
+def test_columns_that_are_constant_on_cells_have_the_least_means_of_their_letters(
+    output: int,
+) -> None:
     listed = Prior.from_counts([2, 4, 8, 4, 2])
     cells = InvariantPrior(listed, [reflection(5)]).make_pairs().get_cells(output)
     values = np.random.default_rng(8).uniform(size=(cells.size, 3))
@@ -291,7 +313,9 @@ def test_theorem_5_holds_past_the_first_region_of_some_priors() -> None:
         levels = [math.log((printed.max(axis=0) / (law @ printed)).max()) for law in ball.laws]
         assert max(levels) == pytest.approx(epsilon)
         found = solve(design([p1, 1 - p1], PML(epsilon, over=ball), MutualInformation()))
-        assert MutualInformation().value([p1, 1 - p1], printed) == pytest.approx(found.value, abs=1e-8)
+        assert MutualInformation().value([p1, 1 - p1], printed) == pytest.approx(
+            found.value, abs=1e-8
+        )
 
 
 def test_the_fall_of_an_outputs_probability_is_no_sensitivity() -> None:

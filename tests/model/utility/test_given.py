@@ -9,7 +9,15 @@ import pandas as pd
 import pytest
 from refusals import refused
 
-from pmlopt import PML, EstimationError, ExpectedGain, ExpectedLoss, MutualInformation, design, solve
+from pmlopt import (
+    PML,
+    EstimationError,
+    ExpectedGain,
+    ExpectedLoss,
+    MutualInformation,
+    design,
+    solve,
+)
 from pmlopt.core.records import Context, read_record, to_plain
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility import (

@@ -44,7 +44,9 @@ def test_value_expression_and_loops_agree(make: type[LinearUtility], case: oracl
 def test_a_function_is_called_on_input_then_output_label(make: type[LinearUtility]) -> None:
     utility = make(lambda x, y: 10 * x + y)
     assert np.array_equal(utility.evaluate_table((1, 2), (3, 4, 5)), [[13, 14, 15], [23, 24, 25]])
-    assert np.array_equal(make(lambda x, y: x == y).evaluate_table(("a", "b"), ("a", "b")), np.eye(2))
+    assert np.array_equal(
+        make(lambda x, y: x == y).evaluate_table(("a", "b"), ("a", "b")), np.eye(2)
+    )
     assert utility.fixed_outputs is None
     assert make(np.ones((2, 3))).fixed_outputs == 3
 
@@ -75,7 +77,9 @@ def test_what_is_no_finite_table_is_refused(make: type[LinearUtility]) -> None:
 
 
 @both
-def test_the_matrix_given_can_change_without_changing_the_utility(make: type[LinearUtility]) -> None:
+def test_the_matrix_given_can_change_without_changing_the_utility(
+    make: type[LinearUtility],
+) -> None:
     given_matrix = np.eye(2)
     utility = make(given_matrix)
     given_matrix[0, 0] = 7.0
@@ -103,7 +107,12 @@ def test_losses_follow_their_formulas(x: float, y: float) -> None:
 
 def test_hamming_takes_a_missing_value_for_itself() -> None:
     missing, other = float("nan"), np.float64("nan")
-    for x, y in ((missing, missing), (missing, other), (other, missing), (math.nan, Decimal("nan"))):
+    for x, y in (
+        (missing, missing),
+        (missing, other),
+        (other, missing),
+        (math.nan, Decimal("nan")),
+    ):
         assert hamming(x, y) == 0.0
     for label in (0.0, 1, "nan", None):
         assert hamming(missing, label) == hamming(label, missing) == 1.0

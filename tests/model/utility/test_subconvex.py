@@ -36,17 +36,22 @@ PEAK = SubConvex(lambda column, p: column.max())
 
 @given(pairs())
 @MODEST
-def test_the_value_is_the_sum_of_the_function_over_the_columns(pair: tuple[FloatArray, FloatArray]) -> None:
+def test_the_value_is_the_sum_of_the_function_over_the_columns(
+    pair: tuple[FloatArray, FloatArray],
+) -> None:
     prior, matrix = pair
     columns = [matrix[:, y] for y in range(matrix.shape[1]) if matrix[:, y].max() > 0]
     spread = math.fsum(
         math.fsum(
-            float(w) * abs(float(v) - float(prior @ column)) for w, v in zip(prior, column, strict=True)
+            float(w) * abs(float(v) - float(prior @ column))
+            for w, v in zip(prior, column, strict=True)
         )
         for column in columns
     )
     assert SPREAD.value(prior, matrix) == pytest.approx(spread, abs=1e-12)
-    assert PEAK.value(prior, matrix) == pytest.approx(math.fsum(float(c.max()) for c in columns), rel=1e-12)
+    assert PEAK.value(prior, matrix) == pytest.approx(
+        math.fsum(float(c.max()) for c in columns), rel=1e-12
+    )
 
 
 @st.composite
@@ -55,7 +60,8 @@ def columns(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, FloatArray]:
     prior = draw(priors(1, 5, tiny=False))
     entries = st.one_of(st.just(0.0), st.floats(1e-3, 100.0))
     one, other = (
-        np.array(draw(st.lists(entries, min_size=len(prior), max_size=len(prior)).filter(any))) for _ in "ab"
+        np.array(draw(st.lists(entries, min_size=len(prior), max_size=len(prior)).filter(any)))
+        for _ in "ab"
     )
     return prior, one, other
 
@@ -80,7 +86,12 @@ def test_what_is_convex_and_homogeneous_passes_every_probe(prior: FloatArray) ->
         make().check(prior)
         assert make().name == name
         assert make().maximised
-    for utility in (SPREAD, PEAK, SubConvex(lambda column, p: -(p @ column)), SubConvex(lambda v, p: 0)):
+    for utility in (
+        SPREAD,
+        PEAK,
+        SubConvex(lambda column, p: -(p @ column)),
+        SubConvex(lambda v, p: 0),
+    ):
         utility.check(prior)
 
 
@@ -123,7 +134,8 @@ def test_what_is_not_homogeneous_or_not_convex_is_shown_with_its_numbers() -> No
     column = shown_column(message)
     factor = float(re.findall(r"on ([\d.]+) times that column", message)[0])
     once, scaled = (
-        float(number) for number in re.findall(r"homogeneous: ([\d.]+) on .* but ([\d.]+) and", message)[0]
+        float(number)
+        for number in re.findall(r"homogeneous: ([\d.]+) on .* but ([\d.]+) and", message)[0]
     )
     mean = float(np.array([0.5, 0.3, 0.2]) @ column)
     assert once == pytest.approx(mean**2, rel=1e-4)
@@ -137,7 +149,15 @@ def test_what_is_not_homogeneous_or_not_convex_is_shown_with_its_numbers() -> No
 
 
 def test_what_is_no_function_or_fails_on_the_mechanism_is_refused() -> None:
-    refused(UtilityError, SubConvex, "needs a function", (3,), (None,), ("mutual-information",), (np.eye(2),))
+    refused(
+        UtilityError,
+        SubConvex,
+        "needs a function",
+        (3,),
+        (None,),
+        ("mutual-information",),
+        (np.eye(2),),
+    )
     fussy = SubConvex(lambda v, p: float("nan") if v[0] == 0 else v.max())
     assert fussy.value([0.5, 0.5], np.full((2, 2), 0.5)) == 1.0
     refused(UtilityError, fussy.value, "is nan on the column", ([0.5, 0.5], np.eye(2)))
@@ -171,7 +191,9 @@ def defined(make: Make, prior: FloatArray, matrix: FloatArray) -> float:
         column = [float(v) for v in matrix[:, y]]
         q = math.fsum(float(w) * v for w, v in zip(prior, column, strict=True))
         terms += [
-            DEFINITIONS[make](float(w), v, q) for w, v in zip(prior, column, strict=True) if max(column) > 0
+            DEFINITIONS[make](float(w), v, q)
+            for w, v in zip(prior, column, strict=True)
+            if max(column) > 0
         ]
     return math.fsum(terms)
 
@@ -179,14 +201,18 @@ def defined(make: Make, prior: FloatArray, matrix: FloatArray) -> float:
 @every
 @given(pair=pairs())
 @MODEST
-def test_values_are_those_of_the_definitions(make: Make, pair: tuple[FloatArray, FloatArray]) -> None:
+def test_values_are_those_of_the_definitions(
+    make: Make, pair: tuple[FloatArray, FloatArray]
+) -> None:
     prior, matrix = pair
     assert make().value(*pair) == pytest.approx(defined(make, *pair), rel=1e-12, abs=1e-12)
     occurring = matrix[:, matrix.max(axis=0) > 0]
     assert make().column_values(prior, occurring).sum() == pytest.approx(
         make().value(*pair), rel=1e-9, abs=1e-12
     )
-    still = make().value(prior, np.tile(matrix[:1], (len(prior), 1)))  # a constant mechanism tells nothing
+    still = make().value(
+        prior, np.tile(matrix[:1], (len(prior), 1))
+    )  # a constant mechanism tells nothing
     assert still == 0.0 if make is MutualInformation else still == pytest.approx(0.0, abs=1e-14)
 
 
@@ -209,10 +235,16 @@ def test_the_divergences_keep_their_order_and_generators_may_be_ones_own(
     same = FInformation(lambda lift: lift**2 - 1)  # differs by a multiple of t - 1, whose mean is 0
     assert same.value(*pair) == pytest.approx(defined(ChiSquare, *pair), rel=1e-9, abs=1e-12)
     plain = FInformation(lambda t: np.where(t > 0, t * np.log(np.where(t > 0, t, 1.0)), 0.0))
-    assert plain.value(*pair) == pytest.approx(mutual_information(prior, matrix), rel=1e-9, abs=1e-12)
+    assert plain.value(*pair) == pytest.approx(
+        mutual_information(prior, matrix), rel=1e-9, abs=1e-12
+    )
     assert FInformation(lambda t: 1 - t).value(*pair) == pytest.approx(0.0, abs=1e-12)
-    joint = (prior[:, None] * matrix).T.tolist()  # guesses are right as often as the likeliest letter
-    assert GuessingProbability().value(*pair) == pytest.approx(math.fsum(map(max, joint)), abs=1e-13)
+    joint = (
+        prior[:, None] * matrix
+    ).T.tolist()  # guesses are right as often as the likeliest letter
+    assert GuessingProbability().value(*pair) == pytest.approx(
+        math.fsum(map(max, joint)), abs=1e-13
+    )
 
 
 def test_what_is_no_generator_is_refused() -> None:

@@ -25,7 +25,9 @@ from pmlopt.solvers.solver_result import Deadline
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 def test_both_ends_converge_to_the_closed_form_on_a_circle(epsilon: Any) -> None:
-    program = design(Continuous(scipy.stats.uniform(0, 2), period=True), PML(epsilon), DistanceLoss())
+    program = design(
+        Continuous(scipy.stats.uniform(0, 2), period=True), PML(epsilon), DistanceLoss()
+    )
     exact = 2 * math.exp(-epsilon) / 4
     for bins, boxes in ((16, 256), (32, 512)):
         found = certify_on_grid(program, program.secret.even(bins), boxes)
@@ -67,7 +69,9 @@ def test_the_level_of_the_secret_is_that_of_the_bins() -> None:
 
 def test_a_plane_is_bracketed() -> None:
     secret = Continuous([scipy.stats.uniform(), scipy.stats.uniform()])
-    result = solve(design(secret, PML(1.0), DistanceLoss()), solver=GridRefinement(most=64, boxes=400))
+    result = solve(
+        design(secret, PML(1.0), DistanceLoss()), solver=GridRefinement(most=64, boxes=400)
+    )
     assert result.status is Status.UNPROVED
     assert 0 < result.bound < result.value
     # the best column of a point in the middle of a square is a disc of probability 1/e around it

@@ -61,7 +61,9 @@ def test_it_is_the_inverse_of_the_envelope(seed: int) -> None:
     for delta in (0.1, 0.6):
         level = solved(p, matrix, delta)
         assert solve(failure_after_processing(p, matrix, level.value)).bound >= delta
-        assert solve(failure_after_processing(p, matrix, level.bound + 1e-12)).value <= delta * (1 + 1e-12)
+        assert solve(failure_after_processing(p, matrix, level.bound + 1e-12)).value <= delta * (
+            1 + 1e-12
+        )
 
 
 @pytest.mark.parametrize("seed", [2, 28, 107])
@@ -95,7 +97,9 @@ def test_a_slack_bounds_what_leaks(seed: int) -> None:
 
 def test_a_design_promises_an_envelope() -> None:
     prior = [0.7, 0.1, 0.1, 0.05, 0.05]
-    made = solve(design(prior, ApproximatePML(0.0, envelope_slack(5, 0.5, 0.5)), ExpectedLoss(hamming)))
+    made = solve(
+        design(prior, ApproximatePML(0.0, envelope_slack(5, 0.5, 0.5)), ExpectedLoss(hamming))
+    )
     assert solved(prior, made.mechanism, 0.5).bound <= 0.5
     assert made.value < solve(design(prior, PML(0.5), ExpectedLoss(hamming))).value - 0.02
     assert envelope_slack(5, 800.0, 0.5) == math.inf
@@ -150,7 +154,9 @@ def drawn(seed: int) -> tuple[FloatArray, FloatArray, PriorSet]:
     return p, matrix, sets[seed % 3]
 
 
-def members(priors: PriorSet, p: FloatArray, rng: np.random.Generator, count: int) -> list[FloatArray]:
+def members(
+    priors: PriorSet, p: FloatArray, rng: np.random.Generator, count: int
+) -> list[FloatArray]:
     """Random priors of a set: mixtures of its middle and of two extreme points."""
     found = []
     for _ in range(count):
@@ -219,7 +225,9 @@ def test_the_linear_program_is_the_one_that_is_declared(alone: bool, seed: int) 
     program = envelope(p, matrix, 0.5, over=None if alone else priors)
     direct = RatioPrograms(program, 0.5)
     for ratio in (1.0 if alone else 1.05, 1.3, 2.0):
-        mass, _, point, multipliers = direct.solve_at(ratio, np.zeros(len(p), dtype=bool), NO_DEADLINE)
+        mass, _, point, multipliers = direct.solve_at(
+            ratio, np.zeros(len(p), dtype=bool), NO_DEADLINE
+        )
         assert not alone or mass == pytest.approx(most_mass(p, matrix, ratio), abs=1e-8)
         program.ratio.value = ratio
         assert mass == pytest.approx(-program.problem.solve(solver=cp.HIGHS), abs=1e-7)

@@ -127,8 +127,13 @@ def test_random_mechanisms(part: int) -> None:
             assert_closed(p, matrix, found)
             # from both sides, by the LP of this file
             if found.value > 1e-6:
-                assert most_mass(p, matrix, math.exp(found.value - 1e-6)) >= found.certificate.delta - 1e-9
-            assert most_mass(p, matrix, math.exp(found.bound + 1e-6)) < found.certificate.delta + 1e-9
+                assert (
+                    most_mass(p, matrix, math.exp(found.value - 1e-6))
+                    >= found.certificate.delta - 1e-9
+                )
+            assert (
+                most_mass(p, matrix, math.exp(found.bound + 1e-6)) < found.certificate.delta + 1e-9
+            )
         assert curve[0].bound >= curve[1].value - 1e-9
         assert curve[0].value >= curve[1].value - 1e-8
         assert curve[0].bound >= curve[1].bound - 1e-8
@@ -166,7 +171,9 @@ ENDS = pytest.mark.parametrize("delta", [1e-300, 1e-9, 0.5, 1 - 1e-9, math.nexta
         ([1e-6, 1 - 1e-6], [[0.5, 0.5], [0.5, 0.5]]),
     ],
 )
-def test_what_tells_nothing_leaks_nothing(p: list[float], matrix: list[list[float]], delta: float) -> None:
+def test_what_tells_nothing_leaks_nothing(
+    p: list[float], matrix: list[list[float]], delta: float
+) -> None:
     found = solved(p, matrix, delta)
     assert_sound(np.array(p), np.array(matrix), found)
     assert found.status is Status.OPTIMAL
@@ -191,7 +198,9 @@ def test_labels_reach_the_attack() -> None:
 def test_it_starts_from_no_post_processing_at_all() -> None:
     # both letters have a rare outcome that tells all, and a likely one that tells little: kept apart
     matrix = np.array([[0.2, 0.0, 0.5, 0.3], [0.0, 0.2, 0.3, 0.5]])
-    assert envelope_bounds([0.5, 0.5], matrix, 0.2) == pytest.approx((math.log(2), math.log(2)), abs=1e-15)
+    assert envelope_bounds([0.5, 0.5], matrix, 0.2) == pytest.approx(
+        (math.log(2), math.log(2)), abs=1e-15
+    )
     found = solved([0.5, 0.5], matrix, 0.2, time_limit=1e-9)
     assert found.value == pytest.approx(math.log(2), abs=1e-12)
     assert found.status is Status.OPTIMAL
@@ -271,7 +280,9 @@ def test_a_delta_far_below_the_tolerance_of_the_solver_is_proved_to_nine_digits(
 
 @given(rows=arrays(float, (2, 3), elements=st.floats(0.01, 1)), weight=st.sampled_from([0.5, 0.25]))
 @settings(max_examples=12, deadline=None)
-def test_an_envelope_that_ends_where_a_letter_closes_is_proved(rows: FloatArray, weight: float) -> None:
+def test_an_envelope_that_ends_where_a_letter_closes_is_proved(
+    rows: FloatArray, weight: float
+) -> None:
     # just above the ratio at which a letter closes, the mass that is left falls from delta itself
     p, matrix = np.array([weight, 1 - weight]), rows / rows.sum(axis=1, keepdims=True)
     found = solved(p, matrix, weight)

@@ -43,22 +43,32 @@ def rationals(p: FloatArray, matrix: FloatArray) -> tuple[list[Fraction], list[l
     return [w / sum(weights) for w in weights], [[x / sum(row) for x in row] for row in rows]
 
 
-def mass_by_fractions(p: FloatArray, matrix: FloatArray, t: Fraction, multipliers: FloatArray) -> Fraction:
+def mass_by_fractions(
+    p: FloatArray, matrix: FloatArray, t: Fraction, multipliers: FloatArray
+) -> Fraction:
     """`sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))` by its formula, of every letter and output."""
     prior, rows = rationals(p, matrix)
     lam = [Fraction(max(weight, 0.0)) for weight in multipliers.tolist()]
     mass = Fraction(0)
     for column in zip(*rows, strict=True):
-        law = sum((weight * entry for weight, entry in zip(prior, column, strict=True)), Fraction(0))
-        mass += max(Fraction(0), *(law + u * (v - t * law) for u, v in zip(lam, column, strict=True)))
+        law = sum(
+            (weight * entry for weight, entry in zip(prior, column, strict=True)), Fraction(0)
+        )
+        mass += max(
+            Fraction(0), *(law + u * (v - t * law) for u, v in zip(lam, column, strict=True))
+        )
     return mass
 
 
 @settings(max_examples=20, deadline=None)
 @given(
-    seed=st.integers(0, 999), scale=st.sampled_from([0.0, 1e-300, 1e-6, 1.0, 1e6, 1e300]), ties=st.booleans()
+    seed=st.integers(0, 999),
+    scale=st.sampled_from([0.0, 1e-300, 1e-6, 1.0, 1e6, 1e300]),
+    ties=st.booleans(),
 )
-def test_the_mass_in_rational_arithmetic_is_that_of_every_letter(seed: int, scale: float, ties: bool) -> None:
+def test_the_mass_in_rational_arithmetic_is_that_of_every_letter(
+    seed: int, scale: float, ties: bool
+) -> None:
     p, matrix, _ = program_of(seed)
     rng = np.random.default_rng(seed)
     multipliers = scale * rng.exponential(size=len(p)) * rng.choice([1, 1, 1, 0, -1], len(p))
@@ -94,7 +104,9 @@ def test_letters_that_floats_cannot_tell_apart_are_all_looked_at(seed: int) -> N
 
 def test_what_lies_between_a_power_and_its_rationals_is_not_claimed() -> None:
     above, below = round_exp_up(0.25), round_exp_down(0.25)
-    assert compute_reached_mass([(below, Fraction(1, 2)), (above, Fraction(1, 3))], 0.25) == Fraction(1, 3)
+    assert compute_reached_mass(
+        [(below, Fraction(1, 2)), (above, Fraction(1, 3))], 0.25
+    ) == Fraction(1, 3)
     columns, law = (np.array([[one]], dtype=object) for one in (above.numerator, above.denominator))
     exact = RationalMechanism(np.ones((1, 1)), columns, (law[0],), above.numerator)
     assert not exact.is_bound_proved(1e-9, 0.25, None)  # one output leaks a little more than 0.25
@@ -106,11 +118,15 @@ def test_what_lies_between_a_power_and_its_rationals_is_not_claimed() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 999), scale=SCALES, delta=st.floats(0.01, 0.99))
-def test_no_multipliers_prove_a_ratio_that_is_reached(seed: int, scale: float, delta: float) -> None:
+def test_no_multipliers_prove_a_ratio_that_is_reached(
+    seed: int, scale: float, delta: float
+) -> None:
     p, matrix, program = program_of(seed, delta)
     found, most = solved(p, matrix, delta), leakage_level(p, matrix)
     near = np.random.default_rng(seed).exponential(size=len(p))
-    known = np.zeros(len(p)) if found.certificate.multipliers is None else found.certificate.multipliers
+    known = (
+        np.zeros(len(p)) if found.certificate.multipliers is None else found.certificate.multipliers
+    )
     for multipliers in (scale * near, known, known * near, known + 1e-6 * near):
         assert found.value - 1e-12 <= prove_level(program, multipliers, most) <= most
     if found.certificate.multipliers is not None:
@@ -137,7 +153,9 @@ def exact_mass(p: FloatArray, matrix: FloatArray, attack: FloatArray, ratio: Fra
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 999), share=st.floats(0.0, 1.0), delta=st.floats(0.01, 0.99))
-def test_what_an_attack_reaches_is_what_fractions_say(seed: int, share: float, delta: float) -> None:
+def test_what_an_attack_reaches_is_what_fractions_say(
+    seed: int, share: float, delta: float
+) -> None:
     p, matrix = random_mechanism(seed)
     attack = np.random.default_rng(seed).dirichlet(np.full(3, 0.3), matrix.shape[1])
     level = share * leakage_level(p, matrix @ attack)

@@ -42,7 +42,12 @@ def instance(seed: int) -> tuple[FloatArray, float, float, FloatArray]:
     rng = np.random.default_rng([1250, seed])
     n, m = (int(size) for size in rng.integers(2, 4, 2))
     p = rng.dirichlet(np.full(n, (1.0, 5.0)[seed % 2])) + 1e-3
-    return p / p.sum(), float(rng.uniform(0.1, 1.2)), float(rng.choice([0.01, 0.1, 0.4])), rng.random((n, m))
+    return (
+        p / p.sum(),
+        float(rng.uniform(0.1, 1.2)),
+        float(rng.choice([0.01, 0.1, 0.4])),
+        rng.random((n, m)),
+    )
 
 
 @cache
@@ -107,7 +112,10 @@ def test_a_box_holds_the_mechanisms_of_its_margins(seed: int) -> None:
     p, epsilon, delta, gains = instance(seed)
     span = MarginRange.from_prior(Prior(p), epsilon, delta)
     s = rng.uniform(0, 1, len(p)) * span.max_margins
-    lower, upper = s * rng.uniform(0, 1, len(p)), s + (span.max_margins - s) * rng.uniform(0, 1, len(p))
+    lower, upper = (
+        s * rng.uniform(0, 1, len(p)),
+        s + (span.max_margins - s) * rng.uniform(0, 1, len(p)),
+    )
     program = envelope_design(p, epsilon, delta, ExpectedGain(gains))
     program.margins.value = s[:, None]
     inside = float(program.problem.solve(solver="HIGHS"))
@@ -166,7 +174,9 @@ def test_margins_bound_the_mass_that_leaks(seed: int) -> None:
     mass = bound_leaking_mass(Prior(p), matrix, epsilon, margins)
     assert mass is not None
     law = p @ matrix
-    dual = np.maximum(0, law + (matrix - math.exp(epsilon) * law) / margins[:, None]).max(axis=0).sum()
+    dual = (
+        np.maximum(0, law + (matrix - math.exp(epsilon) * law) / margins[:, None]).max(axis=0).sum()
+    )
     assert float(mass) == pytest.approx(dual, rel=1e-9)
     assert float(mass) >= most_mass(p, matrix, math.exp(epsilon)) - 1e-9
 
@@ -186,7 +196,9 @@ class TestCertificates:
     @staticmethod
     @cache
     def found() -> EnvelopeDesignCertificate:
-        certificate = solve(envelope_design([0.8, 0.2], 1.0, 0.1, ExpectedLoss(hamming))).certificate
+        certificate = solve(
+            envelope_design([0.8, 0.2], 1.0, 0.1, ExpectedLoss(hamming))
+        ).certificate
         assert len(certificate.proof.letters) > 1
         assert certificate.margins.max() > 0
         return certificate
@@ -195,7 +207,10 @@ class TestCertificates:
         "change",
         [
             lambda proof: {"letters": proof.letters[:-1], "cuts": proof.cuts[:-1]},
-            lambda proof: {"letters": np.append(proof.letters, -1), "cuts": np.append(proof.cuts, 0.0)},
+            lambda proof: {
+                "letters": np.append(proof.letters, -1),
+                "cuts": np.append(proof.cuts, 0.0),
+            },
             lambda proof: {"letters": proof.letters[:-1]},
             lambda proof: {"cuts": 100 + proof.cuts},
             lambda proof: {"cuts": np.full(len(proof.cuts), np.nan)},
@@ -237,7 +252,10 @@ def test_a_matrix_from_elsewhere_is_repaired() -> None:
 def test_margins_are_there_just_above_the_envelope_and_not_below(seed: int) -> None:
     rng = np.random.default_rng([1257, seed])
     p, _, _, gains = instance(seed)
-    matrix, delta = rng.dirichlet(np.full(gains.shape[1], 0.5), len(p)), float(rng.uniform(0.02, 0.9))
+    matrix, delta = (
+        rng.dirichlet(np.full(gains.shape[1], 0.5), len(p)),
+        float(rng.uniform(0.02, 0.9)),
+    )
     reached = solve(envelope(p, matrix, delta))
     above, below = (
         certify(envelope_design(p, level, delta, ExpectedGain(gains)), matrix).certificate

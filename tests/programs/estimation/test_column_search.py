@@ -81,7 +81,9 @@ def test_a_step_between_bounds_is_the_best_column_or_the_best_edge(seed: int) ->
         assert worth(along, form, pi) >= max(worth(other, form, pi) for other in ends) - 1e-9
         assert any(np.abs(along - other).max() < 1e-9 for other in (column, *ends))
         moved = search.improve_columns(column[None], form, pi)[0]
-        assert worth(moved, form, pi) == pytest.approx(max(worth(sloped, form, pi), worth(along, form, pi)))
+        assert worth(moved, form, pi) == pytest.approx(
+            max(worth(sloped, form, pi), worth(along, form, pi))
+        )
 
 
 def _extreme(p: FloatArray, box: BoxFamily) -> list[FloatArray]:
@@ -167,7 +169,10 @@ def _scalars_of(cone: module.EstimationCone, column: FloatArray) -> list[FloatAr
 
 
 def test_weights_combine_the_forms_one_by_one() -> None:
-    [cone] = build_column_cones(np.full(3, 1 / 3), LDP(0.8).extreme_columns(Prior(np.full(3, 1 / 3)))) or ()
+    [cone] = (
+        build_column_cones(np.full(3, 1 / 3), LDP(0.8).extreme_columns(Prior(np.full(3, 1 / 3))))
+        or ()
+    )
     weights = np.random.default_rng(0).normal(size=cone.form_count)
     forms = cone.list_forms()
     assert cone.combine_forms(weights) == pytest.approx(np.tensordot(weights, forms, axes=1))
@@ -176,7 +181,8 @@ def test_weights_combine_the_forms_one_by_one() -> None:
     products = [values[i] * values[j] for i, j in itertools.combinations(range(len(values)), 2)]
     assert [column @ form @ column for form in forms][: len(products)] == pytest.approx(products)
     assert (
-        cone.combine_forms(np.abs(weights), absolute=True) >= np.abs(cone.combine_forms(weights)) - 1e-12
+        cone.combine_forms(np.abs(weights), absolute=True)
+        >= np.abs(cone.combine_forms(weights)) - 1e-12
     ).all()
 
 
@@ -212,7 +218,9 @@ def test_some_columns_are_drawn_with_the_constant_and_of_full_rank() -> None:
     drawn = _draw_columns(columns, 6)
     assert drawn.shape == (4, 6)
     assert drawn[:, 0].tolist() == [1.0] * 4
-    places = [int(np.flatnonzero((columns == column[:, None]).all(axis=0))[0]) for column in drawn.T]
+    places = [
+        int(np.flatnonzero((columns == column[:, None]).all(axis=0))[0]) for column in drawn.T
+    ]
     assert places == sorted(set(places))  # each once, in their order
     columns[:, 2:] = columns[:, [1]]  # two directions: no more columns have a larger rank
     assert _draw_columns(columns, 6) is columns

@@ -70,7 +70,9 @@ def test_the_mechanisms_of_the_closed_forms_have_their_errors() -> None:
     assert error.value(p, subset_selection(6, 1, 1.0)) == pytest.approx(
         error.value(p, randomized_response(6, 1.0))
     )
-    assert error.value(p, uniform(6, math.log(6))) == pytest.approx(least_pml_estimation_error(6, 2.0))
+    assert error.value(p, uniform(6, math.log(6))) == pytest.approx(
+        least_pml_estimation_error(6, 2.0)
+    )
     assert least_pml_estimation_error(6, 9.0) == pytest.approx(5 / 6)  # the secret itself: 1 - 1/6
 
 
@@ -80,7 +82,9 @@ def test_the_best_linear_estimator_is_no_better(workload: str, privacy: Requirem
     prior = Prior([0.5, 0.3, 0.2], [1, 2, 4])
     utility = EstimationError(workload)
     result = solve(design(prior, privacy, utility))
-    wanted = least_error(prior.pmf, extreme_columns(prior.pmf, privacy), utility.build_combinations(prior))
+    wanted = least_error(
+        prior.pmf, extreme_columns(prior.pmf, privacy), utility.build_combinations(prior)
+    )
     assert result.value == pytest.approx(wanted, rel=1e-5)
     assert result.gap <= 1e-6 * result.value
 
@@ -110,9 +114,13 @@ def test_no_multipliers_prove_too_much(seed: int, criterion: str) -> None:
     utility = EstimationError(criterion=criterion)  # type: ignore[arg-type]
     program = design(prior, PML(0.5), utility)
     result = solve(program)
-    z = result.certificate.sensitivities * np.exp(rng.normal(scale=0.3)) + rng.normal(scale=0.1, size=(3, 3))
+    z = result.certificate.sensitivities * np.exp(rng.normal(scale=0.3)) + rng.normal(
+        scale=0.1, size=(3, 3)
+    )
     rho = result.certificate.multipliers * np.exp(rng.normal(scale=0.3)) + rng.normal(size=3)
-    bound = program.objective.bound_from_columns(program.columns.exact, ErrorBoundProof(z, np.asarray(rho)))
+    bound = program.objective.bound_from_columns(
+        program.columns.exact, ErrorBoundProof(z, np.asarray(rho))
+    )
     assert bound <= result.bound + result.gap
 
 
@@ -166,7 +174,11 @@ SEARCHED: list[tuple[Prior, Requirement, float]] = [
 @pytest.mark.parametrize("criterion", ["A", "D"])
 @pytest.mark.parametrize(("prior", "privacy", "worse"), SEARCHED)
 def test_columns_that_are_not_listed_are_searched_and_bounded(
-    monkeypatch: pytest.MonkeyPatch, prior: Prior, privacy: Requirement, worse: float, criterion: Criterion
+    monkeypatch: pytest.MonkeyPatch,
+    prior: Prior,
+    privacy: Requirement,
+    worse: float,
+    criterion: Criterion,
 ) -> None:
     utility = EstimationError("prefix" if criterion == "A" else None, criterion)
     listed = solve(design(prior, privacy, utility))
@@ -214,7 +226,8 @@ def test_one_frequency_is_that_of_a_response_about_it(
 def test_small_levels_have_an_error_with_digits(criterion: Criterion) -> None:
     # for LDP the least error of a uniform prior grows as one over the square of the level
     fine, coarse = (
-        solve(design([1 / 3] * 3, LDP(level), EstimationError(criterion=criterion))) for level in (1e-6, 1e-3)
+        solve(design([1 / 3] * 3, LDP(level), EstimationError(criterion=criterion)))
+        for level in (1e-6, 1e-3)
     )
     assert fine.bound <= fine.value
     if criterion == "A":
@@ -234,7 +247,9 @@ def test_the_bound_is_below_its_formula_in_exact_arithmetic(seed: int) -> None:
     columns, p = 2 * rng.random((3, 4)), rng.dirichlet(np.ones(3))
     wanted, z, rho = rng.normal(size=(2, 3)), rng.normal(size=(3, 2)), rng.normal(size=3)
     bound = EstimationObjective(p, wanted, "A").bound_from_columns(columns, ErrorBoundProof(z, rho))
-    lam, q, w, s, r = (np.vectorize(Fraction, otypes=[object])(x) for x in (columns, p, wanted, z, rho))
+    lam, q, w, s, r = (
+        np.vectorize(Fraction, otypes=[object])(x) for x in (columns, p, wanted, z, rho)
+    )
     excess = max(((s.T @ lam) ** 2).sum(axis=0) - (q * r) @ lam)
     clear = ((w @ q) ** 2).sum()
     assert Fraction(bound) <= 2 * (w.T * s).sum() - clear - (q * r).sum() - excess
@@ -243,7 +258,9 @@ def test_the_bound_is_below_its_formula_in_exact_arithmetic(seed: int) -> None:
 # ---------------------------------------------------------------- bounds from second moments
 
 
-def bound_of(prior: Prior, privacy: PML | LDP | LIP, workload: np.ndarray, criterion: Criterion) -> float:
+def bound_of(
+    prior: Prior, privacy: PML | LDP | LIP, workload: np.ndarray, criterion: Criterion
+) -> float:
     """What the numbers that were found prove, by the bound that any numbers give."""
     cones = build_column_cones(prior.pmf, privacy.extreme_columns(prior))
     assert cones is not None
@@ -321,9 +338,13 @@ def test_fewer_outputs_cost_what_the_gap_says(most: int) -> None:
 
 @pytest.mark.parametrize("rare", [1e-6, 1e-12])
 @pytest.mark.parametrize(
-    ("privacy", "most"), [(PML(2.0), None), (PML(2.0), 6), (LDP(20.0), 6), (LIP(20.0, 20.0), None)], ids=str
+    ("privacy", "most"),
+    [(PML(2.0), None), (PML(2.0), 6), (LDP(20.0), 6), (LIP(20.0, 20.0), None)],
+    ids=str,
 )
-def test_rare_letters_keep_their_rows(privacy: PML | LDP | LIP, rare: float, most: int | None) -> None:
+def test_rare_letters_keep_their_rows(
+    privacy: PML | LDP | LIP, rare: float, most: int | None
+) -> None:
     prior = Prior([0.4, 0.3, 0.2, 0.1 - 2 * rare, rare, rare])
     found = solve(design(prior, privacy, EstimationError(), outputs=most))
     assert found.certificate.verify()
@@ -333,7 +354,9 @@ def test_rare_letters_keep_their_rows(privacy: PML | LDP | LIP, rare: float, mos
 def error_by_formula(p: list[float], matrix: np.ndarray, labels: list[Fraction]) -> float:
     """The least variance of an unbiased estimate of a mean, by numpy: labels are centred as fractions."""
     masses = [Fraction(mass) for mass in p]
-    mean = sum((mass * label for mass, label in zip(masses, labels, strict=True)), Fraction(0)) / sum(masses)
+    mean = sum(
+        (mass * label for mass, label in zip(masses, labels, strict=True)), Fraction(0)
+    ) / sum(masses)
     w = np.array([float(label - mean) for label in labels])
     keep = matrix.max(axis=0) > 0
     occurring = matrix[:, keep]
@@ -394,7 +417,9 @@ def test_a_mean_of_times_is_proved_from_its_file(tmp_path: Path) -> None:
 
 
 def test_a_false_value_in_a_small_unit_is_refused() -> None:
-    result = solve(design(Prior([0.5, 0.3, 0.2], [0.0, 1e-12, 3e-12]), PML(1.0), EstimationError("mean")))
+    result = solve(
+        design(Prior([0.5, 0.3, 0.2], [0.0, 1e-12, 3e-12]), PML(1.0), EstimationError("mean"))
+    )
     assert result.certificate.verify()
     assert not replace(result.certificate, value=0.9 * result.value).verify()
 

@@ -77,7 +77,11 @@ def test_repaired_matrices_keep_every_pair_in_rationals(seed: int) -> None:
         MetricPrivacy(float(rng.choice([1e-9, 0.1, 1.0, 40.0])), draw_distances(rng, size)),
     )
     assert exponents is not None
-    for matrix in (np.eye(size), rng.dirichlet(np.full(size, 0.3), size), rng.random((size, 2 * size))):
+    for matrix in (
+        np.eye(size),
+        rng.dirichlet(np.full(size, 0.3), size),
+        rng.random((size, 2 * size)),
+    ):
         found = repair_by_envelope(Prior.uniform(size), exponents, matrix)
         assert found is None or are_pairs_kept(found.matrix, exponents)
     nearly = np.exp(-exponents / 2) * (1 + 1e-9 * rng.random((size, size)))

@@ -65,7 +65,9 @@ def test_snapped_rows_sum_to_exactly_one(seed: int, width: int, tiny: bool) -> N
 def test_even_rows_sum_to_exactly_one(width: int) -> None:
     rows = np.full((2, width), 1 / width)
     assert_snapped(rows)
-    assert (np.diff(round_rows_to_grid(rows)) <= 0).all()  # of equal remainders the first are rounded up
+    assert (
+        np.diff(round_rows_to_grid(rows)) <= 0
+    ).all()  # of equal remainders the first are rounded up
 
 
 matrices = st.lists(
@@ -111,11 +113,15 @@ def test_powers_are_below_and_close(exponent: float) -> None:
 @pytest.mark.parametrize("kind", oracles.KINDS)
 @settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(), steps=st.integers(-3, 3))
-def test_the_exact_check_agrees_with_fractions_at_the_edge(kind: str, case: oracles.Case, steps: int) -> None:
+def test_the_exact_check_agrees_with_fractions_at_the_edge(
+    kind: str, case: oracles.Case, steps: int
+) -> None:
     matrix = round_rows_to_grid(case.matrix)
     levels = oracles.levels_of(kind, case.prior, matrix)
     requirement = oracles.requirement_at(kind, levels, 1 + steps * 2.0**-52)
-    assert is_met_exactly(case.prior, requirement, matrix) is oracles.meets(case.prior, requirement, matrix)
+    assert is_met_exactly(case.prior, requirement, matrix) is oracles.meets(
+        case.prior, requirement, matrix
+    )
 
 
 def test_counts_are_exact_where_floats_are_not() -> None:
@@ -161,8 +167,12 @@ def test_rows_are_exact(matrix: list[list[float]], expected: bool) -> None:
     assert oracles.is_stochastic(array) is expected
 
 
-@pytest.mark.parametrize(("short", "enough"), [(0.0, True), (2.0, True), (8.0, False), (400.0, False)])
-def test_at_the_largest_entropy_four_last_digits_are_allowed_for(short: float, enough: bool) -> None:
+@pytest.mark.parametrize(
+    ("short", "enough"), [(0.0, True), (2.0, True), (8.0, False), (400.0, False)]
+)
+def test_at_the_largest_entropy_four_last_digits_are_allowed_for(
+    short: float, enough: bool
+) -> None:
     """Off one half by d, two letters lack 2 d^2 nats of log 2."""
     off = math.sqrt(short * float(np.spacing(math.log(2))) / 2)
     law = np.array([[0.5 + off, 0.5 - off]])
@@ -186,7 +196,10 @@ def test_sums_of_decimals_and_laws_of_logarithms() -> None:
     assert dot_decimals([Decimal(2), Decimal("0.5")], [Decimal(3), Decimal(4)]) == 8
     assert isinstance(sum_decimals([]), Decimal)
     rows = [[Decimal(1), Decimal(2)], [Decimal(3), Decimal(4)]]
-    assert mix_decimal_rows([Decimal("0.25"), Decimal("0.75")], rows) == [Decimal("2.5"), Decimal("3.5")]
+    assert mix_decimal_rows([Decimal("0.25"), Decimal("0.75")], rows) == [
+        Decimal("2.5"),
+        Decimal("3.5"),
+    ]
     law = normalize_log_law([0.0, math.log(3)])
     assert [float(one.exp()) for one in law] == pytest.approx([0.25, 0.75], abs=1e-15)
 

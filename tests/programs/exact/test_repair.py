@@ -45,7 +45,9 @@ from pmlopt.programs.exact.repair import (
 kinds = pytest.mark.parametrize("kind", oracles.KINDS)
 
 
-def assert_repaired(prior: Prior, requirement: Requirement, noisy: oracles.FloatArray) -> RepairedMatrix:
+def assert_repaired(
+    prior: Prior, requirement: Requirement, noisy: oracles.FloatArray
+) -> RepairedMatrix:
     fixed = repair_matrix(prior, requirement, noisy)
     assert oracles.is_stochastic(fixed.matrix)
     assert oracles.meets(prior, requirement, fixed.matrix)
@@ -59,7 +61,9 @@ def assert_repaired(prior: Prior, requirement: Requirement, noisy: oracles.Float
 @settings(max_examples=20, deadline=None)
 @given(case=oracles.cases(), power=st.integers(-9, -3))
 def test_noise_is_repaired_at_the_price_of_noise(kind: str, case: oracles.Case, power: int) -> None:
-    requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), 1.0)
+    requirement = oracles.requirement_at(
+        kind, oracles.levels_of(kind, case.prior, case.matrix), 1.0
+    )
     noise = 10.0**power
     noisy = case.matrix + noise * case.rng.uniform(-1, 1, case.matrix.shape)
     fixed = assert_repaired(case.prior, requirement, noisy)
@@ -69,7 +73,10 @@ def test_noise_is_repaired_at_the_price_of_noise(kind: str, case: oracles.Case, 
 
 @kinds
 @settings(max_examples=15, deadline=None)
-@given(case=oracles.cases(), epsilon=st.sampled_from([0.0, 1e-300, 1e-17, 1e-16, 1e-12, 1e-9, 1e-3, 0.3]))
+@given(
+    case=oracles.cases(),
+    epsilon=st.sampled_from([0.0, 1e-300, 1e-17, 1e-16, 1e-12, 1e-9, 1e-3, 0.3]),
+)
 def test_any_matrix_is_repaired_to_any_bound(kind: str, case: oracles.Case, epsilon: float) -> None:
     names = oracles.levels_of(kind, case.prior, case.matrix)
     requirement = oracles.requirement_at(kind, dict.fromkeys(names, epsilon), 1.0)
@@ -151,17 +158,23 @@ def test_rows_are_renormalised() -> None:
     assert np.array_equal(fixed.matrix, round_rows_to_grid(fixed.matrix))
 
 
-@pytest.mark.parametrize(("least", "told"), [(0.004, 1e-3), (0.04, 1e-3), (0.4, 1e-3), (1e-15, 0.0)])
+@pytest.mark.parametrize(
+    ("least", "told"), [(0.004, 1e-3), (0.04, 1e-3), (0.4, 1e-3), (1e-15, 0.0)]
+)
 def test_a_share_that_is_searched_is_at_most_twice_the_least(least: float, told: float) -> None:
     theta, mixture = min_mixing_weight(
         0.0, lambda theta: theta, lambda theta: theta >= least, lambda theta: told
     )
     assert least <= theta == mixture <= 2 * least
     assert (
-        min_mixing_weight(0.3, lambda theta: theta, lambda theta: theta == 1.0, lambda theta: 0.5)[0] == 1.0
+        min_mixing_weight(0.3, lambda theta: theta, lambda theta: theta == 1.0, lambda theta: 0.5)[
+            0
+        ]
+        == 1.0
     )
     assert (
-        min_mixing_weight(0.0, lambda theta: theta, lambda theta: theta > 0, lambda theta: 0.0)[0] == 2.0**-53
+        min_mixing_weight(0.0, lambda theta: theta, lambda theta: theta > 0, lambda theta: 0.0)[0]
+        == 2.0**-53
     )
 
 
@@ -201,7 +214,9 @@ def test_a_broken_matrix_is_mended_by_the_least_change(epsilon: float) -> None:
     assert near is not None
     assert np.abs(near.sum(axis=1) - 1).max() <= 1e-15
     broken, mended = ((given @ one - np.exp(epsilon) * (p @ one)).max() for one in (off, near))
-    assert -1.1e-15 < mended < 0 < epsilon / 2 < broken  # within by four last digits of both terms, twice
+    assert (
+        -1.1e-15 < mended < 0 < epsilon / 2 < broken
+    )  # within by four last digits of both terms, twice
     assert np.abs(near - off).max() <= 3 * epsilon
     fixed = polish_and_repair(SECRET.prior, privacy, off)
     assert fixed.theta <= 1e-12 < 0.1 < repair_matrix(SECRET.prior, privacy, off).theta
@@ -234,7 +249,9 @@ def by_simplex(secret: Secret, gains: Any) -> Any:
 
 @given(seed=st.integers(0, 10**6), values=st.integers(2, 3), letters=st.integers(3, 7))
 @settings(max_examples=25)
-def test_the_equations_hold_in_fractions_next_to_a_vertex(seed: int, values: int, letters: int) -> None:
+def test_the_equations_hold_in_fractions_next_to_a_vertex(
+    seed: int, values: int, letters: int
+) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 60, (values, letters))
     secret = Secret.from_counts(counts)
@@ -248,7 +265,8 @@ def test_the_equations_hold_in_fractions_next_to_a_vertex(seed: int, values: int
     totals = counts.sum(axis=1).tolist()
     for y in range(3):
         told = {
-            sum(Fraction(int(c)) * row[y] for c, row in zip(counts[s], rows, strict=True)) / totals[s]
+            sum(Fraction(int(c)) * row[y] for c, row in zip(counts[s], rows, strict=True))
+            / totals[s]
             for s in range(values)
         }
         assert len(told) == 1  # each value of the secret gives the outcome the same probability
@@ -306,7 +324,9 @@ def test_about_a_joint_law_in_floats_the_best_in_hand_is_returned_with_its_level
     laws = rng.dirichlet(np.ones(4), 2) if rank == 2 else np.tile(rng.dirichlet(np.ones(4)), (2, 1))
     secret = Secret(rng.dirichlet(np.ones(3))[:, None] * (rng.dirichlet(np.ones(2), 3) @ laws))
     gains = ExpectedGain(rng.random((4, 4)))
-    near, held = (solve(design(secret.prior, PML(level, about=secret), gains)) for level in (1e-9, epsilon))
+    near, held = (
+        solve(design(secret.prior, PML(level, about=secret), gains)) for level in (1e-9, epsilon)
+    )
     assert held.value == pytest.approx(near.value, abs=1e-7)
     assert held.status.value == ("unproved" if held.level > epsilon else "optimal")
     assert level_in_fractions(secret, held.mechanism.matrix) <= held.level <= 2e-14
@@ -315,7 +335,10 @@ def test_about_a_joint_law_in_floats_the_best_in_hand_is_returned_with_its_level
 
 def test_a_result_that_floats_hold_back_says_what_to_do() -> None:
     rng = np.random.default_rng(2)
-    secret, gains = Secret(rng.dirichlet(np.ones(10)).reshape(2, 5)), ExpectedGain(rng.normal(size=(5, 3)))
+    secret, gains = (
+        Secret(rng.dirichlet(np.ones(10)).reshape(2, 5)),
+        ExpectedGain(rng.normal(size=(5, 3))),
+    )
     held = solve(design(secret.prior, PML(0.0, about=secret), gains))
     assert held.status.value == "unproved"
     assert 0 < held.level < 2e-14

@@ -79,7 +79,9 @@ class TestClosedForms:
 
     def test_guessing_probability_is_the_expected_gain_of_a_guess(self) -> None:
         columns = solved(P, GuessingProbability(), reach=0.7)
-        assert columns.value == pytest.approx(solve(least_leakage(P, GUESS, expected=0.7)).value, abs=1e-6)
+        assert columns.value == pytest.approx(
+            solve(least_leakage(P, GUESS, expected=0.7)).value, abs=1e-6
+        )
 
     def test_error_of_randomized_response(self) -> None:
         # two even letters, truth with probability t: each frequency has the variance 1/4 / (2t - 1)^2
@@ -89,11 +91,15 @@ class TestClosedForms:
 
     def test_ball_without_radius_is_the_prior(self) -> None:
         over = solved(P, GUESS, expected=0.6, over=L1Ball(P, 0.0))
-        assert over.value == pytest.approx(solve(least_leakage(P, GUESS, expected=0.6)).value, abs=1e-6)
+        assert over.value == pytest.approx(
+            solve(least_leakage(P, GUESS, expected=0.6)).value, abs=1e-6
+        )
 
     def test_secret_that_is_the_data_is_the_data(self) -> None:
         about = solved(P, GUESS, reach=0.6, about=Secret(np.diag(P)))
-        assert about.value == pytest.approx(solve(least_leakage(P, GUESS, expected=0.6)).value, abs=1e-6)
+        assert about.value == pytest.approx(
+            solve(least_leakage(P, GUESS, expected=0.6)).value, abs=1e-6
+        )
 
     def test_orbits_are_the_listed_letters(self) -> None:
         one = IIDPrior([0.7, 0.3], 3)
@@ -117,14 +123,22 @@ class TestEnds:
 
     def test_all_information_takes_the_rarest_letter(self) -> None:
         entropy = float(-(np.array(P) @ np.log(P)))
-        assert solved(P, MutualInformation(), reach=entropy).value == pytest.approx(math.log(10), abs=1e-6)
+        assert solved(P, MutualInformation(), reach=entropy).value == pytest.approx(
+            math.log(10), abs=1e-6
+        )
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
             ((P, LDP, GUESS, 1.1), "no mechanism reaches a utility of 1.1: the largest there is"),
-            ((P, MutualInformation(), None, 1.3), "the largest there is, whatever is revealed, is 1.2798"),
-            ((P, LDP, EstimationError(), 0.69), "the smallest there is, whatever is revealed, is 0.7"),
+            (
+                (P, MutualInformation(), None, 1.3),
+                "the largest there is, whatever is revealed, is 1.2798",
+            ),
+            (
+                (P, LDP, EstimationError(), 0.69),
+                "the smallest there is, whatever is revealed, is 0.7",
+            ),
             ((P, LDP, GUESS, 1.0), "an infinite level of ldp"),
             ((P, PML(0, over=AllPriors(4)), GUESS, 1.0), "an infinite level of pml"),
         ],
@@ -221,7 +235,9 @@ def test_problem_has_the_level_as_a_parameter(name: str) -> None:
     for level in (0.05, 0.2):
         program.epsilon.value = level
         short = float(program.problem.solve(solver=solver))
-        assert short == pytest.approx(0.95 - solve(design(prior, make(level), GUESS)).value, abs=1e-6)
+        assert short == pytest.approx(
+            0.95 - solve(design(prior, make(level), GUESS)).value, abs=1e-6
+        )
 
 
 def test_other_problems_are_at_the_least_level() -> None:
@@ -250,7 +266,8 @@ def test_sweep_over_targets() -> None:
 
 def test_ways_to_name_a_family() -> None:
     found = [
-        solved(P, family, GUESS, 0.6).value for family in (LDP, LDP(0.7), "ldp", lambda level: LDP(level))
+        solved(P, family, GUESS, 0.6).value
+        for family in (LDP, LDP(0.7), "ldp", lambda level: LDP(level))
     ]
     assert np.ptp(found) < 1e-6
 
@@ -264,12 +281,28 @@ least_of_anything: Any = least_leakage
     [
         (lambda: least_of_anything(P, MutualInformation()), ProgramError, "give `reach`"),
         (lambda: least_of_anything(P, GUESS), ProgramError, "give `reach`, `expected` or `worst`"),
-        (lambda: least_of_anything(P, MutualInformation(), LDP, 0.3), UtilityError, "is the requirement LDP"),
+        (
+            lambda: least_of_anything(P, MutualInformation(), LDP, 0.3),
+            UtilityError,
+            "is the requirement LDP",
+        ),
         (lambda: least_of_anything(P, LDP), UtilityError, "is the requirement LDP"),
-        (lambda: least_of_anything(P, LDP, MutualInformation(), "a"), ProgramError, "must be a number"),
-        (lambda: least_of_anything(P, MetricPrivacy, GUESS, 0.6), PrivacyError, "it needs distance too"),
+        (
+            lambda: least_of_anything(P, LDP, MutualInformation(), "a"),
+            ProgramError,
+            "must be a number",
+        ),
+        (
+            lambda: least_of_anything(P, MetricPrivacy, GUESS, 0.6),
+            PrivacyError,
+            "it needs distance too",
+        ),
         (lambda: least_of_anything(P, "renyi-pml", GUESS, 0.6), PrivacyError, "it needs alpha too"),
-        (lambda: least_of_anything(P, lambda x, y: x, GUESS, 0.6), PrivacyError, "fails on a level"),
+        (
+            lambda: least_of_anything(P, lambda x, y: x, GUESS, 0.6),
+            PrivacyError,
+            "fails on a level",
+        ),
         (
             lambda: least_of_anything(P, lambda level: GUESS, GUESS, 0.6),
             PrivacyError,
@@ -292,7 +325,11 @@ least_of_anything: Any = least_leakage
             "write them into",
         ),
         (lambda: least_of_anything(P, "ldpp", GUESS, 0.6), PrivacyError, "did you mean 'ldp'"),
-        (lambda: least_of_anything(P, np.eye(4), GUESS, 0.6), PrivacyError, r"an array of shape \(4, 4\)"),
+        (
+            lambda: least_of_anything(P, np.eye(4), GUESS, 0.6),
+            PrivacyError,
+            r"an array of shape \(4, 4\)",
+        ),
         (lambda: least_of_anything(P, GUESS, reach=0.5, expected=0.5), ProgramError, "give one"),
         (lambda: least_of_anything(P, LDP, GUESS, worst=0.5), ProgramError, "`worst` is a floor"),
         (
@@ -305,7 +342,9 @@ least_of_anything: Any = least_leakage
         (lambda: design(P, MutualInformation(), PML(0.5)), PrivacyError, "give one such as"),  # type: ignore[call-overload]
     ],
 )
-def test_refusals_name_what_to_do(call: Callable[[], Any], error: type[PmloptError], words: str) -> None:
+def test_refusals_name_what_to_do(
+    call: Callable[[], Any], error: type[PmloptError], words: str
+) -> None:
     with pytest.raises(error, match=words) as caught:
         call()
     assert " at 0x" not in str(caught.value)

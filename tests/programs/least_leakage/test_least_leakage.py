@@ -116,14 +116,17 @@ def random_ranks(seed: int) -> tuple[Prior, FloatArray, int]:
 
 
 @pytest.mark.parametrize(
-    "p", [[0.6, 0.2, 0.2], [0.5, 0.25, 0.25], [0.7, 0.25, 0.05], [0.55, 0.05, 0.4], [0.98, 0.01, 0.01]]
+    "p",
+    [[0.6, 0.2, 0.2], [0.5, 0.25, 0.25], [0.7, 0.25, 0.05], [0.55, 0.05, 0.4], [0.98, 0.01, 0.01]],
 )
 def test_example_1_with_a_heavy_letter_drops_the_third_output(p: list[float]) -> None:
     program = worst_case_utility(p, EXAMPLE, 2)
     result = solve(program)
     assert_proved(program, result)
     assert result.value == pytest.approx(math.log(2), abs=1e-9)
-    printed = np.array([[(1 - 2 * p[2]) / (2 * p[0]), (1 - 2 * p[1]) / (2 * p[0]), 0], [0, 1, 0], [1, 0, 0]])
+    printed = np.array(
+        [[(1 - 2 * p[2]) / (2 * p[0]), (1 - 2 * p[1]) / (2 * p[0]), 0], [0, 1, 0], [1, 0, 0]]
+    )
     assert leakage_level(p, printed) == pytest.approx(math.log(2), abs=1e-12)
     assert solve(program, warm_start=printed).value == pytest.approx(math.log(2), abs=1e-12)
     if p[1] + p[2] < 0.5:
@@ -135,12 +138,17 @@ def test_example_1_with_a_heavy_letter_drops_the_third_output(p: list[float]) ->
 @pytest.mark.parametrize(
     ("p", "order", "h"),
     [
-        *((p, EXAMPLE, 2) for p in ([0.5, 0.25, 0.25], [0.4, 0.3, 0.3], [0.45, 0.15, 0.4], [1 / 3] * 3)),
+        *(
+            (p, EXAMPLE, 2)
+            for p in ([0.5, 0.25, 0.25], [0.4, 0.3, 0.3], [0.45, 0.15, 0.4], [1 / 3] * 3)
+        ),
         *((one_low(smallest), ROTATED, h) for smallest in SMALLEST for h in (2, 3)),  # Figure 2
         *((three_low(smallest), ROTATED, 3) for smallest in SMALLEST),  # Figure 3
     ],
 )
-def test_the_closed_form_is_optimal_where_the_paper_says_so(p: list[float], order: Any, h: int) -> None:
+def test_the_closed_form_is_optimal_where_the_paper_says_so(
+    p: list[float], order: Any, h: int
+) -> None:
     program = worst_case_utility(p, order, h)
     level = -math.log(p[1] + p[2]) if order is EXAMPLE else utility_safe_level(p, order, h)
     for start in (None, False):
@@ -200,7 +208,9 @@ def test_random_orders_are_optimal(seed: int) -> None:
 # ---------------------------------------------------------------- floors on the utility
 
 
-def floor_at(prior: Prior, gains: FloatArray, share: float, allowed: BoolArray | None = None) -> float:
+def floor_at(
+    prior: Prior, gains: FloatArray, share: float, allowed: BoolArray | None = None
+) -> float:
     """A share of the way from the best constant's gain, or the least there is, to the largest."""
     can = np.ones(gains.shape, dtype=bool) if allowed is None else allowed
     best = float(prior.pmf @ np.where(can, gains, -np.inf).max(axis=1))
@@ -234,7 +244,9 @@ THREE = [0.2, 0.3, 0.5]
 
 @settings(max_examples=30, deadline=None)
 @given(priors(1, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))
-@example(np.array([1.0, 0.5, 1e-6, 1.0, 1.0]) / 3.500001, 6, 3809993)  # at 1e-10 HiGHS ends with Unknown
+@example(
+    np.array([1.0, 0.5, 1e-6, 1.0, 1.0]) / 3.500001, 6, 3809993
+)  # at 1e-10 HiGHS ends with Unknown
 def test_any_prior_with_rare_letters_is_solved_in_the_worst_case(
     prior: FloatArray, outputs: int, seed: int
 ) -> None:
@@ -249,7 +261,9 @@ def test_any_prior_with_rare_letters_is_solved_in_the_worst_case(
 @pytest.mark.parametrize("rare", [1e-2, 1e-3, 1e-4, 1e-6])
 def test_a_floor_about_a_rare_letter_is_proved(rare: float, share: float) -> None:
     # the letter of mass r must be told with probability f: the best level is -log(r (2 - f))
-    program = least_leakage([rare, 1 - rare], ExpectedGain(np.eye(2)), expected=1 - rare + share * rare)
+    program = least_leakage(
+        [rare, 1 - rare], ExpectedGain(np.eye(2)), expected=1 - rare + share * rare
+    )
     result = solve(program)
     assert result.value == pytest.approx(-math.log(rare * (2 - share)), abs=1e-7)
     assert_proved(program, result, 1e-7)
@@ -300,12 +314,20 @@ def test_a_start_within_the_demands_is_used() -> None:
     program = worst_case_utility(prior, EXAMPLE, 2)
     best = solve(program)
     stricter = solve(worst_case_utility(prior, EXAMPLE, 3))
-    for start in (best, best.mechanism, best.mechanism.matrix, best.mechanism.matrix.tolist(), stricter):
+    for start in (
+        best,
+        best.mechanism,
+        best.mechanism.matrix,
+        best.mechanism.matrix.tolist(),
+        stricter,
+    ):
         result = solve(program, warm_start=start)
         assert_proved(program, result)
         assert result.warm_started
         assert result.value == pytest.approx(math.log(2), abs=1e-9)
-    assert programs_in(solve(program, warm_start=best)) <= programs_in(solve(program, warm_start=False))
+    assert programs_in(solve(program, warm_start=best)) <= programs_in(
+        solve(program, warm_start=False)
+    )
     assert not solve(program, warm_start=False).warm_started
 
 
@@ -332,14 +354,20 @@ def test_without_a_start_there_may_be_no_mechanism_in_time() -> None:
 
 def declared() -> list[LeastLeakage]:
     low, high = [0.5, 0.1, 0.1], [0.7, 0.4, 0.3]
-    p, table = [0.1, 0.2, 0.3, 0.4], [[0.9, 0.2, 0.4], [0.1, 0.8, 0.5], [0.3, 0.6, 0.9], [0.5, 0.4, 0.7]]
+    p, table = (
+        [0.1, 0.2, 0.3, 0.4],
+        [[0.9, 0.2, 0.4], [0.1, 0.8, 0.5], [0.3, 0.6, 0.9], [0.5, 0.4, 0.7]],
+    )
     return [
         worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2),
         worst_case_utility(Prior.uniform(7), counting_order(), 5),
         least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5),
         least_leakage(p, ExpectedLoss(table), expected=0.35, outputs=3),
         least_leakage(p, ExpectedGain(table), expected=0.75, worst=0.35, outputs=3),
-        *(worst_case_utility(HEAVY, EXAMPLE, 2, over=over) for over in (L1Ball(HEAVY, 0.1), Box(low, high))),
+        *(
+            worst_case_utility(HEAVY, EXAMPLE, 2, over=over)
+            for over in (L1Ball(HEAVY, 0.1), Box(low, high))
+        ),
     ]
 
 
@@ -360,10 +388,14 @@ def test_its_optimum_is_zero_where_the_level_can_be_reached(program: LeastLeakag
             assert feasible(p, program.allowed, level) == (step > 0)
         else:
             least = program.floor.min_gain
-            assert feasible(p, program.allowed, level, program.floor.normalized_gains, least) == (step > 0)
+            assert feasible(p, program.allowed, level, program.floor.normalized_gains, least) == (
+                step > 0
+            )
         if step > 0:
             matrix = np.asarray(program.mechanism.value)
-            assert matrix == pytest.approx(program.expand_entries(program.variables["entries"].value))
+            assert matrix == pytest.approx(
+                program.expand_entries(program.variables["entries"].value)
+            )
             assert leakage_level(program.prior, np.maximum(matrix, 0)) <= level + 1e-6
     again = solve(program)  # the share that was left in the parameter changes nothing
     assert again.value == result.value
@@ -379,7 +411,9 @@ def two_floors(rare: float, seed: int) -> LeastLeakage | None:
     prior = Prior([rare, *(rng.dirichlet(np.full(n - 1, (0.3, 1.0, 5.0)[seed % 3])) * (1 - rare))])
     gains = rng.random((n, m)) if seed % 2 else rng.integers(0, 4, (n, m)).astype(float)
     worst = float(rng.uniform(gains.min(), gains.max(axis=1).min()))
-    share = (rng.random(), 1 - rng.random() * rare, 1 - 10 ** -rng.uniform(0, 8))[int(rng.integers(3))]
+    share = (rng.random(), 1 - rng.random() * rare, 1 - 10 ** -rng.uniform(0, 8))[
+        int(rng.integers(3))
+    ]
     with suppress(ProgramError):
         target = floor_at(prior, gains, share, gains >= worst)
         return least_leakage(prior, ExpectedGain(gains), expected=target, worst=worst, outputs=m)
@@ -391,7 +425,9 @@ def two_floors(rare: float, seed: int) -> LeastLeakage | None:
     [(1e-6, 1e-8, [*range(13, 100, 12), 74, 92, 128, 192]), (1e-8, 1e-6, [15, 29, 52, 147, 173]),
      (1e-10, 2e-5, [18, 29, 36, 52, 249])],
 )  # fmt: skip
-def test_both_floors_beside_a_rare_letter_are_proved(rare: float, gap: float, seeds: list[int]) -> None:
+def test_both_floors_beside_a_rare_letter_are_proved(
+    rare: float, gap: float, seeds: list[int]
+) -> None:
     for seed in seeds:
         program = two_floors(rare, seed)
         assert program is not None
@@ -420,7 +456,9 @@ def test_the_inversion_and_the_linear_programs_agree() -> None:
     assert stopped.certificate.verify()
     assert stopped.bound <= result.value <= stopped.value
     with pytest.raises(SolverUnavailableError, match="inversion"):
-        solve(least_leakage(prior, ExpectedLoss(table), worst=5.0, expected=2.0 * least), "inversion")
+        solve(
+            least_leakage(prior, ExpectedLoss(table), worst=5.0, expected=2.0 * least), "inversion"
+        )
 
 
 def test_ranks_by_the_interior_point() -> None:
@@ -440,7 +478,9 @@ def test_the_unit_of_the_gains_changes_nothing(exponent: int) -> None:
     prior, gains = Prior([1e-7, 0.3, 0.7 - 1e-7]), np.array([[1.0, 0.0], [1.0, 0.25], [0.0, 0.5]])
     scale = 2.0 ** round(exponent / math.log10(2))
     expected = floor_at(prior, gains, 0.75)
-    result = solve(least_leakage(prior, ExpectedGain(gains * scale), expected=expected * scale, outputs=2))
+    result = solve(
+        least_leakage(prior, ExpectedGain(gains * scale), expected=expected * scale, outputs=2)
+    )
     plain = solve(least_leakage(prior, ExpectedGain(gains), expected=expected, outputs=2))
     assert result.value == pytest.approx(plain.value, abs=1e-9)
     reached = ExpectedGain(gains).value(prior, result.mechanism.matrix)

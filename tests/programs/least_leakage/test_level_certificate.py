@@ -45,7 +45,9 @@ class Instance:
 
     def proved(self, rows: FloatArray, floor: float = 0.0) -> float:
         program = self.program
-        return bound_level(program.prior, program.allowed, program.floor, LevelMultipliers(rows, floor))
+        return bound_level(
+            program.prior, program.allowed, program.floor, LevelMultipliers(rows, floor)
+        )
 
 
 @cache
@@ -58,7 +60,9 @@ def instance(seed: int) -> Instance:
     table = unit * rng.normal(size=(n, m))
     if seed % 4 == 0:
         order = utility_order(np.round(table / unit), "grouped")
-        program = worst_case_utility(prior, order, int(rng.integers(1, order.max(axis=1).min() + 1)), m)
+        program = worst_case_utility(
+            prior, order, int(rng.integers(1, order.max(axis=1).min() + 1)), m
+        )
     else:
         gains = table if seed % 4 == 1 else -table
         worst = float(gains.max(axis=1).min()) - unit * rng.random() if seed % 4 == 3 else -9 * unit
@@ -69,7 +73,11 @@ def instance(seed: int) -> Instance:
         sign = 1 if seed % 4 == 1 else -1
         utility = ExpectedGain(table) if seed % 4 == 1 else ExpectedLoss(table)
         program = least_leakage(
-            prior, utility, expected=sign * floor, worst=sign * worst if seed % 4 == 3 else None, outputs=m
+            prior,
+            utility,
+            expected=sign * floor,
+            worst=sign * worst if seed % 4 == 3 else None,
+            outputs=m,
         )
     floored = program.floor
     if floored is None:
@@ -90,7 +98,10 @@ def exact_share(program: LeastLeakage, multipliers: LevelMultipliers) -> Fractio
     worth = [[value] * len(program.outputs) for value in y]
     if program.floor is not None:
         sign = 1 if program.floor.expected.maximised else -1
-        gains = [[sign * Fraction(value) for value in row] for row in program.floor.expected.table.tolist()]
+        gains = [
+            [sign * Fraction(value) for value in row]
+            for row in program.floor.expected.table.tolist()
+        ]
         target += k * sign * Fraction(program.floor.expected.value)
         worth = [[value + k * gain for gain in row] for value, row in zip(y, gains, strict=True)]
     return max(
@@ -159,7 +170,11 @@ def test_rounding_never_adds_to_a_level(exact: bool, monkeypatch: pytest.MonkeyP
         allowed[np.arange(4), rng.integers(0, 3, 4)] = True
         program = replace(instance(0).program, prior=prior, allowed=allowed)
         some = rng.normal(size=4)
-        for rows in (np.zeros(4), some, 1e8 + some):  # all letters are filled; some; after digits cancel
+        for rows in (
+            np.zeros(4),
+            some,
+            1e8 + some,
+        ):  # all letters are filled; some; after digits cancel
             share = exact_share(program, LevelMultipliers(rows))
             level = bound_level(prior, allowed, None, LevelMultipliers(rows))
             with localcontext(prec=40):
@@ -214,7 +229,10 @@ def test_every_claim_holds_in_exact_arithmetic(place: int) -> None:
         sign = 1 if program.floor.expected.maximised else -1
         p = exact_prior(program.prior)
         mean = mean_of(list(zip(p, matrix.tolist(), strict=True)), program.floor.expected.table)
-        assert float(sign * (mean - Fraction(program.floor.expected.value))) >= -1e-12 * program.floor.unit
+        assert (
+            float(sign * (mean - Fraction(program.floor.expected.value)))
+            >= -1e-12 * program.floor.unit
+        )
 
 
 @pytest.mark.parametrize("noise", [1e-16, 1e-9])
@@ -222,7 +240,9 @@ def test_noise_on_forbidden_and_dropped_pairs_is_removed(noise: float) -> None:
     prior = Prior([0.6, 0.2, 0.2])
     program = worst_case_utility(prior, EXAMPLE, 2)
     printed = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-    certificate = certify_level(program, printed + noise, [LevelMultipliers(np.array([-1.0, 2.0, 2.0]))])
+    certificate = certify_level(
+        program, printed + noise, [LevelMultipliers(np.array([-1.0, 2.0, 2.0]))]
+    )
     assert certificate.value == pytest.approx(math.log(2), abs=1e-8)
     assert certificate.verify()
     assert certificate.mechanism.matrix[:, 2].tolist() == [0, 0, 0]

@@ -35,7 +35,11 @@ from pmlopt.model.uncertainty import leakage_capacity
 from pmlopt.model.utility import DisplacementLoss, utility_order
 from pmlopt.programs import Status
 from pmlopt.programs.exact.arithmetic import is_met_exactly
-from pmlopt.programs.least_leakage.certificate import LevelMultipliers, bound_level, bound_level_on_columns
+from pmlopt.programs.least_leakage.certificate import (
+    LevelMultipliers,
+    bound_level,
+    bound_level_on_columns,
+)
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
 
 
@@ -104,7 +108,9 @@ def test_it_is_the_least_level_over_the_corners(place: int) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.sampled_from(OPEN), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-9, 1.0, 1e9]))
-def test_any_multipliers_prove_no_more_than_a_mechanism_has(place: int, seed: int, size: float) -> None:
+def test_any_multipliers_prove_no_more_than_a_mechanism_has(
+    place: int, seed: int, size: float
+) -> None:
     given_, rng = INSTANCES[place], np.random.default_rng(seed)
     program, over = given_.program, given_.case.priors
     matrix = np.where(program.usable_pairs, rng.gamma(0.5, size=program.allowed.shape) + 1e-6, 0.0)
@@ -114,7 +120,11 @@ def test_any_multipliers_prove_no_more_than_a_mechanism_has(place: int, seed: in
     large, nothing = 1e307 * rng.normal(size=some.shape), np.full(some.shape, np.nan)
     for laws in (None, some, 1e-9 * some, large, nothing, 0 * some):
         multipliers = LevelMultipliers(rows, laws=laws)
-        assert 0 <= bound_level(program.prior, program.allowed, None, multipliers, over) <= level + 1e-12
+        assert (
+            0
+            <= bound_level(program.prior, program.allowed, None, multipliers, over)
+            <= level + 1e-12
+        )
 
 
 def test_a_share_by_hand() -> None:
@@ -123,8 +133,12 @@ def test_a_share_by_hand() -> None:
     over = ConvexHull([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]])
     allowed = np.array([[True, False], [True, True], [False, True]])
     rows = LevelMultipliers(np.array([0.0, 1.0, 0.0]))
-    assert math.exp(bound_level(Prior.uniform(3), allowed, None, rows, over)) == pytest.approx(2.5, abs=1e-12)
-    named = LevelMultipliers(rows.rows, laws=np.array([[0.4, 0.4], [0.2, 0.2], [0.4, 0.4]]))  # in the middle
+    assert math.exp(bound_level(Prior.uniform(3), allowed, None, rows, over)) == pytest.approx(
+        2.5, abs=1e-12
+    )
+    named = LevelMultipliers(
+        rows.rows, laws=np.array([[0.4, 0.4], [0.2, 0.2], [0.4, 0.4]])
+    )  # in the middle
     weaker = bound_level(Prior.uniform(3), allowed, None, named, over)
     assert math.exp(weaker) == pytest.approx(1 / 0.6, abs=1e-12)
 

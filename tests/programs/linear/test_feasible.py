@@ -41,7 +41,9 @@ def test_an_exponential_mechanism_has_the_largest_scale_that_is_proved() -> None
 
 
 @pytest.mark.parametrize("seconds", [1e-3, 0.5])
-def test_a_metric_on_many_points_ends_with_a_mechanism_that_is_better_than_none(seconds: float) -> None:
+def test_a_metric_on_many_points_ends_with_a_mechanism_that_is_better_than_none(
+    seconds: float,
+) -> None:
     prior = np.random.default_rng(0).dirichlet(np.full(SIDE**2, 5.0))
     program = design(prior, MetricPrivacy(1.0, METRIC), ExpectedLoss(METRIC))
     result = solve(program, time_limit=seconds)

@@ -14,7 +14,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import designs as oracles
 
-from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Mechanism, Prior, design, solve
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    ExpectedGain,
+    ExpectedLoss,
+    MaximalLeakage,
+    Mechanism,
+    Prior,
+    design,
+    solve,
+)
 from pmlopt.errors import SolverError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs import Status
@@ -52,7 +63,9 @@ def test_every_number_is_that_of_the_matrix(privacy: Requirement, loss: bool) ->
     assert certificate.bound == pytest.approx(-best if loss else best, abs=1e-8)
     assert (certificate.bound <= value) if loss else (certificate.bound >= value)
     assert certificate.gap == pytest.approx(abs(certificate.bound - certificate.value), abs=1e-14)
-    assert certificate.levels == pytest.approx(privacy.levels(prior, certificate.mechanism), abs=1e-14)
+    assert certificate.levels == pytest.approx(
+        privacy.levels(prior, certificate.mechanism), abs=1e-14
+    )
     assert certificate.level == max(certificate.levels.values())
     assert all(certificate.levels[name] <= limit for name, limit in privacy.limits.items())
     assert max(certificate.residuals.values()) <= MARGIN
@@ -60,7 +73,9 @@ def test_every_number_is_that_of_the_matrix(privacy: Requirement, loss: bool) ->
 
 
 @each
-def test_the_exact_check_is_true_of_what_is_certified_and_of_nothing_else(privacy: Requirement) -> None:
+def test_the_exact_check_is_true_of_what_is_certified_and_of_nothing_else(
+    privacy: Requirement,
+) -> None:
     certificate = certified(privacy)
     assert certificate.verify()
     assert oracles.meets(certificate.prior, privacy, certificate.mechanism.matrix)
@@ -76,8 +91,12 @@ def test_the_exact_check_is_true_of_what_is_certified_and_of_nothing_else(privac
 def test_multipliers_that_are_no_numbers_are_not_used() -> None:
     best = math.exp(0.4) / 2
     for multipliers in (None, np.array([np.nan, 0.0]), np.array([np.inf, 0.0])):
-        gain = certify(design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2))), np.eye(2), multipliers)
-        loss = certify(design([0.5, 0.5], PML(0.4), ExpectedLoss(1 - np.eye(2))), np.eye(2), multipliers)
+        gain = certify(
+            design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2))), np.eye(2), multipliers
+        )
+        loss = certify(
+            design([0.5, 0.5], PML(0.4), ExpectedLoss(1 - np.eye(2))), np.eye(2), multipliers
+        )
         assert best <= gain.bound < math.inf
         assert 1 - best >= loss.bound > -math.inf
         assert gain.verify()
@@ -108,7 +127,9 @@ kinds = pytest.mark.parametrize("kind", oracles.KINDS)
 def test_the_right_multipliers_reach_the_optimum_and_none_pass_below(
     kind: str, case: oracles.Case, share: float
 ) -> None:
-    requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), share)
+    requirement = oracles.requirement_at(
+        kind, oracles.levels_of(kind, case.prior, case.matrix), share
+    )
     best = oracles.optimum(case.prior.pmf, requirement, case.gains)
     bound = compute_utility_bound(case.prior, requirement, case.gains, best.multipliers)
     assert bound == pytest.approx(best.value, abs=1e-6)
@@ -134,7 +155,11 @@ def test_a_gain_of_the_letter_alone_is_bounded_by_its_mean() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), rare=st.sampled_from([1e-6, 1e-9, 1e-12, 1e-15]), lip=st.booleans())
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rare=st.sampled_from([1e-6, 1e-9, 1e-12, 1e-15]),
+    lip=st.booleans(),
+)
 def test_the_bound_holds_for_letters_of_any_rarity(seed: int, rare: float, lip: bool) -> None:
     rng = np.random.default_rng(seed)
     rest = rng.dirichlet(np.ones(3)) * (1 - rare)
@@ -170,13 +195,17 @@ FLOORED: list[Requirement] = [PML(0.4), LDP(0.6), MaximalLeakage(0.3)]
 seeds = st.integers(0, 2**32 - 1)
 
 
-def bound_at(program: LinearDesign, matrix: oracles.FloatArray, multipliers: oracles.FloatArray) -> float:
+def bound_at(
+    program: LinearDesign, matrix: oracles.FloatArray, multipliers: oracles.FloatArray
+) -> float:
     """The bound with the multipliers that the added constraints hold."""
     program.assign_variables(matrix)
     gains, constant = build_lagrangian(program)
     rho = multipliers - program.row_offsets  # the program's gains are without them
     return (
-        program.float_constant + constant + compute_utility_bound(program.prior, program.privacy, gains, rho)
+        program.float_constant
+        + constant
+        + compute_utility_bound(program.prior, program.privacy, gains, rho)
     )
 
 

@@ -77,8 +77,14 @@ def test_outputs_follow_the_prior_the_matrix_or_the_argument() -> None:
 
 
 ADDED: list[tuple[str, Callable[[cp.Variable], Any], str]] = [
-    *((name, lambda matrix: matrix[0, 0] <= 0.5, name) for name in ("rows", "pml", "output_law", "mine")),
-    *(("odd", lambda _, thing=thing: thing, "cvxpy constraint") for thing in (True, 3.0, "P <= 1", None)),
+    *(
+        (name, lambda matrix: matrix[0, 0] <= 0.5, name)
+        for name in ("rows", "pml", "output_law", "mine")
+    ),
+    *(
+        ("odd", lambda _, thing=thing: thing, "cvxpy constraint")
+        for thing in (True, 3.0, "P <= 1", None)
+    ),
     ("odd", lambda matrix: cp.norm(matrix, "fro") >= 1, "DCP"),
     ("odd", lambda matrix: cp.square(matrix[0, 0]) == 0.25, "DCP"),
     ("odd", lambda matrix: matrix[0, 0] <= cp.Variable(name="whole", integer=True), "whole"),
@@ -168,7 +174,9 @@ def test_constraints_can_be_added_at_any_time(before: str) -> None:
     assert set(capped.added) == {"cap"}
     extra = np.zeros((1, 12))
     extra[0, BEST] = 1.0
-    expected = oracles.optimum(program.prior.pmf, program.privacy, program.table, extra, np.array([0.1]))
+    expected = oracles.optimum(
+        program.prior.pmf, program.privacy, program.table, extra, np.array([0.1])
+    )
     assert fixed.value == pytest.approx(expected.value, abs=1e-6)
     assert solve(program).value == free.value  # the program itself is as it was
 
@@ -182,7 +190,12 @@ TABLE = np.random.default_rng(8).random((N, N + 1))
 
 
 def base(kind: str) -> LinearDesign:
-    privacy = {"pml": PML(1.0), "ldp": LDP(1.0), "ball": PML(1.0, L1Ball(PRIOR, 0.3)), "loss": PML(1.0)}[kind]
+    privacy = {
+        "pml": PML(1.0),
+        "ldp": LDP(1.0),
+        "ball": PML(1.0, L1Ball(PRIOR, 0.3)),
+        "loss": PML(1.0),
+    }[kind]
     return design(PRIOR, privacy, (ExpectedLoss if kind == "loss" else ExpectedGain)(TABLE))
 
 
@@ -191,9 +204,17 @@ CONSTRAINTS: dict[str, Callable[[cp.Variable, cp.Variable], list[cp.Constraint]]
     "the law at least": lambda matrix, law: [law[0, 1:6] >= 0.05],
     "equal columns of two letters": lambda matrix, law: [matrix[1, :4] == matrix[2, :4]],
     "an expectation": lambda matrix, law: [cp.sum(cp.multiply(TABLE[::-1], matrix)) >= 0.5 * N],
-    "entries at zero": lambda matrix, law: [matrix[:5, 3] == 0, -matrix[6, 0] >= 0, 2 * matrix[7, 1] <= 0],
+    "entries at zero": lambda matrix, law: [
+        matrix[:5, 3] == 0,
+        -matrix[6, 0] >= 0,
+        2 * matrix[7, 1] <= 0,
+    ],
     "most of a column at zero": lambda matrix, law: [matrix[:8, 2] == 0],
-    "all of it": lambda matrix, law: [matrix[0, 1] == 0, law[0, 2] == 0.1, cp.trace(matrix[:, :N]) <= 2],
+    "all of it": lambda matrix, law: [
+        matrix[0, 1] == 0,
+        law[0, 2] == 0.1,
+        cp.trace(matrix[:, :N]) <= 2,
+    ],
 }
 
 
@@ -208,7 +229,11 @@ def added(kind: str, name: str) -> LinearDesign:
     [
         *(("pml", name) for name in CONSTRAINTS),
         # where the lower end of a column is not zero, a column with a zero has nothing else
-        *((kind, name) for kind in ("ldp", "ball") for name in ("an entry at most", "an expectation")),
+        *(
+            (kind, name)
+            for kind in ("ldp", "ball")
+            for name in ("an entry at most", "an expectation")
+        ),
         ("loss", "all of it"),
     ],
 )
@@ -234,7 +259,9 @@ def test_what_is_not_linear_or_too_many_is_left_to_generic_solvers() -> None:
     assert refused(program.with_constraints(peak=cp.max(matrix) <= 0.9))
     assert refused(program.with_constraints(other=matrix[0, 0] <= free, least=free <= 0.5))
     assert refused(program.with_constraints(many=matrix <= 0.9))
-    assert program.with_constraints(few=matrix[0] <= 0.9).build_added_rows() is None  # N + 1 of them
+    assert (
+        program.with_constraints(few=matrix[0] <= 0.9).build_added_rows() is None
+    )  # N + 1 of them
     assert program.with_constraints(few=matrix[0, :N] <= 0.9).build_added_rows() is not None
 
 
@@ -372,7 +399,9 @@ def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(
     result = solve(program, "letter-pairs", time_limit=1e-9)
     assert result.status is Status.STOPPED
     assert result.certificate.bound >= -1e-12
-    assert result.certificate.value < (program.prior.pmf @ program.table).min()  # of the best constant
+    assert (
+        result.certificate.value < (program.prior.pmf @ program.table).min()
+    )  # of the best constant
     assert result.certificate.verify()
 
 
@@ -388,7 +417,9 @@ SPOILT: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("spoil", [*SPOILT, "missing"])
 def test_a_spoilt_restart_is_no_start(spoil: str) -> None:
-    program = design(Prior.uniform(6), PML(0.6), ExpectedGain(np.random.default_rng(4).random((6, 6))))
+    program = design(
+        Prior.uniform(6), PML(0.6), ExpectedGain(np.random.default_rng(4).random((6, 6)))
+    )
     good = solve(program, "highs").restart
     basis = [name for name in good.arrays if name != "matrix" and spoil in SPOILT]
     changed = {name: SPOILT[spoil](good.arrays[name]) for name in basis}
@@ -412,7 +443,10 @@ def near(kind: str, shift: float) -> LinearDesign:
 def test_a_result_is_a_start_for_itself_and_for_a_neighbour(kind: str, shift: float) -> None:
     first, second = near(kind, 0.0), near(kind, shift)
     cold, fresh = (solve(program, "highs", warm_start=False) for program in (first, second))
-    again, there = solve(first, "highs", warm_start=cold), solve(second, "highs", warm_start=cold.restart)
+    again, there = (
+        solve(first, "highs", warm_start=cold),
+        solve(second, "highs", warm_start=cold.restart),
+    )
     assert (again.warm_started, there.warm_started, cold.warm_started) == (True, True, False)
     assert again.iterations == 0
     assert again.value == pytest.approx(cold.value, abs=1e-12)

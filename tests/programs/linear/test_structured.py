@@ -96,7 +96,10 @@ def instance(kind: str, seed: int) -> Instance:
     n, m = (int(count) for count in rng.integers(1, 13, 2))
     m += n == m
     prior = some_prior(rng, n)
-    if prior.size == 1 and kind in ("pml", "lip"):  # a letter alone leaks nothing, whatever the level
+    if prior.size == 1 and kind in (
+        "pml",
+        "lip",
+    ):  # a letter alone leaks nothing, whatever the level
         prior = Prior.uniform(2)
     n = prior.size
     top = 1.1 * max(prior.max_leakage, 1.0)
@@ -119,7 +122,9 @@ def assert_proved(case: Instance, result: Result[Any]) -> None:
     assert result.gap <= 1e-7 * case.unit or result.gap <= case.program.rounding_gap
     rounding = 1e-13 * float(np.abs(case.table).max())
     assert result.value == pytest.approx(case.optimum(), abs=1e-7 * case.unit + rounding)
-    assert result.value == pytest.approx(float((prior.pmf[:, None] * case.table * matrix).sum()), rel=1e-12)
+    assert result.value == pytest.approx(
+        float((prior.pmf[:, None] * case.table * matrix).sum()), rel=1e-12
+    )
 
 
 def assert_certified(case: Instance, result: Result[Any]) -> None:
@@ -142,7 +147,9 @@ def test_random_instances_reach_the_reference_optimum(kind: str, seed: int) -> N
 
 @pytest.mark.parametrize("kind", WIDE)
 @pytest.mark.parametrize("seed", range(2))
-def test_blocks_that_are_no_bands_reach_what_the_declared_program_does(kind: str, seed: int) -> None:
+def test_blocks_that_are_no_bands_reach_what_the_declared_program_does(
+    kind: str, seed: int
+) -> None:
     rng = np.random.default_rng([77, WIDE.index(kind), seed])
     n, m = (40, 3) if seed == 0 else (int(rng.integers(3, 9)), int(rng.integers(2, 9)))
     prior = Prior(oracles.random_prior(rng, n))
@@ -179,7 +186,9 @@ def large(n: int = 31) -> LinearDesign:
 
 
 @pytest.mark.parametrize("after", [0, 3])
-def test_numerical_trouble_goes_on_to_a_generic_solver(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+def test_numerical_trouble_goes_on_to_a_generic_solver(
+    monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
     expected = solve(large(), "structured").value
     made = []
 
@@ -207,7 +216,9 @@ def random_prior(rng: Generator, size: int) -> Prior:
     """As for the interior point; or from counts, or over twelve orders of magnitude."""
     kind = rng.integers(3)
     if kind == 0:
-        return Prior.from_counts([int(count) for count in rng.integers(1, 20, size)], DefaultLabels(size))
+        return Prior.from_counts(
+            [int(count) for count in rng.integers(1, 20, size)], DefaultLabels(size)
+        )
     weights = np.maximum(10.0 ** rng.uniform(-12, 0, size), 1e-14)
     return some_prior(rng, size) if kind == 1 else Prior(weights / weights.sum())
 
@@ -216,7 +227,16 @@ def random_requirement(rng: Generator, prior: Prior) -> Requirement:
     """Any requirement, at levels of 0, 1e-18, ..., the largest leakage and one step of a float below it."""
     most = prior.max_leakage
     singular = np.log(prior.size / rng.integers(1, prior.size + 1))
-    levels = (0.0, 1e-18, 1e-12, 1e-6, most, max(0.0, np.nextafter(most, 0)), singular, rng.exponential())
+    levels = (
+        0.0,
+        1e-18,
+        1e-12,
+        1e-6,
+        most,
+        max(0.0, np.nextafter(most, 0)),
+        singular,
+        rng.exponential(),
+    )
     epsilon = float(rng.choice(levels))
     kinds = (
         PML(epsilon),
@@ -252,7 +272,9 @@ def test_bounds_on_ratios_are_sharp_beside_a_rare_letter(seed: int) -> None:
     weights[rare] = 10.0 ** -rng.integers(7, 10)
     shares = rng.dirichlet(np.ones(size), size=pairs) * (rng.random((pairs, size)) < 0.7) + 1e-3
     below = rng.dirichlet(np.ones(size), size=pairs)
-    requirement = RatioBound(shares / shares.sum(axis=1, keepdims=True), below, float(rng.uniform(0.1, 2)))
+    requirement = RatioBound(
+        shares / shares.sum(axis=1, keepdims=True), below, float(rng.uniform(0.1, 2))
+    )
     prior, gains = Prior(weights / weights.sum()), ExpectedGain(rng.normal(size=(size, outputs)))
     result = solve(design(prior, requirement, gains))
     assert result.status is Status.OPTIMAL

@@ -62,7 +62,10 @@ def table_of(program: SymmetricDesign) -> Any:
 
 
 def check(
-    prior: SymmetricPrior, privacy: Requirement, utility: LinearUtility, whole: Requirement | None = None
+    prior: SymmetricPrior,
+    privacy: Requirement,
+    utility: LinearUtility,
+    whole: Requirement | None = None,
 ) -> None:
     """The optimum is that of the plain program, the matrix is worth it, and meets the requirement."""
     program = design(prior, privacy, utility)
@@ -73,7 +76,9 @@ def check(
     assert abs(sign * result.value - full.value) <= EQUAL
     assert result.gap <= EQUAL
     assert sign * result.bound >= full.value - 1e-12
-    assert abs(sign * result.value - plain.pmf @ (gains * result.mechanism.matrix).sum(axis=1)) < 1e-12
+    assert (
+        abs(sign * result.value - plain.pmf @ (gains * result.mechanism.matrix).sum(axis=1)) < 1e-12
+    )
     listed = Mechanism(result.mechanism.matrix, plain.labels, result.mechanism.outputs)
     levels = own.for_prior(plain).levels(plain, listed)
     for name, level in levels.items():
@@ -97,9 +102,9 @@ def small_designs(draw: st.DrawFn) -> tuple[SymmetricPrior, LinearUtility]:
         size, reflections = draw(st.integers(1, 12)), draw(st.booleans())
         values = rng.normal(size=size)
         values = values + values[-np.arange(size)] if reflections else values
-        return CirclePrior(size, reflections), draw(st.sampled_from([DisplacementGain, DisplacementLoss]))(
-            values
-        )
+        return CirclePrior(size, reflections), draw(
+            st.sampled_from([DisplacementGain, DisplacementLoss])
+        )(values)
     if kind == "product":
         parts = IIDPrior(oracles.random_prior(rng, 2), 2), CirclePrior(3, reflections=False)
         return ProductPrior(*parts), SumOfParts(
@@ -107,14 +112,16 @@ def small_designs(draw: st.DrawFn) -> tuple[SymmetricPrior, LinearUtility]:
         )
     size = draw(st.integers(2, 8))
     moves = draw(
-        st.sampled_from([[reflection(size)], [rotation(size, 2)], [rotation(size), reflection(size)], []])
+        st.sampled_from(
+            [[reflection(size)], [rotation(size, 2)], [rotation(size), reflection(size)], []]
+        )
     )
     space = InvariantPrior(Prior.uniform(size), moves).make_pairs()
     weights = rng.integers(1, 9, size=len(space.orbits.letters))[space.letter]
     table = rng.normal(size=space.orbits.count)[space.table]
-    return InvariantPrior(Prior.from_counts(weights.tolist(), DefaultLabels(size)), moves), ExpectedGain(
-        table
-    )
+    return InvariantPrior(
+        Prior.from_counts(weights.tolist(), DefaultLabels(size)), moves
+    ), ExpectedGain(table)
 
 
 @given(
@@ -139,7 +146,10 @@ def test_the_optimum_is_that_of_the_dense_program_and_the_matrix_meets_the_defin
     wanted = oracles.optimum(plain.pmf, privacy, table_of(program))
     assert -result.value == pytest.approx(wanted.value, abs=EQUAL)
     exact = np.array(
-        [[result.certificate.mechanism.probability(x, y) for y in plain.labels] for x in plain.labels]
+        [
+            [result.certificate.mechanism.probability(x, y) for y in plain.labels]
+            for x in plain.labels
+        ]
     )
     assert (exact.sum(axis=1) == 1).all()
     weights = np.array(plain.weights, dtype=object)
@@ -211,7 +221,11 @@ def test_the_parts_of_the_program_have_the_names_of_orbits() -> None:
     assert set(program.constraints) == {
         "rows",
         "output_law",
-        *(f"{side} of {name}" for side in ("ldp_floor", "ldp_ceiling") for name in [(0, 2), (1, 1), (2, 0)]),
+        *(
+            f"{side} of {name}"
+            for side in ("ldp_floor", "ldp_ceiling")
+            for name in [(0, 2), (1, 1), (2, 0)]
+        ),
     }
     program.problem.solve()
     assert program.problem.value == pytest.approx(solve(program).value, abs=1e-6)
@@ -241,7 +255,9 @@ def test_whatever_a_solver_says_is_repaired_and_its_bound_holds(seed: int) -> No
 def bits(records: int) -> tuple[Prior, np.ndarray]:
     """Tables of bits, letter by letter, with their Hamming distances."""
     codes = np.arange(2**records)
-    return IIDPrior([0.7, 0.3], records).listed(), np.bitwise_count(codes[:, None] ^ codes).astype(float)
+    return IIDPrior([0.7, 0.3], records).listed(), np.bitwise_count(codes[:, None] ^ codes).astype(
+        float
+    )
 
 
 def letters_of(classes: EquitablePartition) -> Any:

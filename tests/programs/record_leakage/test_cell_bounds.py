@@ -12,13 +12,20 @@ from oracles.designs import FloatArray
 from scipy.optimize import minimize
 
 from pmlopt.measures.leakage import log_sum_exp
-from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_record_information
+from pmlopt.model.queries.record_leakage_measures import (
+    compute_dataset_entropy,
+    compute_record_information,
+)
 from pmlopt.programs.exact.arithmetic import normalize_decimal_rows
 from pmlopt.programs.record_leakage import cell_relaxation, local_ascent
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.branch_and_bound import CellSearch
 from pmlopt.programs.record_leakage.cell_relaxation import LeakageRelaxation
-from pmlopt.programs.record_leakage.local_ascent import compute_informations, draw_starts, maximize_locally
+from pmlopt.programs.record_leakage.local_ascent import (
+    compute_informations,
+    draw_starts,
+    maximize_locally,
+)
 from pmlopt.programs.record_leakage.proof import CellPart, is_tree_valid
 from pmlopt.solvers.solver_result import NO_DEADLINE
 
@@ -62,7 +69,9 @@ def parts_of(relaxation: LeakageRelaxation, joint: FloatArray) -> FloatArray:
     return {"posteriors": laws.T, "laws": laws, "classes": joint}[relaxation.part]
 
 
-def by_hand(relaxation: LeakageRelaxation, majorant: FloatArray, price: float, rho: FloatArray) -> float:
+def by_hand(
+    relaxation: LeakageRelaxation, majorant: FloatArray, price: float, rho: FloatArray
+) -> float:
     """The bound of the class's docstring, term by term."""
     adversary, free = relaxation.adversary, relaxation.free_count > 0
     outer = price if free else price + 1
@@ -70,7 +79,9 @@ def by_hand(relaxation: LeakageRelaxation, majorant: FloatArray, price: float, r
     for a, t in itertools.product(range(2), range(3)):
         unit = np.zeros((2, 3))
         unit[a, t] = 1.0
-        gain = float((majorant * parts_of(relaxation, unit)).sum()) - (adversary.rows[t] @ rho if free else 0)
+        gain = float((majorant * parts_of(relaxation, unit)).sum()) - (
+            adversary.rows[t] @ rho if free else 0
+        )
         sums.append(COUNTS[a, t] * math.exp(gain / price))
     letters = np.array(sums).reshape(2, 3).sum(axis=1) ** (price / outer)
     value = outer * math.log(letters.sum()) - price * adversary.entropy
@@ -83,7 +94,9 @@ def test_the_bound_of_a_cell_and_its_derivatives_are_those_of_the_formula(part: 
     relaxation = LeakageRelaxation(small(), part)
     corners = narrow(relaxation, random)
     start = np.repeat(relaxation.build_root()[1], 2, axis=0)
-    state = cell_relaxation._CellIterates(relaxation, corners, start + random.uniform(0, 0.3, start.shape))
+    state = cell_relaxation._CellIterates(
+        relaxation, corners, start + random.uniform(0, 0.3, start.shape)
+    )
     everything = np.ones(2, dtype=bool)
     found, majorant, bound, _ = state.expand_results(everything)
     for at in range(2):
@@ -114,7 +127,9 @@ def test_a_few_newton_steps_end_at_the_optimum_of_a_cell(
 ) -> None:
     monkeypatch.setattr(cell_relaxation, "ENOUGH_SHARE", 0.0)
     counts = np.maximum(COUNTS, 1.0)
-    relaxation = LeakageRelaxation(BoundedAdversary(ROWS, np.log(counts), 2.54, math.log(counts.sum())), part)
+    relaxation = LeakageRelaxation(
+        BoundedAdversary(ROWS, np.log(counts), 2.54, math.log(counts.sum())), part
+    )
     near = parts_of(relaxation, relaxation.adversary.uniform_law)
     corners = (np.eye(near.shape[1]) + (near / near.sum(axis=1, keepdims=True))[:, None]) / 2
     found = relaxation.minimize_bounds(corners[None], relaxation.build_root()[1], 0.0)
@@ -140,7 +155,9 @@ def test_no_law_of_a_cell_leaks_more_than_its_bound(part: CellPart) -> None:
         joint /= joint.sum()
         if compute_dataset_entropy(joint, adversary.log_counts) >= adversary.entropy:
             assert compute_record_information(joint, ROWS) <= found.bound[0]
-    assert relaxation.compute_parts(found.joint)[0] == pytest.approx(parts_of(relaxation, found.joint[0]))
+    assert relaxation.compute_parts(found.joint)[0] == pytest.approx(
+        parts_of(relaxation, found.joint[0])
+    )
 
 
 def test_a_step_ends_at_a_share_of_the_way_to_the_boundary() -> None:
@@ -208,7 +225,9 @@ def test_a_climb_ends_where_no_law_near_it_leaks_more() -> None:
         assert (joint[COUNTS == 0] == 0).all()
         assert compute_dataset_entropy(joint, adversary.log_counts) >= 2.2
     laws, values = maximize_locally(adversary, first)
-    assert values == pytest.approx([compute_record_information(joint, ROWS) for joint in laws], abs=1e-14)
+    assert values == pytest.approx(
+        [compute_record_information(joint, ROWS) for joint in laws], abs=1e-14
+    )
     assert (values >= compute_informations(first, ROWS)).all()
     best = laws[int(values.argmax())]
     assert compute_dataset_entropy(best, adversary.log_counts) == pytest.approx(2.2, abs=1e-9)

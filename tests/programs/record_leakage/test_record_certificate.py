@@ -15,8 +15,19 @@ from hypothesis import strategies as st
 from oracles.designs import FloatArray
 
 from pmlopt import Mechanism, Result, record_leakage, solve
-from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight, laplace, symmetric_channel
-from pmlopt.model.queries.record_leakage_measures import compute_dataset_entropy, compute_record_information
+from pmlopt.model.queries import (
+    ModularSum,
+    Quadratic,
+    Query,
+    TableQuery,
+    Weight,
+    laplace,
+    symmetric_channel,
+)
+from pmlopt.model.queries.record_leakage_measures import (
+    compute_dataset_entropy,
+    compute_record_information,
+)
 from pmlopt.programs import Status
 from pmlopt.programs.exact.arithmetic import normalize_decimal_rows
 from pmlopt.programs.record_leakage import branch_and_bound
@@ -40,7 +51,9 @@ def by_simplices(part: str, **options: Any) -> RecordCertificate:
     """The proof by simplices of some parts of J, also where others, or one class each, would do."""
     query, rows, entropy = CASES[part]
     with (
-        patch.object(branch_and_bound, "OUTPUTS_BY_DIMENSION", math.inf if part == "posteriors" else 0),
+        patch.object(
+            branch_and_bound, "OUTPUTS_BY_DIMENSION", math.inf if part == "posteriors" else 0
+        ),
         patch.object(one_class_each, "MOST_CHOICES", 0),
     ):
         program = record_leakage(query, rows, entropy)
@@ -130,7 +143,9 @@ def test_cells_that_are_missing(certificate: RecordCertificate) -> None:
     for place in split[[0, -1]]:
         for part in (0, place, count - 1, count, -1):  # no tree
             assert not holds(certificate, part=changed(tree.part, place, part))
-        assert not holds(certificate, simplex=changed(tree.simplex, place, UNSPLIT))  # its parts are lost
+        assert not holds(
+            certificate, simplex=changed(tree.simplex, place, UNSPLIT)
+        )  # its parts are lost
     leaf = int(np.flatnonzero(tree.simplex == UNSPLIT)[0])
     assert not holds(certificate, simplex=changed(tree.simplex, leaf, 0))
 
@@ -209,7 +224,12 @@ def test_every_kind_of_records_needs_a_proof() -> None:
     certificate = solve(record_leakage(query, ROWS[[0, 3]], 1.5), tolerance=1e-4).certificate
     assert certificate.verify()
     assert [kind.record for kind in certificate.proofs] == [0, 1]
-    for proofs in ((), certificate.proofs[:1], certificate.proofs[1:], (certificate.proofs[0],) * 2):
+    for proofs in (
+        (),
+        certificate.proofs[:1],
+        certificate.proofs[1:],
+        (certificate.proofs[0],) * 2,
+    ):
         assert not replace(certificate, proofs=proofs).verify()
 
 
@@ -229,7 +249,9 @@ def test_a_mechanism_and_a_channel_that_do_not_belong_together() -> None:
 @pytest.mark.parametrize("distinct", [True, False])
 def test_a_mechanism_by_dataset_belongs_to_its_channel(distinct: bool) -> None:
     rows = ROWS if distinct else ROWS[[0, 3, 3, 3]]
-    certificate = solve(record_leakage(ModularSum(2, 2), named(rows), 1.0), tolerance=1e-4).certificate
+    certificate = solve(
+        record_leakage(ModularSum(2, 2), named(rows), 1.0), tolerance=1e-4
+    ).certificate
     assert len(certificate.channel.rows) == (4 if distinct else 2)
     assert certificate.verify()
 
@@ -240,7 +262,9 @@ def named(rows: FloatArray) -> Mechanism:
 
 @pytest.mark.parametrize("shortfall", [0.0, 1e-15, 1e-9, 1e-4, 0.1])
 @pytest.mark.parametrize("seed", range(2))
-def test_no_prior_near_the_uniform_one_leaks_more_than_the_bound(seed: int, shortfall: float) -> None:
+def test_no_prior_near_the_uniform_one_leaks_more_than_the_bound(
+    seed: int, shortfall: float
+) -> None:
     """A dataset whose entropy is that much below the largest: tilted along the slope of I, or at random."""
     random = np.random.default_rng(seed)
     rows = random.dirichlet(np.full(3, 0.7), size=4)
@@ -260,7 +284,9 @@ def test_no_prior_near_the_uniform_one_leaks_more_than_the_bound(seed: int, shor
                 assert compute_record_information(joint, rows) <= bound + 1e-14
     if 0 < shortfall <= 1e-9:  # and to first order some prior reaches it
         spread = float((uniform * (slope - leaked) ** 2).sum())
-        assert bound == pytest.approx(leaked + np.sqrt(2 * shortfall * spread), abs=4 * shortfall + 1e-15)
+        assert bound == pytest.approx(
+            leaked + np.sqrt(2 * shortfall * spread), abs=4 * shortfall + 1e-15
+        )
 
 
 # one class for each letter, and how far the search goes

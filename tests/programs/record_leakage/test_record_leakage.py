@@ -197,7 +197,9 @@ def test_no_prior_of_a_grid_on_four_datasets_leaks_more(least: float) -> None:
     rows = np.random.default_rng(8).dirichlet([0.5, 0.5], size=4)
     data, steps = by_dataset(query, rows), 30
     priors = np.array(list(oracle.grid(4, steps)))
-    entropies = -np.where(priors > 0, priors * np.log(np.where(priors > 0, priors, 1.0)), 0.0).sum(axis=1)
+    entropies = -np.where(priors > 0, priors * np.log(np.where(priors > 0, priors, 1.0)), 0.0).sum(
+        axis=1
+    )
     allowed = priors[entropies >= least]
     best = max(float(oracle.informations(data, record, allowed).max()) for record in (0, 1))
     found = solve(record_leakage(query, rows, least))
@@ -209,7 +211,9 @@ def test_no_prior_of_a_grid_on_four_datasets_leaks_more(least: float) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("query", [Weight(3), ModularSum(3, 3), Quadratic(4), TableQuery([[0, 1], [2, 0]])])
+@pytest.mark.parametrize(
+    "query", [Weight(3), ModularSum(3, 3), Quadratic(4), TableQuery([[0, 1], [2, 0]])]
+)
 def test_without_a_bound_on_the_entropy_it_is_the_best_capacity_of_a_pair_of_rows(
     query: Query, seed: int
 ) -> None:
@@ -217,7 +221,9 @@ def test_without_a_bound_on_the_entropy_it_is_the_best_capacity_of_a_pair_of_row
     rows = random.dirichlet(np.full(3, 0.6), size=len(query.values))
     table, best = query.table(), 0.0
     for record in range(query.records):
-        zeros, ones = ({int(t) for t in np.unique(np.take(table, letter, axis=record))} for letter in (0, 1))
+        zeros, ones = (
+            {int(t) for t in np.unique(np.take(table, letter, axis=record))} for letter in (0, 1)
+        )
         pairs = {(s, t) for s in zeros for t in ones if s != t}
         best = max(best, *(oracle.capacity(rows[list(pair)]) for pair in pairs))
     found = solve(record_leakage(query, rows, 0.0))
@@ -239,7 +245,9 @@ def test_a_curve_never_rises(query: Query, rows: FloatArray) -> None:
     top = query.log_size
     entropies = [0.9 * top, 0.0, top, 0.5 * top, 0.9 * top, 0.98 * top]
     points: list[Result[RecordCertificate]] = []
-    for b in sorted(set(entropies), reverse=True):  # what is allowed at b is allowed at every smaller b
+    for b in sorted(
+        set(entropies), reverse=True
+    ):  # what is allowed at b is allowed at every smaller b
         start = points[-1] if points else None
         points.append(solve(record_leakage(query, rows, b), warm_start=start, tolerance=1e-5))
     assert [point.warm_started for point in points] == [False, True, True, True, True]
@@ -262,7 +270,9 @@ def test_a_curve_never_rises(query: Query, rows: FloatArray) -> None:
 # the largest entropy, and just below
 
 
-@pytest.mark.parametrize("query", [WEIGHT, ModularSum(3, 3, [2, 3, 5]), Quadratic(30), ModularSum(100, 2)])
+@pytest.mark.parametrize(
+    "query", [WEIGHT, ModularSum(3, 3, [2, 3, 5]), Quadratic(30), ModularSum(100, 2)]
+)
 @pytest.mark.parametrize("ulps", [-1, 0, 1])
 def test_the_largest_entropy_leaves_the_uniform_dataset(query: Query, ulps: int) -> None:
     b = query.log_size + ulps * float(np.spacing(query.log_size))
@@ -311,7 +321,9 @@ def test_a_little_below_the_largest_entropy(query: Query, room: float) -> None:
         slope = (data.rows * log_ratio[data.letters[:, 0]]).sum(axis=1)
         rise = math.sqrt(2 * room) * float(slope.std())
         rounding = 1e-13 / math.sqrt(room)  # of the entropy, at the price sqrt(1 / room)
-        assert found.certificate.value == pytest.approx(uniform + rise, rel=0, abs=3 * room + rounding)
+        assert found.certificate.value == pytest.approx(
+            uniform + rise, rel=0, abs=3 * room + rounding
+        )
 
 
 # mechanisms that say nothing, everything, or almost nothing
@@ -321,9 +333,13 @@ CONSTANT = [[1.0], [0.1, 0.2, 0.7], [0.0, 1.0]]
 CONSTANT.append([0.0007578505896010982, 9.834025597269338e-05, 0.9991438091544262])
 
 
-@pytest.mark.parametrize(("query", "b"), [(PARITY, 0.0), (PARITY, 2.5), (PARITY, 4 * LOG2), (THIRDS, 1.5)])
+@pytest.mark.parametrize(
+    ("query", "b"), [(PARITY, 0.0), (PARITY, 2.5), (PARITY, 4 * LOG2), (THIRDS, 1.5)]
+)
 @pytest.mark.parametrize("row", CONSTANT)
-def test_one_row_for_all_is_proved_to_leak_nothing(row: list[float], query: Query, b: float) -> None:
+def test_one_row_for_all_is_proved_to_leak_nothing(
+    row: list[float], query: Query, b: float
+) -> None:
     found = solve(record_leakage(query, [row, row], b))
     assert (found.value, found.bound) == (0, 0)
     assert found.certificate.verify()
@@ -374,7 +390,9 @@ def test_one_record_with_an_entropy_that_binds() -> None:
 def test_the_record_that_leaks_most_is_named() -> None:
     rows = np.array([[0.9, 0.1], [0.1, 0.9]])
     for place, table in enumerate(([[0, 0, 0], [1, 1, 1]], [[0, 1, 0], [0, 1, 0]])):
-        found = solve(record_leakage(TableQuery(table), rows, math.log(6)))  # f is a function of one record
+        found = solve(
+            record_leakage(TableQuery(table), rows, math.log(6))
+        )  # f is a function of one record
         assert found.certificate.record == place
         shares = (0.5, 0.5) if place == 0 else (2 / 3, 1 / 3)
         data = oracle.datasets((2,), rows)
@@ -388,8 +406,14 @@ def test_the_record_that_leaks_most_is_named() -> None:
 def test_limits_leave_a_valid_bound() -> None:
     truth = solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9))
     cut = [
-        (solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), solver=BranchAndBound(nodes=1)), Status.UNPROVED),
-        (solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), solver=BranchAndBound(nodes=8)), Status.UNPROVED),
+        (
+            solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), solver=BranchAndBound(nodes=1)),
+            Status.UNPROVED,
+        ),
+        (
+            solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), solver=BranchAndBound(nodes=8)),
+            Status.UNPROVED,
+        ),
         (solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), time_limit=1e-9), Status.STOPPED),
     ]
     for found, status in cut:
@@ -430,7 +454,9 @@ def test_counts_need_no_datasets() -> None:
     rows = random.dirichlet([0.7, 0.7], size=3)
     plain = solve(record_leakage(TableQuery(table), rows, 1.6)).certificate.value
     turned = TableQuery(2 - table[::-1].transpose(2, 0, 1))
-    assert solve(record_leakage(turned, rows[::-1, ::-1], 1.6)).value == pytest.approx(plain, abs=1e-7)
+    assert solve(record_leakage(turned, rows[::-1, ::-1], 1.6)).value == pytest.approx(
+        plain, abs=1e-7
+    )
 
 
 def test_a_record_tells_no_more_than_itself() -> None:

@@ -91,17 +91,23 @@ def test_the_laws_of_another_entropy_are_a_warm_start() -> None:
         assert low.warm_started
         assert low.value >= high.value
     rough = solve(record_leakage(QUERY, MECHANISM, 1.8), solver=Alternating(restarts=1))
-    assert solve(record_leakage(QUERY, MECHANISM, 1.8), solver=ONE_NODE, warm_start=rough).warm_started
+    assert solve(
+        record_leakage(QUERY, MECHANISM, 1.8), solver=ONE_NODE, warm_start=rough
+    ).warm_started
 
 
 def test_a_start_that_does_not_fit_is_left_out() -> None:
     program = record_leakage(QUERY, MECHANISM, 1.9)
     fits = np.full((2, 4), 0.1)
-    fits[0, 3] = fits[1, 0] = 0.0  # no dataset has a zero there and weight three, or a one and weight zero
+    fits[0, 3] = fits[1, 0] = (
+        0.0  # no dataset has a zero there and weight three, or a one and weight zero
+    )
     for law in (np.ones((3, 3)), np.full((2, 4), 0.1), -fits, np.zeros((2, 4)), fits * np.nan):
         start = WarmStart("branch-and-bound", {"joint0": law})
         assert not solve(program, solver=ONE_NODE, warm_start=start).warm_started
-    assert solve(program, solver=ONE_NODE, warm_start=WarmStart("mine", {"joint0": fits})).warm_started
+    assert solve(
+        program, solver=ONE_NODE, warm_start=WarmStart("mine", {"joint0": fits})
+    ).warm_started
     assert not solve(program, solver=ONE_NODE, warm_start=False).warm_started
     for mechanism in (MECHANISM, MECHANISM.matrix):
         with pytest.raises(ProgramError, match="starts from priors"):
@@ -148,7 +154,9 @@ def test_the_gradient_is_that_of_finite_differences_with_the_rows_kept_laws(seed
     direction = rows * (change - (rows * change).sum(axis=1, keepdims=True))
     step = 1e-5  # relative to each entry
     up, down = (leaked(p[:, None] * (rows + s * direction), channel) for s in (step, -step))
-    assert (up - down) / (2 * step) == pytest.approx(float((gradient * direction).sum()), rel=1e-5, abs=1e-7)
+    assert (up - down) / (2 * step) == pytest.approx(
+        float((gradient * direction).sum()), rel=1e-5, abs=1e-7
+    )
 
 
 def test_the_printed_gradient_is_not_that_of_finite_differences() -> None:
@@ -173,7 +181,9 @@ def test_the_divergences_are_the_gradient_of_the_marginal(seed: int) -> None:
     laws = compute_output_laws(rows, channel)
     direction = np.array([1.0, -1.0, 0.0])
     up, down = (compute_information(p + s * direction, laws) for s in (1e-6, -1e-6))
-    assert (up - down) / 2e-6 == pytest.approx(float(compute_divergences(laws, p)[0] @ direction), abs=1e-6)
+    assert (up - down) / 2e-6 == pytest.approx(
+        float(compute_divergences(laws, p)[0] @ direction), abs=1e-6
+    )
 
 
 @settings(max_examples=10, deadline=None)
@@ -217,7 +227,9 @@ def test_the_projection_on_the_entropy_is_the_best_law_of_that_entropy(
     assert float(compute_entropies(law)) == pytest.approx(wanted, abs=1e-9)
     assert float(compute_entropies(law)) >= wanted
     # the best law is proportional to e^(b v), whose entropy falls with b
-    sharp = brentq(lambda b: float(compute_entropies(softmax(b * vector))) - wanted, 0.0, 1e6, xtol=1e-12)
+    sharp = brentq(
+        lambda b: float(compute_entropies(softmax(b * vector))) - wanted, 0.0, 1e6, xtol=1e-12
+    )
     assert float(vector @ law) == pytest.approx(float(vector @ softmax(sharp * vector)), abs=1e-6)
 
 
@@ -274,7 +286,9 @@ def test_table_3_is_a_local_optimum() -> None:
     parity = queries.ModularSum(4, 2)
     mechanism = queries.laplace(parity, 1.0)
     rough = local(parity, mechanism, 2.0, 2)
-    assert rough.value < 0.07  # the capacity, which a prior of entropy 3 log 2 reaches, is 0.0795415
+    assert (
+        rough.value < 0.07
+    )  # the capacity, which a prior of entropy 3 log 2 reaches, is 0.0795415
     assert solve(record_leakage(parity, mechanism, 2.0)).value == pytest.approx(0.0795415, abs=1e-7)
 
 
@@ -310,8 +324,12 @@ def test_rows_that_are_best_one_by_one_are_not_the_best_together() -> None:
     # says 1 with these probabilities, of letter 0 on two datasets and of letter 1 on two
     ones, half = np.array([[0.3, 1.0], [0.9, 0.0]]), np.full(2, 0.5)
     rows = np.stack([1 - ones, ones], axis=-1)
-    leaks = np.array([[compute_information(half, rows[[0, 1], [i, j]]) for j in range(2)] for i in range(2)])
-    assert leaks == pytest.approx(np.array([[0.205038, 0.117277], [0.035974, math.log(2)]]), abs=1e-6)
+    leaks = np.array(
+        [[compute_information(half, rows[[0, 1], [i, j]]) for j in range(2)] for i in range(2)]
+    )
+    assert leaks == pytest.approx(
+        np.array([[0.205038, 0.117277], [0.035974, math.log(2)]]), abs=1e-6
+    )
     assert leaks[0, 0] > max(leaks[0, 1], leaks[1, 0])
 
 

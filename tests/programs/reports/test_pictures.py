@@ -38,7 +38,9 @@ def test_lengths_and_the_limit_are_in_one_scale(limit: float | None) -> None:
         assert 0 <= float(attributes["y"]) <= height
     names = [attributes for attributes, _ in texts if attributes.get("text-anchor") == "end"]
     numbers = [at for at, words in texts if words in ("1.5", "0.5", "0")]
-    for bar, name, number in zip(bars, names, numbers, strict=True):  # on one line, left and right of the bar
+    for bar, name, number in zip(
+        bars, names, numbers, strict=True
+    ):  # on one line, left and right of the bar
         assert float(name["x"]) < NAME_WIDTH
         assert float(number["x"]) > NAME_WIDTH + float(bar["width"])
         for text in (name, number):
@@ -47,7 +49,11 @@ def test_lengths_and_the_limit_are_in_one_scale(limit: float | None) -> None:
     assert len(lines) == (limit is not None)
     if limit is not None:
         [line] = (dict(one.attrib) for one in lines)
-        assert float(line["x1"]) == float(line["x2"]) == pytest.approx(NAME_WIDTH + limit * unit, abs=0.06)
+        assert (
+            float(line["x1"])
+            == float(line["x2"])
+            == pytest.approx(NAME_WIDTH + limit * unit, abs=0.06)
+        )
         assert tops[-1] + 18 <= float(line["y2"]) <= height
         [words] = [attributes for attributes, words in texts if words.startswith("limit")]
         assert float(words["y"]) > float(line["y2"])

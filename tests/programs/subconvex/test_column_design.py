@@ -81,7 +81,9 @@ def test_the_program_is_a_plain_linear_program() -> None:
 
 
 @pytest.mark.parametrize("name", UTILITIES)
-def test_columns_can_be_listed_where_they_are_few(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_can_be_listed_where_they_are_few(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     complete = design(THREE, PML(0.5), UTILITIES[name][0])
     declare_none(monkeypatch)
     program = design(THREE, PML(0.5), UTILITIES[name][0])
@@ -129,7 +131,9 @@ def test_a_start_adds_its_columns() -> None:
     more = program.with_mechanism(start)
     added = start[:, :2] / (program.prior.pmf @ start[:, :2])
     assert more.lifts[:, : program.lifts.shape[1]].tolist() == program.lifts.tolist()
-    assert more.lifts[:, program.lifts.shape[1] :] == pytest.approx(added, abs=100 * FACTOR_MARGIN_RTOL)
+    assert more.lifts[:, program.lifts.shape[1] :] == pytest.approx(
+        added, abs=100 * FACTOR_MARGIN_RTOL
+    )
     assert more.has_all_columns
 
 
@@ -160,7 +164,9 @@ def test_any_multipliers_give_a_bound(
         assert bound <= definition(case.p, best.lifts, worth, rho) + 1e-9 * (1 + scale)
 
 
-def definition(p: FloatArray, lifts: FloatArray, worth: column_oracles.Worth, rho: FloatArray) -> float:
+def definition(
+    p: FloatArray, lifts: FloatArray, worth: column_oracles.Worth, rho: FloatArray
+) -> float:
     """`<p, rho> + max (mu(lam) - <p rho, lam>)` over all extreme columns."""
     return float(p @ rho + (worth(p, lifts) - (p * rho) @ lifts).max())
 
@@ -206,11 +212,15 @@ def test_two_letters_end_optimal_and_tell_no_more_than_there_is(
 ) -> None:
     """The radius is in units of the least probability; twice it lets the rare letter be impossible."""
     prior = Prior([1 - rare, rare])
-    result = solve(design(prior, PML(epsilon, over=L1Ball(prior, radius * rare)), MutualInformation()))
+    result = solve(
+        design(prior, PML(epsilon, over=L1Ball(prior, radius * rare)), MutualInformation())
+    )
     everything = -(1 - rare) * math.log1p(-rare) - rare * math.log(rare)
     assert result.status is Status.OPTIMAL
     assert result.value <= result.bound <= everything * (1 + 1e-12)
-    formula = robust_binary(1 - rare - radius * rare / 2, min(1.0, 1 - rare + radius * rare / 2), epsilon)
+    formula = robust_binary(
+        1 - rare - radius * rare / 2, min(1.0, 1 - rare + radius * rare / 2), epsilon
+    )
     known = mutual_information(prior, formula)
     assert result.value == pytest.approx(known, rel=1e-6, abs=1e-15)
 
@@ -220,7 +230,9 @@ def test_two_letters_end_optimal_and_tell_no_more_than_there_is(
 
 @pytest.mark.parametrize(("n", "ratio", "outputs"), [(4, 2, 2), (4, 4, 4), (9, 3, 3), (10, 5, 5)])
 @pytest.mark.parametrize("solver", ["auto", "column-generation"])
-def test_even_letters_are_told_apart_in_blocks(n: int, ratio: int, outputs: int, solver: str) -> None:
+def test_even_letters_are_told_apart_in_blocks(
+    n: int, ratio: int, outputs: int, solver: str
+) -> None:
     result = solve(design(Prior.uniform(n), PML(math.log(ratio)), INFORMATION), solver)
     assert result.mechanism.matrix.shape == (n, outputs)
     assert result.value == pytest.approx(math.log(ratio), abs=1e-9)
@@ -232,7 +244,9 @@ def test_even_letters_are_told_apart_in_blocks(n: int, ratio: int, outputs: int,
 @pytest.mark.parametrize("seed", [2, 20])
 def test_there_are_never_more_outputs_than_letters(solver: str, name: str, seed: int) -> None:
     case = random_case(86, seed)
-    result = solve(design(case.prior, PML(case.epsilon), UTILITIES[name][0]), solver, tolerance=1e-5)
+    result = solve(
+        design(case.prior, PML(case.epsilon), UTILITIES[name][0]), solver, tolerance=1e-5
+    )
     assert result.mechanism.matrix.shape[1] <= case.prior.size
     assert (result.mechanism.matrix.max(axis=0) > 0).all()
 
@@ -247,7 +261,9 @@ def fewest(face: FloatArray) -> int:
     raise AssertionError("the rows cannot be met")
 
 
-def optimal_columns(case: Case, best: column_oracles.Optimum, worth: column_oracles.Worth) -> FloatArray:
+def optimal_columns(
+    case: Case, best: column_oracles.Optimum, worth: column_oracles.Worth
+) -> FloatArray:
     reduced = (case.p * best.multipliers) @ best.lifts - worth(case.p, best.lifts)
     return best.lifts[:, reduced <= 1e-9]
 
@@ -270,9 +286,13 @@ def test_few_letters_get_the_fewest_outputs(weights: list[int], name: str, level
 def test_columns_that_are_not_optimal_are_not_used() -> None:
     # the constant alone would be one output, and is worth less than the two halves
     lifts = np.array([[1.0, 2.0, 0.0], [1.0, 0.0, 2.0]])
-    found, _ = reduce_outputs(lifts, np.array([0.0, 1.0, 1.0]), np.array([0.5, 0.5]), np.array([0, 0.5, 0.5]))
+    found, _ = reduce_outputs(
+        lifts, np.array([0.0, 1.0, 1.0]), np.array([0.5, 0.5]), np.array([0, 0.5, 0.5])
+    )
     assert np.array_equal(found, lifts[:, 1:])
-    found, weights = reduce_outputs(lifts, np.ones(3), np.array([0.5, 0.5]), np.array([0, 0.5, 0.5]))
+    found, weights = reduce_outputs(
+        lifts, np.ones(3), np.array([0.5, 0.5]), np.array([0, 0.5, 0.5])
+    )
     assert np.array_equal(found, lifts[:, :1])
     assert weights == pytest.approx([1.0], abs=1e-15)
 

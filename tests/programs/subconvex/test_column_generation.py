@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles import columns as column_oracles
-from oracles.columns import UTILITIES, Case, assert_optimal, assert_proved, counted_case, random_case
+from oracles.columns import (
+    UTILITIES,
+    Case,
+    assert_optimal,
+    assert_proved,
+    counted_case,
+    random_case,
+)
 from oracles.designs import FloatArray
 
 from pmlopt import LDP, LIP, PML, Prior, closed_forms, design, mutual_information, solve
@@ -72,7 +79,9 @@ def test_each_utility_is_optimal(name: str, privacy: Any, seed: int) -> None:
     assert_optimal(program, results, best)
     assert [result.solver for result in results] == ["highs", "column-generation"]
     if utility is INFORMATION:
-        assert all(result.value == mutual_information(case.prior, result.mechanism) for result in results)
+        assert all(
+            result.value == mutual_information(case.prior, result.mechanism) for result in results
+        )
 
 
 # ---------------------------------------------------------------- the ways of pricing
@@ -92,12 +101,16 @@ def test_each_way_of_pricing_ends_with_a_proof(
 def assert_route(way: str, case: Case, kind: str, name: str) -> None:
     """The program is priced in that way, and reaches what full enumeration reaches."""
     utility, worth = UTILITIES[name]
-    privacy = {"pml": PML(case.epsilon), "ldp": LDP(case.epsilon), "lip": LIP(1.0, case.epsilon)}[kind]
+    privacy = {"pml": PML(case.epsilon), "ldp": LDP(case.epsilon), "lip": LIP(1.0, case.epsilon)}[
+        kind
+    ]
     program = design(case.prior, privacy, utility)
     assert not program.has_all_columns
     if case.epsilon > 0:
         assert program.space.choose_pricer().name == way
-    assert_optimal(program, [generated(program)], column_oracles.optimum(case.p, privacy, worth).value)
+    assert_optimal(
+        program, [generated(program)], column_oracles.optimum(case.p, privacy, worth).value
+    )
 
 
 # ---------------------------------------------------------------- closed forms
@@ -148,7 +161,9 @@ def test_both_ends_are_closed_forms(n: int) -> None:
     p = np.random.default_rng([72, n]).dirichlet(np.ones(n))
     entropy = float(-(p * np.log(p)).sum())
     for past in (1.0, 1.5):
-        assert_closed(design(p, PML(past * -math.log(p.min())), INFORMATION), "deterministic", entropy)
+        assert_closed(
+            design(p, PML(past * -math.log(p.min())), INFORMATION), "deterministic", entropy
+        )
     for privacy in (PML(0), LDP(0), LIP(0, 1), LIP(1, 0)):
         for result in both_ways(design(p, privacy, INFORMATION)):
             assert result.status is Status.OPTIMAL
@@ -192,7 +207,9 @@ def test_many_letters_are_proved(prior: FloatArray, tolerance: float) -> None:
 
 def test_fifty_counted_letters_are_proved() -> None:
     counts = np.random.default_rng(78).multinomial(2000, zipf(50)) + 1
-    program = design(Prior.from_counts(counts.tolist(), DefaultLabels(len(counts))), PML(1.0), INFORMATION)
+    program = design(
+        Prior.from_counts(counts.tolist(), DefaultLabels(len(counts))), PML(1.0), INFORMATION
+    )
     assert program.space.choose_pricer().name == "counts"
     assert_proved(program, solve(program, tolerance=1e-8), 1e-8 * max(1.0, program.scale))
 
@@ -227,14 +244,21 @@ def test_an_incomplete_program_is_for_column_generation_alone(
 
 
 @pytest.mark.parametrize("way", ["declared", "vertices", "search"])
-def test_a_mechanism_within_the_requirement_is_a_start(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mechanism_within_the_requirement_is_a_start(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if way != "declared":
         declare_none(monkeypatch, listing=way == "vertices")
     case = random_case(81, 6)
     program = design(case.prior, PML(0.6), INFORMATION)
     best = best_information(case, PML(0.6))
     cold = generated(program)
-    for start in (cold, cold.mechanism, np.ones((case.prior.size, 1)), np.full((case.prior.size, 2), 0.5)):
+    for start in (
+        cold,
+        cold.mechanism,
+        np.ones((case.prior.size, 1)),
+        np.full((case.prior.size, 2), 0.5),
+    ):
         assert_optimal(program, [solve(program, warm_start=start, tolerance=1e-10)], best)
     tighter = solve(design(case.prior, PML(0.3), INFORMATION))
     assert_optimal(program, [solve(program, warm_start=tighter)], best)
@@ -248,7 +272,9 @@ def test_a_mechanism_within_the_requirement_is_a_start(way: str, monkeypatch: py
 def test_rare_letters_do_not_loosen_what_counts_as_optimal(rare: float, solver: str) -> None:
     prior = [0.5, 0.5 - rare, rare]
     result = solve(design(prior, LDP(1.0), ChiSquare()), solver)
-    best = column_oracles.optimum(Prior(prior).pmf, LDP(1.0), lambda p, lifts: p @ (lifts - 1) ** 2).value
+    best = column_oracles.optimum(
+        Prior(prior).pmf, LDP(1.0), lambda p, lifts: p @ (lifts - 1) ** 2
+    ).value
     assert result.status is Status.OPTIMAL
     assert result.value == pytest.approx(best, abs=1e-8)
     assert result.gap <= 1e-6

@@ -113,7 +113,10 @@ def test_the_design_is_that_of_the_vertices(kind: type[OwnPolytope], seed: int) 
 def test_a_set_without_a_polytope_says_what_to_take() -> None:
     with pytest.raises(PrivacyError, match="has no polytope: take an expected gain or loss"):
         solve(design(POINTS[0], PML(0.4, over=NoPolytope(POINTS)), MutualInformation()))
-    assert solve(design(POINTS[0], PML(0.4, over=NoPolytope(POINTS)), "hamming")).status.value == "optimal"
+    assert (
+        solve(design(POINTS[0], PML(0.4, over=NoPolytope(POINTS)), "hamming")).status.value
+        == "optimal"
+    )
 
 
 def test_vertices_of_a_polytope_by_its_rows() -> None:

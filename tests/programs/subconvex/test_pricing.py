@@ -60,7 +60,9 @@ WAYS: Mapping[str, Callable[[Problem], ColumnPricer]] = {
 @pytest.mark.parametrize("way", WAYS)
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.sampled_from([-math.inf, -0.1, 0.0, 0.1, math.inf]))
-def test_the_best_column_is_found_and_all_are_allowed(way: str, problem: Problem, offset: float) -> None:
+def test_the_best_column_is_found_and_all_are_allowed(
+    way: str, problem: Problem, offset: float
+) -> None:
     true, pricer = problem.best(), WAYS[way](problem)
     near = pytest.approx(true, abs=1e-9 * problem.size)
     priced = pricer.price_columns(problem.rho, 6, true + offset)
@@ -86,9 +88,14 @@ def test_the_best_column_is_found_and_all_are_allowed(way: str, problem: Problem
 
 def test_constant_families_are_left_out() -> None:
     problem = Problem(
-        (1, 2, 3), (BoxFamily(0.0, 1.0), BoxFamily(0.0, 1.5)), MutualInformation, np.array([0.3, 0.1, -0.2])
+        (1, 2, 3),
+        (BoxFamily(0.0, 1.0), BoxFamily(0.0, 1.5)),
+        MutualInformation,
+        np.array([0.3, 0.1, -0.2]),
     )
-    priced = CountPricer(problem.kernel, problem.families, problem.counts).price_columns(problem.rho, 5, 0.0)
+    priced = CountPricer(problem.kernel, problem.families, problem.counts).price_columns(
+        problem.rho, 5, 0.0
+    )
     assert [columns.family for columns in priced.columns] == [BoxFamily(0.0, 1.5)]
     assert priced.best_value == pytest.approx(problem.best([BoxFamily(0.0, 1.5)]))
 
@@ -98,7 +105,9 @@ def test_constant_families_are_left_out() -> None:
 
 def random_counts(seed: int, letters: int, total: int) -> list[int]:
     rng = np.random.default_rng([77, seed])
-    return [int(count) for count in rng.multinomial(total, rng.dirichlet(np.full(letters, 2.0))) + 1]
+    return [
+        int(count) for count in rng.multinomial(total, rng.dirichlet(np.full(letters, 2.0))) + 1
+    ]
 
 
 def test_many_letters_end_without_generated_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +115,9 @@ def test_many_letters_end_without_generated_columns(monkeypatch: pytest.MonkeyPa
         raise AssertionError("a round of pricing for more than a bound")
 
     counts = random_counts(100, 100, 20_000)
-    program = design(Prior.from_counts(counts, DefaultLabels(len(counts))), PML(1.0), MutualInformation())
+    program = design(
+        Prior.from_counts(counts, DefaultLabels(len(counts))), PML(1.0), MutualInformation()
+    )
     price = CountPricer.price_columns
     monkeypatch.setattr(
         CountPricer,
@@ -117,7 +128,9 @@ def test_many_letters_end_without_generated_columns(monkeypatch: pytest.MonkeyPa
     result = solve(program)
     assert result.status.value == "optimal"
     assert result.gap <= 1e-10
-    assert result.value < 1 - 1e-6  # sets of whole counts miss the closed bound: the proof says by how much
+    assert (
+        result.value < 1 - 1e-6
+    )  # sets of whole counts miss the closed bound: the proof says by how much
 
 
 # ---------------------------------------------------------------- by search
@@ -130,7 +143,9 @@ def test_on_few_letters_the_bound_is_exact_whatever_would_be_enough(problem: Pro
     pricer = SearchPricer(problem.kernel, problem.families)
     for enough in (-math.inf, expected - 1e-9, expected + 1.0):
         bound = pricer.bound_reduced_values(problem.rho, enough)
-        assert expected - 1e-9 * problem.size <= bound <= max(expected, enough) + 1e-8 * problem.size
+        assert (
+            expected - 1e-9 * problem.size <= bound <= max(expected, enough) + 1e-8 * problem.size
+        )
 
 
 @settings(max_examples=30, deadline=None)
@@ -146,7 +161,9 @@ def test_however_little_is_searched_the_bound_holds(problem: Problem, core: int)
     assert bound == bound_family(problem.kernel, problem.families[0], problem.rho)
     assert min(bound, priced.upper_bound) >= true - 1e-9 * problem.size
     if any(len(columns) for columns in priced.columns):
-        assert priced.best_value == pytest.approx(problem.largest(priced.columns), abs=1e-9 * problem.size)
+        assert priced.best_value == pytest.approx(
+            problem.largest(priced.columns), abs=1e-9 * problem.size
+        )
 
 
 @pytest.mark.parametrize(
@@ -162,7 +179,9 @@ def test_on_many_letters_it_agrees_with_the_counts(families: tuple[Family, ...])
     rng = np.random.default_rng(60)
     counts = tuple(rng.integers(1, 30, 60).tolist())
     problem = Problem(counts, families, MutualInformation, 0.3 * rng.normal(size=60))
-    exact = CountPricer(problem.kernel, families, counts).bound_reduced_values(problem.rho, -math.inf)
+    exact = CountPricer(problem.kernel, families, counts).bound_reduced_values(
+        problem.rho, -math.inf
+    )
     pricer = SearchPricer(problem.kernel, families)
     bound = pricer.bound_reduced_values(problem.rho, exact - 1e-3)
     assert exact - 1e-9 <= bound <= exact + 0.01
@@ -175,9 +194,9 @@ def test_the_same_problem_is_always_searched_in_the_same_way() -> None:
     rng = np.random.default_rng(5)
     p, rho = oracles.random_prior(rng, 30), rng.normal(size=30)
     first, second = (
-        SearchPricer(ColumnUtility(p, MutualInformation().phi), [BoxFamily(0.0, 2.0)]).price_columns(
-            rho, 10, -math.inf
-        )
+        SearchPricer(
+            ColumnUtility(p, MutualInformation().phi), [BoxFamily(0.0, 2.0)]
+        ).price_columns(rho, 10, -math.inf)
         for _ in "ab"
     )
     assert first.best_value == second.best_value
@@ -206,7 +225,9 @@ def test_forty_five_letters_are_proved_within_their_range(utility: Callable[[], 
     result = solve(design(p, PML(1.0), utility()), gap=1e-8)
     assert result.status.value == "optimal"
     assert result.certificate.verify()
-    if utility is MutualInformation:  # each letter is below e^-eps, so that none tells more than eps
+    if (
+        utility is MutualInformation
+    ):  # each letter is below e^-eps, so that none tells more than eps
         assert result.value == pytest.approx(1.0, abs=1e-8)
 
 
@@ -240,21 +261,30 @@ def test_the_relaxed_bound_is_never_below_the_best_column(problem: Problem) -> N
     for family in problem.families:
         for rho in (problem.rho, find_closed_multipliers(problem.kernel, family)):
             priced = replace(problem, rho=rho)
-            assert bound_family(problem.kernel, family, rho) >= priced.best([family]) - 1e-12 * priced.size
+            assert (
+                bound_family(problem.kernel, family, rho)
+                >= priced.best([family]) - 1e-12 * priced.size
+            )
 
 
 @given(priors(1, 12), epsilons(25.0))
 @MODEST
-def test_the_closed_bound_on_mutual_information_is_the_formula(p: FloatArray, epsilon: float) -> None:
+def test_the_closed_bound_on_mutual_information_is_the_formula(
+    p: FloatArray, epsilon: float
+) -> None:
     prior = Prior(p)
     [family] = families_under(PML(epsilon), prior)
     kernel = ColumnUtility(prior.pmf, MutualInformation().phi)
     rho = find_closed_multipliers(kernel, family)
     expected = math.fsum(w * min(epsilon, -math.log(w)) for w in prior.pmf.tolist())
-    assert float(prior.pmf @ rho) + bound_family(kernel, family, rho) == pytest.approx(expected, abs=1e-12)
+    assert float(prior.pmf @ rho) + bound_family(kernel, family, rho) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
-@pytest.mark.parametrize("family", [BoxFamily(0.0, 1.0), BoxFamily(1.0, 1.0), StaircaseFamily(0.0, 1.0)])
+@pytest.mark.parametrize(
+    "family", [BoxFamily(0.0, 1.0), BoxFamily(1.0, 1.0), StaircaseFamily(0.0, 1.0)]
+)
 def test_where_only_the_constant_is_left_the_bound_is_its_cost(family: Family) -> None:
     p, rho = np.array([0.5, 0.3, 0.2]), np.array([1.0, -2.0, 0.5])
     kernel = ColumnUtility(p, MutualInformation().phi)
@@ -273,7 +303,11 @@ def laws(draw: st.DrawFn, max_size: int = 7) -> tuple[FloatArray, np.random.Gene
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
     n = draw(st.integers(1, max_size), label="letters")
     kind = draw(st.sampled_from(["random", "uniform", "repeated"]), label="prior")
-    weights = {"random": rng.uniform(0.02, 1.0, n), "uniform": np.ones(n), "repeated": rng.integers(1, 4, n)}
+    weights = {
+        "random": rng.uniform(0.02, 1.0, n),
+        "uniform": np.ones(n),
+        "repeated": rng.integers(1, 4, n),
+    }
     return weights[kind] / weights[kind].sum(), rng
 
 
@@ -285,7 +319,9 @@ def listed(p: FloatArray, families: Sequence[Family], share: float = 0.0) -> lis
 
 @settings(max_examples=40, deadline=None)
 @given(laws(), st.sampled_from(KINDS))
-def test_the_list_is_that_of_the_definition(law: tuple[FloatArray, np.random.Generator], kind: str) -> None:
+def test_the_list_is_that_of_the_definition(
+    law: tuple[FloatArray, np.random.Generator], kind: str
+) -> None:
     p, rng = law
     if len(p) == 1:
         return
@@ -328,7 +364,13 @@ def test_forty_letters_are_counted_and_one_more_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "family", [BoxFamily(0.0, 1.9), BoxFamily(0.3, 1.6), StaircaseFamily(0.0, 2.0), StaircaseFamily(1.5, 0.1)]
+    "family",
+    [
+        BoxFamily(0.0, 1.9),
+        BoxFamily(0.3, 1.6),
+        StaircaseFamily(0.0, 2.0),
+        StaircaseFamily(1.5, 0.1),
+    ],
 )
 def test_no_list_is_longer_than_its_limit(family: Family) -> None:
     p = oracles.random_prior(np.random.default_rng(4), 7, 10.0)

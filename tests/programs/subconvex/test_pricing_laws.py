@@ -16,7 +16,12 @@ from pmlopt.model.uncertainty.columns import BoxFamily, ColumnCone, StaircaseFam
 from pmlopt.model.utility import MutualInformation
 from pmlopt.programs.subconvex import split_pricing
 from pmlopt.programs.subconvex.ball_pricing import BallPricer, bound_plateaus
-from pmlopt.programs.subconvex.columns import ColumnBatch, ColumnPricer, ColumnUtility, PricingResult
+from pmlopt.programs.subconvex.columns import (
+    ColumnBatch,
+    ColumnPricer,
+    ColumnUtility,
+    PricingResult,
+)
 from pmlopt.programs.subconvex.relaxations import FractionalKnapsack, bound_staircases
 from pmlopt.programs.subconvex.search_pricing import (
     SubsetCore,
@@ -30,7 +35,12 @@ from pmlopt.programs.subconvex.split_pricing import (
     build_split_families,
     solve_relaxed_column,
 )
-from pmlopt.programs.subconvex.tangents import ColumnKinds, MinMassKinds, PlateauKinds, TangentPricer
+from pmlopt.programs.subconvex.tangents import (
+    ColumnKinds,
+    MinMassKinds,
+    PlateauKinds,
+    TangentPricer,
+)
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 P = np.array([0.1, 0.12, 0.18, 0.25, 0.35])
@@ -66,7 +76,10 @@ def allowed_sets(kinds: ColumnKinds, place: int) -> list[BoolArray]:
             continue
         if kinds.count is not None and inside.sum() != kinds.count[place]:
             continue
-        if isinstance(kinds, PlateauKinds) and not kinds.least[place] <= inside @ P <= kinds.most[place]:
+        if (
+            isinstance(kinds, PlateauKinds)
+            and not kinds.least[place] <= inside @ P <= kinds.most[place]
+        ):
             continue
         found.append(inside)
     return found
@@ -113,7 +126,9 @@ def test_kinds_of_columns_are_what_they_say(name: str) -> None:
                 assert mean * lift.max() == pytest.approx(1.0)
             elif inside.any():
                 assert mean * lift[inside] == pytest.approx(np.ones(inside.sum()))
-            assert float(one.compute_values(mass)[0]) == pytest.approx(mean * entropy_of(lift), abs=1e-12)
+            assert float(one.compute_values(mass)[0]) == pytest.approx(
+                mean * entropy_of(lift), abs=1e-12
+            )
             up, down = (float(one.compute_values(mass + step)[0]) for step in (1e-6, -1e-6))
             assert float(one.compute_slopes(mass)[0]) == pytest.approx((up - down) / 2e-6, abs=1e-6)
             paid = fixed[place] + each[place][inside].sum()
@@ -131,7 +146,8 @@ def test_tangents_find_the_best_column_and_bound_all(name: str, seed: int) -> No
     for place in range(len(kinds)):
         one = kinds[np.array([place])]
         columns = (
-            one.build_columns(inside[None].astype(float))[:, 0] for inside in allowed_sets(kinds, place)
+            one.build_columns(inside[None].astype(float))[:, 0]
+            for inside in allowed_sets(kinds, place)
         )
         values += [entropy_of(lift) - float((P * rho) @ lift) for lift in columns]
     best = max(values)
@@ -150,11 +166,15 @@ def test_tangents_find_the_best_column_and_bound_all(name: str, seed: int) -> No
         kinds, PlateauKinds
     ):  # what is left holds the best, where it is worth more than flat columns
         flat = [inside for inside in sets_of(5) if inside @ P >= KEEP + 0.3]
-        others = max(-math.log(inside @ P) - float((P * rho) @ inside) / float(inside @ P) for inside in flat)
+        others = max(
+            -math.log(inside @ P) - float((P * rho) @ inside) / float(inside @ P) for inside in flat
+        )
         narrowed = pricer.keep_profitable(rho, others, others)
         assert len(narrowed.kinds) <= len(kinds)
         expected = best if best > others else -math.inf
-        assert narrowed.price_columns(rho, 10, others).best_value == pytest.approx(expected, abs=1e-9)
+        assert narrowed.price_columns(rho, 10, others).best_value == pytest.approx(
+            expected, abs=1e-9
+        )
         assert (
             max(others, narrowed.bound_reduced_values(rho, others)) >= best - 1e-9
         )  # whatever the multipliers are
@@ -193,7 +213,9 @@ def test_a_bound_over_a_ball_is_above_each_plateau_whatever_would_be_enough(seed
     kernel, cone = ColumnUtility(P, MutualInformation().phi), ColumnCone(L1Ball(P, 0.6), KEEP)
     rho = 0.2 * seed * np.random.default_rng(seed).normal(size=5) + (seed % 2)
     flat = [inside for inside in sets_of(5) if inside @ P >= KEEP + 0.3]
-    others = max(-math.log(inside @ P) - float((P * rho) @ inside) / float(inside @ P) for inside in flat)
+    others = max(
+        -math.log(inside @ P) - float((P * rho) @ inside) / float(inside @ P) for inside in flat
+    )
     kinds = kinds_of("plateaus")
     best = -math.inf
     for place in range(len(kinds)):
@@ -201,7 +223,9 @@ def test_a_bound_over_a_ball_is_above_each_plateau_whatever_would_be_enough(seed
         for inside in allowed_sets(kinds, place):
             lift = one.build_columns(inside[None].astype(float))[:, 0]
             best = max(best, entropy_of(lift) - float((P * rho) @ lift))
-    pricer = BallPricer(Flat(others), SplitPricer(kernel, cone, build_split_families(cone)), math.inf, True)
+    pricer = BallPricer(
+        Flat(others), SplitPricer(kernel, cone, build_split_families(cone)), math.inf, True
+    )
     assert best > others + 1e-4
     for enough in (-math.inf, others - 0.1, others, (others + best) / 2, best + 0.1):
         assert best - 1e-9 <= pricer.bound_reduced_values(rho, enough) <= max(best, enough) + 1e-9
@@ -243,7 +267,9 @@ def test_the_bound_on_plateaus_is_the_largest_of_its_formula(seed: int) -> None:
         tall = max(c / mass, (1 - c) * max(0.0, 1 - math.exp(min(others - most, 0.0))) / keep)
         top = min((1 - c + tall * half) / total, 1 / keep)
         values.append((1 - c) * other + c * (c + math.log(top) - rate))
-    assert bound_plateaus(P, keep, half, rho, others, -math.inf) == pytest.approx(max(values), abs=1e-4)
+    assert bound_plateaus(P, keep, half, rho, others, -math.inf) == pytest.approx(
+        max(values), abs=1e-4
+    )
     assert bound_plateaus(P, keep, 0.05, rho, others, -math.inf) == others  # no letter is as light
     assert bound_plateaus(P, 0.9, half, rho, others, -math.inf) == others  # no set is as large
 
@@ -258,7 +284,10 @@ def cones() -> list[ColumnCone]:
 @pytest.mark.parametrize("place", range(2))
 def test_multipliers_come_to_the_linear_program_of_a_point(place: int) -> None:
     """On a cell of one point the least bound over the multipliers is what a relaxed column is worth."""
-    kernel, rho = ColumnUtility(P, MutualInformation().phi), 0.1 * np.random.default_rng(0).normal(size=5)
+    kernel, rho = (
+        ColumnUtility(P, MutualInformation().phi),
+        0.1 * np.random.default_rng(0).normal(size=5),
+    )
     top, ratio = 1.5, 0.5
     for split in build_split_families(cones()[place]):
         found = solve_relaxed_column(kernel, split, rho, top, top * ratio)
@@ -296,7 +325,10 @@ def test_a_cut_keeps_the_part_of_the_ellipsoid_that_may_hold_the_optimum(size: i
         assert going.all()
         assert np.linalg.det(new[0]) < np.linalg.det(shape) * (1 - 1e-3)
         directions = random.normal(size=(200, size))
-        edge = centre + directions / np.linalg.norm(directions, axis=1)[:, None] @ np.linalg.cholesky(shape).T
+        edge = (
+            centre
+            + directions / np.linalg.norm(directions, axis=1)[:, None] @ np.linalg.cholesky(shape).T
+        )
         kept = edge[(edge - centre) @ slope <= -depth]
         away = kept - moved[0]
         assert ((away @ np.linalg.inv(new[0])) * away).sum(axis=1).max() <= 1 + 1e-9
@@ -305,7 +337,10 @@ def test_a_cut_keeps_the_part_of_the_ellipsoid_that_may_hold_the_optimum(size: i
 def test_cells_close_in_on_the_best_relaxed_column(monkeypatch: pytest.MonkeyPatch) -> None:
     """From above, and within the digits of what a grid of points reaches."""
     monkeypatch.setattr(split_pricing, "FIRST_CELLS_PER_SIDE", 3)
-    kernel, rho = ColumnUtility(P, MutualInformation().phi), 0.1 * np.random.default_rng(4).normal(size=5)
+    kernel, rho = (
+        ColumnUtility(P, MutualInformation().phi),
+        0.1 * np.random.default_rng(4).normal(size=5),
+    )
     cone = cones()[0]
     largest = float(split_pricing.ChordBound(kernel, cone).caps.max())
     [split] = build_split_families(cone)
@@ -319,7 +354,9 @@ def test_cells_close_in_on_the_best_relaxed_column(monkeypatch: pytest.MonkeyPat
     assert max(grid) - 1e-9 <= bound <= max(grid) + 0.1
     peaks = cells.list_peaks(3)
     assert all(1.0 <= top <= largest * (1 + 1e-9) and 0 <= mid <= top for top, mid in peaks)
-    assert all(abs(a - c) + abs(b - d) > 1e-3 for (a, b), (c, d) in itertools.combinations(peaks, 2))
+    assert all(
+        abs(a - c) + abs(b - d) > 1e-3 for (a, b), (c, d) in itertools.combinations(peaks, 2)
+    )
 
 
 def test_the_largest_entries_and_the_chords_bound_every_column() -> None:
@@ -342,7 +379,9 @@ def test_the_largest_entries_and_the_chords_bound_every_column() -> None:
 def test_halves_neighbours_and_prefixes() -> None:
     cells = np.array([[1.0, 2.0, 0.0, 0.1], [1.0, 1.1, 0.2, 0.8]])
     assert split_pricing._halve_cells(cells) == pytest.approx(
-        np.array([[1.0, 1.5, 0.0, 0.1], [1.0, 1.1, 0.2, 0.5], [1.5, 2.0, 0.0, 0.1], [1.0, 1.1, 0.5, 0.8]])
+        np.array(
+            [[1.0, 1.5, 0.0, 0.1], [1.0, 1.1, 0.2, 0.5], [1.5, 2.0, 0.0, 0.1], [1.0, 1.1, 0.5, 0.8]]
+        )
     )
     assert split_pricing._list_corners(cells)[0] == pytest.approx(
         np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 0.1], [2.0, 0.2]])
@@ -351,7 +390,9 @@ def test_halves_neighbours_and_prefixes() -> None:
     inner, outer = split_pricing._list_neighbours(np.array([3.0, 1.0, 0.0]))
     found = {tuple(row) for row in (2 * inner + outer).tolist()}
     moved = {
-        tuple(np.where(np.arange(3) == at, value, state).tolist()) for at in range(3) for value in range(3)
+        tuple(np.where(np.arange(3) == at, value, state).tolist())
+        for at in range(3)
+        for value in range(3)
     } - {tuple(state.tolist())}
     swapped = {(1, 2, 0), (0, 1, 2), (2, 0, 1)}
     assert found == moved | swapped
@@ -362,7 +403,8 @@ def test_halves_neighbours_and_prefixes() -> None:
     }
     order = [2, 0, 1]
     assert pairs == {
-        (frozenset(order[:i]), frozenset(order[i:j])) for i, j in itertools.combinations(range(4), 2)
+        (frozenset(order[:i]), frozenset(order[i:j]))
+        for i, j in itertools.combinations(range(4), 2)
     }
 
 
@@ -375,7 +417,11 @@ def test_windows_hold_the_masses_that_a_letter_between_may_have(distance: float)
     kernel, box = ColumnUtility(P, MutualInformation().phi), BoxFamily(0.5, 1.8)
     rho = 0.1 * np.random.default_rng(0).normal(size=5)
     knapsack = FractionalKnapsack(kernel, box, rho)
-    upper = kernel.evaluate_phi(0.5) - 0.5 * float(P @ rho) + float(knapsack.fill_mass(0, np.array([0.5]))[0])
+    upper = (
+        kernel.evaluate_phi(0.5)
+        - 0.5 * float(P @ rho)
+        + float(knapsack.fill_mass(0, np.array([0.5]))[0])
+    )
     letters = _LetterBudgets(kernel, box, rho, upper - distance)
     assert letters.budget == pytest.approx(distance)
     gain, room = kernel.chord_slopes(box) - rho, P * (kernel.max_entries(box) - 0.5)
@@ -422,7 +468,9 @@ def test_staircases_are_bounded_by_their_mass_alone(edge: float | None) -> None:
     for inside in sets_of(5):
         mass = float(inside @ P)
         if 0 < mass < family.max_mass:
-            low, step, _ = (float(part[0]) for part in family.compute_values(np.array([mass]), np.zeros(1)))
+            low, step, _ = (
+                float(part[0]) for part in family.compute_values(np.array([mass]), np.zeros(1))
+            )
             lift = np.asarray(low + step * inside, dtype=np.float64)
             values[mass] = entropy_of(lift) - float((P * rho) @ lift)
     best = max(values.values())
@@ -431,7 +479,9 @@ def test_staircases_are_bounded_by_their_mass_alone(edge: float | None) -> None:
     enough = sorted(values.values())[-4]
     bound, low, high = bound_staircases(kernel, family, rho, enough, edge)
     assert bound >= best - 1e-9
-    assert all(low - 1e-9 <= mass <= high + 1e-9 for mass, value in values.items() if value > enough + 1e-9)
+    assert all(
+        low - 1e-9 <= mass <= high + 1e-9 for mass, value in values.items() if value > enough + 1e-9
+    )
 
 
 def test_random_sets_are_filled_up_to_their_mass() -> None:
@@ -463,7 +513,9 @@ def test_a_core_has_the_subsets_of_a_mass() -> None:
             tuple(np.flatnonzero(core.draw_of_mass(mass, np.random.default_rng(seed))[0]))
             for seed in range(60)
         }
-        assert seen == {tuple(np.flatnonzero(inside)) for inside in sets_of(6) if p[inside].sum() == mass}
+        assert seen == {
+            tuple(np.flatnonzero(inside)) for inside in sets_of(6) if p[inside].sum() == mass
+        }
     assert len(core.draw_of_mass(22.5, np.random.default_rng(0))) == 0
     sizes: list[float] = []
 
@@ -473,7 +525,9 @@ def test_a_core_has_the_subsets_of_a_mass() -> None:
         return part.list_coverings(missing, 1)
 
     masses = np.full(40, 1.0)
-    found = build_random_sets(masses, np.arange(40), 16.0, (6, 3), 12, rest, np.random.default_rng(0))
+    found = build_random_sets(
+        masses, np.arange(40), 16.0, (6, 3), 12, rest, np.random.default_rng(0)
+    )
     assert (found @ masses == 16.0).all()
     assert len(found) == 6
     assert all(0 <= missing <= 12 for missing in sizes)
@@ -503,4 +557,6 @@ def test_a_bound_has_its_rounding_added(monkeypatch: pytest.MonkeyPatch) -> None
     ]
     assert [way for _, way in bounds] == ["relaxed", "flat", "flat"]
     assert asked == [pytest.approx(0.5 - base - 0.25)]
-    assert [bound for bound, _ in bounds] == pytest.approx([base + 0.7 + 0.25, base + 0.4 + 0.25, 0.3 + 0.25])
+    assert [bound for bound, _ in bounds] == pytest.approx(
+        [base + 0.7 + 0.25, base + 0.4 + 0.25, 0.3 + 0.25]
+    )

@@ -19,7 +19,11 @@ from pmlopt.model.utility import ChiSquare, FInformation, Hellinger, TotalVariat
 from pmlopt.programs.subconvex import split_pricing, tangents
 from pmlopt.programs.subconvex.ball_pricing import bound_ball_information, bound_plateaus
 from pmlopt.programs.subconvex.columns import ColumnUtility
-from pmlopt.programs.subconvex.split_pricing import SplitPricer, SplitRelaxation, build_split_families
+from pmlopt.programs.subconvex.split_pricing import (
+    SplitPricer,
+    SplitRelaxation,
+    build_split_families,
+)
 from pmlopt.programs.subconvex.tangents import TangentPricer, get_common_min_mass
 
 STEPS = np.array([-0.5, -0.2, 0.1, 0.5])
@@ -62,7 +66,9 @@ def test_no_listed_column_is_worth_more_than_the_bound(
     for found in relaxed.nearby_columns:  # columns, and none better than the best
         entries = found.entries
         assert (cone.keep * entries.max(axis=0) <= cone.priors.min_mean(entries) * (1 + 1e-9)).all()
-        assert (kernel.column_values(entries) - (kernel.p * rho) @ entries).max() <= best + 1e-9 * size
+        assert (
+            kernel.column_values(entries) - (kernel.p * rho) @ entries
+        ).max() <= best + 1e-9 * size
 
 
 @settings(max_examples=25, deadline=None)
@@ -74,11 +80,15 @@ def test_any_multipliers_bound_a_whole_cell(
     for split in build_split_families(cone):
         relaxation = SplitRelaxation(kernel, split, rng.normal(size=len(kernel.p)))
         top, ratio = np.sort(rng.uniform(1.0, 3.0, 2)), np.sort(rng.uniform(0.0, 1.0, 2))
-        dual = np.concatenate([rng.normal(size=1), rng.uniform(0.0, 3.0, len(split.top_rates))])[None]
+        dual = np.concatenate([rng.normal(size=1), rng.uniform(0.0, 3.0, len(split.top_rates))])[
+            None
+        ]
         cell = np.array([[*top, *ratio]])
         [bound], kept = relaxation.minimize_bounds(cell, dual, np.array([1.0]), 1, -math.inf)
         inside = [
-            (t, t * r) for t in top.mean() + np.ptp(top) * STEPS for r in ratio.mean() + np.ptp(ratio) * STEPS
+            (t, t * r)
+            for t in top.mean() + np.ptp(top) * STEPS
+            for r in ratio.mean() + np.ptp(ratio) * STEPS
         ]
         values = relaxation.evaluate_corners(np.array([inside]), kept)[0]
         assert values.max() <= bound + 1e-9 * (1 + abs(bound))
@@ -99,7 +109,9 @@ def test_what_the_search_leaves_is_between_it_and_the_list(monkeypatch: pytest.M
     exact = solve(program)
     monkeypatch.setattr("pmlopt.programs.subconvex.program.MAX_DECLARED_COLUMNS", 10)
     monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MAX_LISTED_COLUMNS", 10)
-    found = solve(design(prior, PML(1.0, over=MinimumMass(9, 0.04)), MutualInformation()), tolerance=0.1)
+    found = solve(
+        design(prior, PML(1.0, over=MinimumMass(9, 0.04)), MutualInformation()), tolerance=0.1
+    )
     assert found.certificate.pricing == "tangents"
     assert found.value <= exact.bound + 1e-9
     assert found.bound >= exact.value - 1e-9
@@ -189,7 +201,10 @@ def test_the_best_plateau_is_found_and_bounded(seed: int) -> None:
         # what the others are worth tells where plateaus may be worth more, and loses none of them
         narrowed = pricer.keep_profitable(rho, others, others)
         assert max(others, narrowed.bound_reduced_values(rho, others)) >= max(others, best) - 1e-12
-        assert max(others, narrowed.price_columns(rho, 500, others).best_value) >= max(others, best) - 1e-9
+        assert (
+            max(others, narrowed.price_columns(rho, 500, others).best_value)
+            >= max(others, best) - 1e-9
+        )
 
 
 def test_too_many_plateaus_or_a_wide_ball_are_left_to_others() -> None:
@@ -261,12 +276,17 @@ def test_a_search_cut_short_still_bounds(seed: int, monkeypatch: pytest.MonkeyPa
     values = told - (p * rho) @ lifts
     best = float(values[np.ptp(lifts, axis=0) > 1e-9].max())
     for enough in (best - 1.0, best - 1e-2, best - 1e-6):
-        assert TangentPricer.for_min_mass(p, mass, keep).bound_reduced_values(rho, enough) >= best - 1e-15
+        assert (
+            TangentPricer.for_min_mass(p, mass, keep).bound_reduced_values(rho, enough)
+            >= best - 1e-15
+        )
 
 
 def test_only_equal_masses_are_counted() -> None:
     assert get_common_min_mass(ColumnCone(MinimumMass(3, 0.1), 0.5)) == pytest.approx(0.1)
-    assert get_common_min_mass(ColumnCone(Box([0.1, 0.1, 0.1], [1, 1, 1]), 0.5)) == pytest.approx(0.1)
+    assert get_common_min_mass(ColumnCone(Box([0.1, 0.1, 0.1], [1, 1, 1]), 0.5)) == pytest.approx(
+        0.1
+    )
     assert get_common_min_mass(ColumnCone(Box([0.1, 0.2, 0.1], [1, 1, 1]), 0.5)) is None
     assert get_common_min_mass(ColumnCone(Box([0.1, 0.1, 0.1], [0.5, 0.5, 0.5]), 0.5)) is None
 

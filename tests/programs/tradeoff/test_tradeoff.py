@@ -60,7 +60,9 @@ leakage_at, distortion_at = partial(asked, leakage_distortion), partial(asked, d
 """The least leakage within a distortion, and the least distortion within a leakage."""
 
 
-def curve_of(work: Callable[..., Answer], query: Query, points: list[tuple[float, float]]) -> list[Answer]:
+def curve_of(
+    work: Callable[..., Answer], query: Query, points: list[tuple[float, float]]
+) -> list[Answer]:
     """Many points, each from the priors of the one before."""
     found: list[Answer] = []
     for limit, b in points:
@@ -138,7 +140,9 @@ class Full:
         problem = cp.Problem(cp.Minimize(aim), [cp.sum(q, axis=1) == 1, bounded <= limit])
         for solver, settings in SOLVERS:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # cvxpy's for an end that is not optimal
+                warnings.simplefilter(
+                    "ignore", UserWarning
+                )  # cvxpy's for an end that is not optimal
                 problem.solve(solver=solver, **settings)
             if problem.status == cp.OPTIMAL:
                 break
@@ -150,8 +154,16 @@ def full(query: Query, loss: Any = None, law: Any = None) -> Full:
     datasets = list(product(*map(range, query.alphabets)))
     table = query.table()
     values = [float(str(value)) for value in query.values]
-    masses = np.full(table.shape, 1 / table.size) if law is None else np.asarray(law).reshape(table.shape)
-    distance = np.array([[abs(s - t) for t in values] for s in values]) if loss is None else np.asarray(loss)
+    masses = (
+        np.full(table.shape, 1 / table.size)
+        if law is None
+        else np.asarray(law).reshape(table.shape)
+    )
+    distance = (
+        np.array([[abs(s - t) for t in values] for s in values])
+        if loss is None
+        else np.asarray(loss)
+    )
     losses = np.array([masses[x] * distance[table[x]] for x in datasets])
     place = {x: at for at, x in enumerate(datasets)}
     images = []
@@ -197,7 +209,9 @@ def solved(name: str, sense: Sense) -> Answer:
 BOTH: list[Sense] = ["leakage", "distortion"]
 
 
-@pytest.mark.parametrize("sense", BOTH, scope="class")  # one after another: they share what is solved
+@pytest.mark.parametrize(
+    "sense", BOTH, scope="class"
+)  # one after another: they share what is solved
 @pytest.mark.parametrize("name", CASES, scope="class")
 class TestAllDatasets:
     def test_the_mechanism_keeps_its_claims(self, name: str, sense: Sense) -> None:
@@ -246,7 +260,9 @@ def past(n: int, share: float) -> float:
     return (n - 1 + share) * LOG2
 
 
-@pytest.mark.parametrize(("share", "distortion"), [(-1.0, 0.02), (-1.0, 0.3), (0.4, 0.02), (0.7, 0.3)])
+@pytest.mark.parametrize(
+    ("share", "distortion"), [(-1.0, 0.02), (-1.0, 0.3), (0.4, 0.02), (0.7, 0.3)]
+)
 @pytest.mark.parametrize("n", [4, 10_000])
 def test_parity_is_solved_by_its_symmetric_channel(n: int, share: float, distortion: float) -> None:
     result = leakage_at(ModularSum(n, 2), distortion, past(n, share))
@@ -260,7 +276,9 @@ def test_parity_is_solved_by_its_symmetric_channel(n: int, share: float, distort
 
 @pytest.mark.parametrize("leakage", [0.01, 0.2, 0.5])
 @pytest.mark.parametrize("n", [2, 10_000])
-def test_distortion_of_a_parity_against_an_adversary_who_may_know_all(n: int, leakage: float) -> None:
+def test_distortion_of_a_parity_against_an_adversary_who_may_know_all(
+    n: int, leakage: float
+) -> None:
     d = float(brentq(lambda x: LOG2 - oracle.binary_entropy(x) - leakage, 1e-12, 0.5, xtol=1e-16))
     result = distortion_at(ModularSum(n, 2), leakage, 0.0)
     assert result.value == pytest.approx(d, abs=1e-5)
@@ -329,7 +347,9 @@ def test_any_multipliers_bound_from_below(seed: int, sense: Sense) -> None:
         with localcontext() as context:
             context.prec = 50
             exact = bound_in_decimals(tradeoff, sense, limit, proof)
-        assert Decimal(compute_tradeoff_bound(tradeoff, sense, limit, proof)) <= max(exact, Decimal(0))
+        assert Decimal(compute_tradeoff_bound(tradeoff, sense, limit, proof)) <= max(
+            exact, Decimal(0)
+        )
 
 
 # ---------------------------------------------------------------- programs
@@ -348,7 +368,9 @@ def test_the_program_of_one_record_is_rate_distortion(d: float) -> None:
     assert back.problem.solve(solver="CLARABEL") == pytest.approx(d, abs=1e-7)
 
 
-def penalty_case(seed: int, sense: Sense) -> tuple[TradeoffLosses, list[FloatArray], PenalizedProblem]:
+def penalty_case(
+    seed: int, sense: Sense
+) -> tuple[TradeoffLosses, list[FloatArray], PenalizedProblem]:
     random = np.random.default_rng(seed)
     classes, outputs = 3, int(random.integers(2, 4))
     losses = random.gamma(1.0, size=(classes, outputs)) / classes
@@ -362,7 +384,9 @@ def penalty_case(seed: int, sense: Sense) -> tuple[TradeoffLosses, list[FloatArr
 
 @pytest.mark.parametrize("sense", BOTH)
 @pytest.mark.parametrize("seed", range(2))
-def test_the_penalised_program_and_the_exponentiated_gradient_agree(seed: int, sense: Sense) -> None:
+def test_the_penalised_program_and_the_exponentiated_gradient_agree(
+    seed: int, sense: Sense
+) -> None:
     tradeoff, joints, problem = penalty_case(seed, sense)
     program = build_penalty_model(tradeoff, joints, sense, problem.limit, problem.weight)
     assert program.problem.is_dcp()
@@ -389,7 +413,9 @@ def test_the_gradient_is_the_slope_along_mechanisms(seed: int, sense: Sense) -> 
         way = random.normal(size=matrix.shape)
         way -= way.mean(axis=1, keepdims=True)
         step = 1e-4 * matrix.min()
-        slope = (problem.evaluate(matrix + step * way) - problem.evaluate(matrix - step * way)) / (2 * step)
+        slope = (problem.evaluate(matrix + step * way) - problem.evaluate(matrix - step * way)) / (
+            2 * step
+        )
         assert float((problem.compute_gradient(matrix) * way).sum()) == pytest.approx(
             slope, rel=1e-5, abs=1e-7
         )
@@ -401,7 +427,15 @@ def test_the_penalty_method_claims_no_bound(sense: Sense) -> None:
     exact = solved("own loss and law", sense)
     method = leakage_at if sense == "leakage" else distortion_at
     found, again = (
-        method(query, exact.certificate.limit, b, PenaltyMethod(seed=3), loss=loss, law=law, time_limit=1e-9)
+        method(
+            query,
+            exact.certificate.limit,
+            b,
+            PenaltyMethod(seed=3),
+            loss=loss,
+            law=law,
+            time_limit=1e-9,
+        )
         for _ in range(2)  # two rounds are the fewest
     )
     assert (found.mechanism.matrix == again.mechanism.matrix).all()
@@ -412,7 +446,9 @@ def test_the_penalty_method_claims_no_bound(sense: Sense) -> None:
     assert found.status is not Status.OPTIMAL
     assert (found.status is Status.VIOLATED) == (found.certificate.violation > 1e-12)
     assert found.status is Status.VIOLATED or found.value >= exact.bound - 1e-12
-    spent = math.fsum((full(query, loss, law).losses * found.certificate.by_dataset().matrix).ravel())
+    spent = math.fsum(
+        (full(query, loss, law).losses * found.certificate.by_dataset().matrix).ravel()
+    )
     assert found.certificate.distortion == pytest.approx(spent, rel=1e-12)
 
 
@@ -423,7 +459,8 @@ TIES = np.array([[0.3, 0.3, 0.7], [0.1, 0.3, 0.1], [0.9, 0.2, 0.2]])
 
 
 @pytest.mark.parametrize(
-    ("scale", "share"), [(1.0, 1.0), (1 / 3, 1 + 1e-13), (0.7, 1 - 1e-13), (1e-3, 1.0), (1e6, 1 - 1e-13)]
+    ("scale", "share"),
+    [(1.0, 1.0), (1 / 3, 1 + 1e-13), (0.7, 1 - 1e-13), (1e-3, 1.0), (1e6, 1 - 1e-13)],
 )
 def test_the_least_distortion_is_reached_at_random_among_equals(scale: float, share: float) -> None:
     """Each value has two cheapest outputs; half each, two values differ in one output of two."""
@@ -456,7 +493,9 @@ def test_a_constant_from_the_trivial_distortion_on(query: Query, method: str) ->
 
 
 @pytest.mark.parametrize("method", ["cutting-planes", "penalty"])
-@pytest.mark.parametrize(("query", "b"), [(PARITY, 0.0), (Quadratic(3), 1.0), (PARITY, 3 * LOG2 - 1e-3)])
+@pytest.mark.parametrize(
+    ("query", "b"), [(PARITY, 0.0), (Quadratic(3), 1.0), (PARITY, 3 * LOG2 - 1e-3)]
+)
 def test_no_leakage_at_all_leaves_a_constant(query: Query, b: float, method: str) -> None:
     result = distortion_at(query, 0.0, b, method)
     trivial = full(query).losses.sum(axis=0).min()
@@ -499,14 +538,20 @@ class TestBadInput:
         assert result.mechanism.outputs == ("no", "yes")
 
 
-def test_a_program_that_the_solver_gets_lost_in_is_solved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_the_solver_gets_lost_in_is_solved_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Among eighty priors Clarabel may end nats above the optimum; the ones that count are enough."""
     priors: list[int] = []
 
-    def lost(rows: GroupedRows, known: Sequence[WorstCasePrior], *options: Any) -> BestResponse | None:
+    def lost(
+        rows: GroupedRows, known: Sequence[WorstCasePrior], *options: Any
+    ) -> BestResponse | None:
         priors.append(len(known))
         found = solve_best_response(rows, known, *options)
-        return replace(found, objective_value=3.4) if len(priors) == 3 and found is not None else found
+        return (
+            replace(found, objective_value=3.4) if len(priors) == 3 and found is not None else found
+        )
 
     monkeypatch.setattr("pmlopt.programs.tradeoff.cutting_planes.solve_best_response", lost)
     found = leakage_at(ModularSum(2, 3), 0.2, 0.7)
@@ -524,9 +569,9 @@ def test_rows_that_differ_by_little_are_covered() -> None:
 def test_no_cuts_bound_a_leakage_by_nothing() -> None:
     tradeoff = TradeoffLosses(np.ones((2, 2)), np.ones((2, 2), dtype=bool))
     assert compute_tradeoff_bound(tradeoff, "leakage", 0.1, TradeoffProof((), 1.0)) == 0
-    assert compute_tradeoff_bound(tradeoff, "distortion", 0.1, TradeoffProof((), 0.0)) == pytest.approx(
-        2, abs=1e-12
-    )
+    assert compute_tradeoff_bound(
+        tradeoff, "distortion", 0.1, TradeoffProof((), 0.0)
+    ) == pytest.approx(2, abs=1e-12)
 
 
 def test_little_leakage_comes_with_a_mechanism_all_the_same() -> None:
@@ -552,7 +597,9 @@ def parity_leakage_at(flips: np.ndarray, other: int) -> np.ndarray:
 
     def entropy(share: np.ndarray) -> np.ndarray:
         sides = np.stack([share, 1 - share])
-        return np.asarray(-(sides * np.log(sides, where=sides > 0, out=np.zeros_like(sides))).sum(axis=0))
+        return np.asarray(
+            -(sides * np.log(sides, where=sides > 0, out=np.zeros_like(sides))).sum(axis=0)
+        )
 
     return np.asarray(entropy(odd.mean(axis=-1)) - entropy(odd).mean(axis=-1))
 
@@ -561,7 +608,9 @@ def test_the_exact_answer_to_a_worst_prior_may_leak_more_than_the_start() -> Non
     """[wu2026entropy, Theorem 6], item 1: the leakage of Algorithm 6 is not monotone."""
     start = np.full(4, 0.2)
     capacity = math.log(2) + 0.2 * math.log(0.2) + 0.8 * math.log(0.8)
-    assert parity_leakage_at(start, 0) == pytest.approx(capacity)  # so that this prior is a worst one
+    assert parity_leakage_at(start, 0) == pytest.approx(
+        capacity
+    )  # so that this prior is a worst one
     share = np.arange(11) / 10
     flips = np.stack(np.meshgrid(*[share] * 4, indexing="ij"), -1).reshape(-1, 4)
     allowed = flips[flips.mean(axis=1) <= 0.2 + 1e-12]
@@ -569,4 +618,6 @@ def test_the_exact_answer_to_a_worst_prior_may_leak_more_than_the_start() -> Non
     answers = allowed[leaked <= leaked.min() + 1e-12]
     assert leaked.min() == pytest.approx(math.log(2) + 0.4 * math.log(0.4) + 0.6 * math.log(0.6))
     assert answers.tolist() == [[0.4, 0.0, 0.4, 0.0]]
-    assert parity_leakage_at(answers[0], 1) == pytest.approx(math.log(2))  # more than 3 times the start's
+    assert parity_leakage_at(answers[0], 1) == pytest.approx(
+        math.log(2)
+    )  # more than 3 times the start's

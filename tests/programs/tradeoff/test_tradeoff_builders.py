@@ -27,16 +27,22 @@ def uniform_over(query: Query) -> FloatArray:
 
 
 @pytest.mark.parametrize(("query", "limit", "entropy"), CASES)
-def test_the_problem_is_that_against_the_binding_priors(query: Query, limit: float, entropy: float) -> None:
+def test_the_problem_is_that_against_the_binding_priors(
+    query: Query, limit: float, entropy: float
+) -> None:
     program = leakage_distortion(query, limit, entropy)
     answer = solve(program)
     declared = float(program.problem.solve(solver="CLARABEL"))
     assert program.problem.is_dcp()
     assert declared == pytest.approx(answer.value, abs=3e-6)
     uniform = tradeoff_program(query, [uniform_over(query)], distortion=limit)
-    assert float(uniform.problem.solve(solver="CLARABEL")) < declared - 1e-3  # others bind, not this one
+    assert (
+        float(uniform.problem.solve(solver="CLARABEL")) < declared - 1e-3
+    )  # others bind, not this one
     back = distortion_leakage(query, answer.value, entropy)
-    assert float(back.problem.solve(solver="CLARABEL")) == pytest.approx(solve(back).value, abs=3e-6)
+    assert float(back.problem.solve(solver="CLARABEL")) == pytest.approx(
+        solve(back).value, abs=3e-6
+    )
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
@@ -59,7 +65,9 @@ def test_ends_of_the_curve_have_a_problem_too() -> None:
     silent = leakage_distortion(parity, 0.6, 1.0)
     assert float(silent.problem.solve(solver="CLARABEL")) == pytest.approx(0.0, abs=1e-7)
     exact = leakage_distortion(parity, 0.0, 1.0)
-    assert float(exact.problem.solve(solver="CLARABEL")) == pytest.approx(solve(exact).value, abs=1e-5)
+    assert float(exact.problem.solve(solver="CLARABEL")) == pytest.approx(
+        solve(exact).value, abs=1e-5
+    )
     free = distortion_leakage(parity, 1.0, 1.0)
     assert float(free.problem.solve(solver="CLARABEL")) == pytest.approx(0.0, abs=1e-6)
 

@@ -16,11 +16,23 @@ from pmlopt import certify, distortion_leakage, leakage_distortion, record_leaka
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError, QueryError
 from pmlopt.model.closed_forms.parity import parity_leakage
-from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight, expected_distortion
+from pmlopt.model.queries import (
+    ModularSum,
+    Quadratic,
+    Query,
+    TableQuery,
+    Weight,
+    expected_distortion,
+)
 from pmlopt.programs import Status
 from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.grouped_rows import build_families, find_member, plan_groupings, select_distinct
+from pmlopt.programs.tradeoff.grouped_rows import (
+    build_families,
+    find_member,
+    plan_groupings,
+    select_distinct,
+)
 from pmlopt.programs.tradeoff.proof import (
     PriorCut,
     Sense,
@@ -123,7 +135,11 @@ def test_a_limit_that_is_never_reached_changes_nothing() -> None:
     """The search without a limit is no other one: many classes would keep it among priors for hours."""
     program = leakage_distortion(ModularSum(12, 3), 0.2, 6 * math.log(2))
     free, limited = solve(program), solve(program, time_limit=1e6)
-    assert (free.iterations, free.value, free.bound) == (limited.iterations, limited.value, limited.bound)
+    assert (free.iterations, free.value, free.bound) == (
+        limited.iterations,
+        limited.value,
+        limited.bound,
+    )
 
 
 def test_hundreds_of_classes_are_solved() -> None:
@@ -155,7 +171,11 @@ class TestFalseClaims:
     def test_mechanisms(self, sense: Sense) -> None:
         known = certified(sense)
         matrix = known.mechanism.matrix
-        for other in (np.eye(*matrix.shape), matrix[:, ::-1], np.full(matrix.shape, 1 / matrix.shape[1])):
+        for other in (
+            np.eye(*matrix.shape),
+            matrix[:, ::-1],
+            np.full(matrix.shape, 1 / matrix.shape[1]),
+        ):
             named = Mechanism(other, known.mechanism.inputs, known.mechanism.outputs)
             moved = replace(known, mechanism=named)
             assert not moved.verify()
@@ -211,7 +231,9 @@ class TestFalseClaims:
         ).verify()
         easier = replace(audit, entropy=audit.entropy + 0.1)
         assert not replace(known, audit=easier).verify()
-        still = Mechanism(np.full(known.mechanism.matrix.shape, 1 / known.mechanism.matrix.shape[1]))
+        still = Mechanism(
+            np.full(known.mechanism.matrix.shape, 1 / known.mechanism.matrix.shape[1])
+        )
         assert not replace(known, audit=replace(audit, mechanism=still, proofs=())).verify()
 
 
@@ -245,7 +267,9 @@ class TestGivenMatrices:
     @pytest.mark.parametrize("sense", BOTH)
     def test_a_mechanism_past_the_limit_is_mixed(self, sense: Sense) -> None:
         """Towards the query itself in Problem 2, towards a constant in Problem 3."""
-        given: list[list[float]] = [[0.5, 0.5], [0.5, 0.5]] if sense == "leakage" else [[1, 0], [0, 1]]
+        given: list[list[float]] = (
+            [[0.5, 0.5], [0.5, 0.5]] if sense == "leakage" else [[1, 0], [0, 1]]
+        )
         program = (
             leakage_distortion(PARITY, 0.2, 1.5)
             if sense == "leakage"
@@ -281,7 +305,9 @@ def test_small_queries_are_never_worse_than_a_row_for_each_value(seed: int) -> N
     program = leakage_distortion(query, 0.4 * trivial, entropy, loss=loss, law=law)
     result = solve(program, gap=1e-3)
     coarse = plan_groupings(program)[0]
-    rivals = [find_member(coarse, family)[coarse.first_classes] for family in build_families(coarse)]
+    rivals = [
+        find_member(coarse, family)[coarse.first_classes] for family in build_families(coarse)
+    ]
     noise = random.dirichlet(np.ones(outputs), outputs)
     share = min(1.0, 0.4 * trivial / expected_distortion(query, noise, loss, law))
     rivals.append((1 - share) * np.eye(outputs) + share * noise)
@@ -368,7 +394,11 @@ def test_the_penalty_method_keeps_the_time_and_starts_from_a_mechanism() -> None
 
 def test_cuts_are_laws_that_differ() -> None:
     """The largest above the floor first; a law next to one that is chosen already is left out."""
-    first, near, other = np.array([[0.5, 0.5]]), np.array([[0.5, 0.5]]) + 1e-9, np.array([[0.9, 0.1]])
+    first, near, other = (
+        np.array([[0.5, 0.5]]),
+        np.array([[0.5, 0.5]]) + 1e-9,
+        np.array([[0.9, 0.1]]),
+    )
     joints, values = np.array([other, near, first, other[:, ::-1]]), np.array([0.3, 0.4, 0.5, 0.1])
     chosen = select_distinct(joints, values, 0.2)
     assert [law.tolist() for law in chosen] == [first.tolist(), other.tolist()]

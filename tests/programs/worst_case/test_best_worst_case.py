@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 from oracles.designs import random_prior
-from programs.least_leakage.test_least_leakage import EXAMPLE, ROTATED, assert_proved, counting_order
+from programs.least_leakage.test_least_leakage import (
+    EXAMPLE,
+    ROTATED,
+    assert_proved,
+    counting_order,
+)
 
 from pmlopt import (
     AllPriors,
@@ -40,7 +45,8 @@ def chain(prior: Prior, order: ArrayLike) -> dict[int, Result[LevelCertificate]]
     last = None
     for threshold in range(highest_threshold(order), 0, -1):
         last = solve(
-            worst_case_utility(prior, order, threshold), warm_start=None if last is None else last.restart
+            worst_case_utility(prior, order, threshold),
+            warm_start=None if last is None else last.restart,
         )
         found[threshold] = last
     return dict(sorted(found.items()))

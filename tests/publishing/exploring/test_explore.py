@@ -49,7 +49,13 @@ from pmlopt.model.uncertainty import confidence_ball
 from pmlopt.programs import best_guaranteed_utility
 from pmlopt.programs.reports.baselines import compute_baselines
 from pmlopt.programs.reports.pages import EXACT_COUNTS
-from pmlopt.publishing.exploring import CurvePoint, Exploration, ExploredCurve, ExploredPart, exploration
+from pmlopt.publishing.exploring import (
+    CurvePoint,
+    Exploration,
+    ExploredCurve,
+    ExploredPart,
+    exploration,
+)
 from pmlopt.publishing.exploring.solved import ROUNDED_COUNTS, SweepAnswers
 from pmlopt.releases.attributes import attribute_levels
 from pmlopt.releases.estimation import people_needed
@@ -68,13 +74,20 @@ def designs() -> Exploration:
 
 
 class TestDesigns:
-    def test_each_requirement_has_a_curve_of_its_designs_beside_the_values_of_a_report(self) -> None:
+    def test_each_requirement_has_a_curve_of_its_designs_beside_the_values_of_a_report(
+        self,
+    ) -> None:
         curves = by_name(designs())
         assert list(curves) == ["PML", "LDP", "randomized response", "releasing nothing"]
         for name in ("PML", "randomized response", "releasing nothing"):
-            assert all(point.level is not None and point.level <= point.at for point in curves[name].points)
+            assert all(
+                point.level is not None and point.level <= point.at for point in curves[name].points
+            )
         for kind, (k, level) in itertools.product((PML, LDP), enumerate(LEVELS)):
-            alone, point = solve(design(PRIOR, kind(level), "absolute")), curves[kind.__name__].points[k]
+            alone, point = (
+                solve(design(PRIOR, kind(level), "absolute")),
+                curves[kind.__name__].points[k],
+            )
             assert (point.at, point.status) == (level, "optimal")
             assert point.value == pytest.approx(alone.value, abs=1e-9)
             assert point.bound is not None
@@ -92,14 +105,18 @@ class TestDesigns:
 
     @settings(max_examples=10, deadline=None)
     @given(st.lists(st.integers(1, 50), min_size=2, max_size=5), st.floats(0.05, 1.5))
-    def test_two_letters_and_more_follow_the_definition_of_pml(self, counts: list[int], level: float) -> None:
+    def test_two_letters_and_more_follow_the_definition_of_pml(
+        self, counts: list[int], level: float
+    ) -> None:
         prior = Prior.from_counts(counts)
         found = explore(prior, "hamming", epsilon=[level], beside=(), exact_counts=True)
         (point,) = found.curves[0].points
         (part,) = point.parts
         law = prior.pmf @ part.matrix
         expected = np.log((part.matrix / law).max(axis=0))
-        assert [leakage for leakage, _ in part.leakages] == pytest.approx(expected.tolist(), abs=1e-9)
+        assert [leakage for leakage, _ in part.leakages] == pytest.approx(
+            expected.tolist(), abs=1e-9
+        )
         assert max(expected) <= level + 1e-9
 
     def test_people_are_those_that_an_estimate_needs(self) -> None:
@@ -108,7 +125,9 @@ class TestDesigns:
         expected = people_needed([0.5, 0.5], point.parts[0].matrix, 0.05)
         assert dict(point.facts)["people for frequencies within 0.05"] == f"{expected:,}"
         (point,) = explore(PRIOR, "absolute", epsilon=[0.05], beside=()).curves[0].points
-        assert "cannot tell 4 letters apart" in dict(point.facts)["people for frequencies within 0.01"]
+        assert (
+            "cannot tell 4 letters apart" in dict(point.facts)["people for frequencies within 0.01"]
+        )
 
     def test_the_line_of_python_gives_the_point_again(self) -> None:
         point = designs().curves[0].points[1]
@@ -116,7 +135,9 @@ class TestDesigns:
         exec(f"{designs().before_python}\n{point.python}", names)
         assert names["result"].value == pytest.approx(point.value, abs=1e-9)  # type: ignore[attr-defined]
 
-    def test_the_command_gives_the_point_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_command_gives_the_point_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         labels = ["it's", "50% \\n", "c,d"]
         found = explore(Prior([0.5, 0.3, 0.2], labels), "hamming", epsilon=[0.4], beside=())
         (point,) = found.curves[0].points
@@ -127,12 +148,16 @@ class TestDesigns:
         assert again.value == pytest.approx(point.value, abs=1e-9)
         assert again.mechanism.inputs == tuple(labels)
 
-    def test_left_out_levels_end_where_pml_asks_for_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_left_out_levels_end_where_pml_asks_for_nothing(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         found = explore([0.5, 0.5], "hamming", beside=())
         ats = [point.at for point in found.curves[0].points]
         assert len(ats) == 40
         assert ats[-1] == pytest.approx(math.log(2), abs=1e-3)
-        assert found.curves[0].points[-1].value == pytest.approx(1 - math.exp(ats[-1]) / 2, abs=1e-9)
+        assert found.curves[0].points[-1].value == pytest.approx(
+            1 - math.exp(ats[-1]) / 2, abs=1e-9
+        )
 
     def test_what_cannot_be_meant_is_refused(self) -> None:
         with pytest.raises(InputError, match="known are ldp, response, nothing"):
@@ -143,7 +168,9 @@ class TestDesigns:
             explore(PRIOR, "absolut")
 
     def test_levels_that_cannot_be_solved_are_said(self) -> None:
-        found = explore(PRIOR, "absolute", lambda level: PML(level - 2 * (level > 1)), [0.2, 1.5], beside=())
+        found = explore(
+            PRIOR, "absolute", lambda level: PML(level - 2 * (level > 1)), [0.2, 1.5], beside=()
+        )
         assert [point.at for point in found.curves[0].points] == [0.2]
         assert "1 of 2 points could not be solved" in found.failures[0]
 
@@ -165,7 +192,9 @@ class TestSweeps:
         table = sweep(self.guessing, {"epsilon": LEVELS}, mechanisms=tmp_path)
         with_folder, alone = explore(table, tmp_path), explore(table)
         for found in (with_folder, alone):
-            assert [point.value for point in found.curves[0].points] == table.column("value").tolist()
+            assert [point.value for point in found.curves[0].points] == table.column(
+                "value"
+            ).tolist()
         assert with_folder.curves[0].points[0].parts
         assert not alone.curves[0].points[0].parts
 
@@ -190,7 +219,9 @@ class TestSweeps:
         worst = partial(best_guaranteed_utility, PRIOR, utility.ExpectedLoss(utility.absolute))
         lone = explore(worst, {"epsilon": LEVELS})
         assert lone.better == "less"
-        assert [p.value for p in lone.curves[0].points] == [solve(worst(epsilon=e)).value for e in LEVELS]
+        assert [p.value for p in lone.curves[0].points] == [
+            solve(worst(epsilon=e)).value for e in LEVELS
+        ]
 
 
 class TestStatedCounts:
@@ -207,7 +238,9 @@ class TestStatedCounts:
         alone = solve(design(Prior(law, list("abcd")), PML(0.4), "hamming"))
         assert point.value == pytest.approx(alone.value, abs=1e-9)
         text = json.dumps(found.to_dict())
-        assert not [count for count in self.COUNTS.values() if f"[{count}," in text or f" {count}," in text]
+        assert not [
+            count for count in self.COUNTS.values() if f"[{count}," in text or f" {count}," in text
+        ]
         assert "[140, 80, 30, 10]" in found.before_python
         assert "a,140" in found.before_command
         assert found.warnings == ()
@@ -227,10 +260,14 @@ class TestStatedCounts:
     @pytest.mark.parametrize("total", [None, 0.6])
     def test_the_table_of_pairs_is_rounded(self, total: float | None) -> None:
         secret = Secret.from_counts([[143, 6], [32, 57]], ["a", "b"], ["ill", "well"])
-        options: dict[str, Any] = {"epsilon": [0.3], "beside": ()} if total is None else {"total": total}
+        options: dict[str, Any] = (
+            {"epsilon": [0.3], "beside": ()} if total is None else {"total": total}
+        )
         found = explore(secret, "hamming", **options)
         part = found.curves[0].points[0].parts[-1]
-        assert part.prior == pytest.approx(np.array([170, 70]) / 240, abs=1e-15)  # 140 + 30, 10 + 60
+        assert part.prior == pytest.approx(
+            np.array([170, 70]) / 240, abs=1e-15
+        )  # 140 + 30, 10 + 60
         assert ROUNDED_COUNTS in found.about
 
     def test_a_set_of_a_sample_needs_exact_counts(self) -> None:
@@ -269,7 +306,10 @@ class TestAccounts:
         found = explore(joint, "hamming", total=1.0, count=3)
         for k, point in enumerate(found.curves[0].points):
             levels = attribute_levels(joint.joint[0], [part.matrix for part in point.parts])
-            assert [curve.points[k].value for curve in found.curves] == [levels.together, *levels.each]
+            assert [curve.points[k].value for curve in found.curves] == [
+                levels.together,
+                *levels.each,
+            ]
             for part, level in zip(point.parts, (point.at, 1.0 - point.at), strict=True):
                 assert max(leakage for leakage, _ in part.leakages) <= level + 1e-9
 
@@ -284,7 +324,9 @@ class TestAccounts:
             explore(joint, "hamming", total=1.0, count=1)
 
     def test_a_stream_stays_as_it_is_and_within_its_level(self) -> None:
-        stream = Stream(Chain([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], ["in", "out"]), PML(0.5), "hamming")
+        stream = Stream(
+            Chain([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], ["in", "out"]), PML(0.5), "hamming"
+        )
         stream.release("in", seed=4)
         found = explore(stream, ["in", "out", "out"], seed=5)
         assert stream.time == 2
@@ -330,7 +372,9 @@ def parts(*matrices: list[list[float]]) -> ExploredCurve:
         "",
         tuple(
             CurvePoint(
-                float(k), 0.0, parts=(ExploredPart.from_mechanism("", pmlopt.Mechanism(matrix), letters),)
+                float(k),
+                0.0,
+                parts=(ExploredPart.from_mechanism("", pmlopt.Mechanism(matrix), letters),),
             )
             for k, matrix in enumerate(matrices)
         ),
@@ -338,7 +382,11 @@ def parts(*matrices: list[list[float]]) -> ExploredCurve:
 
 
 def test_changes_are_outcomes_that_come_go_merge_and_part() -> None:
-    merged, apart, one = [[0.5, 0.5], [0.5, 0.5]], [[0.6, 0.4], [0.4, 0.6]], [[1.0, 0.0], [1.0, 0.0]]
+    merged, apart, one = (
+        [[0.5, 0.5], [0.5, 0.5]],
+        [[0.6, 0.4], [0.4, 0.6]],
+        [[1.0, 0.0], [1.0, 0.0]],
+    )
     texts = [text for _, _, text in parts(one, merged, apart, merged, one).changes]
     assert texts == [
         "the outcome 1 appears",
@@ -365,7 +413,9 @@ def test_what_is_copied_of_accounts_and_builders_runs() -> None:
         exec(f"{seen.before_python.replace('...', 'given')}\n{point.python}", names)
         found |= names
     last = dict(columns.curves[0].points[-1].facts)
-    assert float(last["utility of the secret"].split()[0]) == pytest.approx(found["one"].value, abs=1e-5)
+    assert float(last["utility of the secret"].split()[0]) == pytest.approx(
+        found["one"].value, abs=1e-5
+    )
     assert float(last["utility of the other column"].split()[0]) == pytest.approx(
         found["other"].value, abs=1e-5
     )
@@ -386,12 +436,16 @@ def noisy(letters: int, count: int) -> Exploration:
     """Points whose matrices have no zeros: the largest that a page can have."""
     rng = np.random.default_rng(0)
     prior = Prior(rng.dirichlet(np.ones(letters)), [f"letter {k}" for k in range(letters)])
-    mechanisms = [Mechanism(rng.dirichlet(np.ones(letters), letters), prior.labels) for _ in range(count)]
+    mechanisms = [
+        Mechanism(rng.dirichlet(np.ones(letters), letters), prior.labels) for _ in range(count)
+    ]
     points = [
         CurvePoint(float(k), 1.0, parts=(ExploredPart.from_mechanism("", one, prior),))
         for k, one in enumerate(mechanisms)
     ]
-    return Exploration("t", "a", "h", tuple(ExploredCurve(f"c{k}", tuple(points[k::3])) for k in range(3)))
+    return Exploration(
+        "t", "a", "h", tuple(ExploredCurve(f"c{k}", tuple(points[k::3])) for k in range(3))
+    )
 
 
 def test_sixteen_letters_and_forty_levels_of_three_requirements_are_within_their_size() -> None:
@@ -400,7 +454,9 @@ def test_sixteen_letters_and_forty_levels_of_three_requirements_are_within_their
 
 def test_of_too_many_entries_some_are_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exploration, "MAX_PAGE_ENTRIES", 16 * 16 * 4)
-    kept = [p["parts"][0]["matrix"] for c in data_of(noisy(16, 12).html)["curves"] for p in c["points"]]
+    kept = [
+        p["parts"][0]["matrix"] for c in data_of(noisy(16, 12).html)["curves"] for p in c["points"]
+    ]
     assert 0 < sum(matrix is not None for matrix in kept) <= 6
     assert "left out" in noisy(16, 1).html
 
@@ -411,7 +467,12 @@ def test_the_largest_budget_is_within_six_megabytes() -> None:
 
 
 def test_labels_stay_text() -> None:
-    labels = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "'\"&amp;", "a\nb"]
+    labels = [
+        "</script><script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "'\"&amp;",
+        "a\nb",
+    ]
     found = explore(Prior([0.4, 0.3, 0.2, 0.1], labels), "hamming", epsilon=[0.3], title=labels[1])
     shared = data_of(found.html)["shared"]
     assert [*labels[:3], "a\\nb"] in shared
@@ -427,7 +488,9 @@ def test_the_page_loads_nothing() -> None:
     page = noisy(3, 3).html
     assert "default-src 'none'" in page
     own = page.replace(exploration.load_vega_scripts(), "")
-    assert not re.search(r"https?://|<(?:link|iframe|img|script)[^>]*\b(?:src|href)=", own, re.IGNORECASE)
+    assert not re.search(
+        r"https?://|<(?:link|iframe|img|script)[^>]*\b(?:src|href)=", own, re.IGNORECASE
+    )
 
 
 def test_matrices_come_back_to_seven_digits() -> None:

@@ -16,7 +16,13 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError, UtilityError
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.uncertainty import confidence_box
-from pmlopt.releases.estimation import cross_mechanism, estimable, half_width, level_needed, people_needed
+from pmlopt.releases.estimation import (
+    cross_mechanism,
+    estimable,
+    half_width,
+    level_needed,
+    people_needed,
+)
 from pmlopt.releases.estimation.frequencies import Intervals, maximize_likelihood
 
 P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
@@ -44,7 +50,9 @@ def test_the_linear_estimate_has_no_bias_and_the_covariance_of_its_formula() -> 
     spread = (np.array(values) - mean).T * chances @ (np.array(values) - mean)
     assert mean == pytest.approx(workload @ TRUE, abs=1e-12)
     inverse = workload @ np.linalg.inv(P).T  # of a square mechanism there is one unbiased estimate
-    assert spread == pytest.approx(inverse @ (np.diag(law) - np.outer(law, law)) @ inverse.T / people)
+    assert spread == pytest.approx(
+        inverse @ (np.diag(law) - np.outer(law, law)) @ inverse.T / people
+    )
 
 
 @pytest.mark.parametrize("workload", [None, "prefix"])
@@ -52,7 +60,9 @@ def test_exact_intervals_hold_together_with_their_confidence(workload: str | Non
     wanted = TRUE if workload is None else np.cumsum(TRUE)
     covered = 0.0
     for counts, chance in outcomes(TRUE @ P, 4):
-        found = estimate(P, counts, confidence=0.8, workload=workload, intervals="exact", least_fit=0.0)
+        found = estimate(
+            P, counts, confidence=0.8, workload=workload, intervals="exact", least_fit=0.0
+        )
         ends = found.intervals
         covered += chance * bool(((ends[:, 0] <= wanted) & (wanted <= ends[:, 1])).all())
     assert covered >= 0.8
@@ -77,7 +87,9 @@ def test_nothing_is_more_likely_than_the_most_likely(seed: int, size: int, outpu
     slopes = matrix[:, seen] @ (counts[seen] / counts.sum() / (f @ matrix)[seen])
     assert f.min() >= 0
     assert f.sum() == pytest.approx(1)
-    assert slopes.max() <= 1 + 1e-9  # the condition of the maximum of a concave function on the simplex
+    assert (
+        slopes.max() <= 1 + 1e-9
+    )  # the condition of the maximum of a concave function on the simplex
 
 
 def test_cross_tables_are_those_of_the_inverse_matrices() -> None:
@@ -127,7 +139,9 @@ def test_the_planned_people_make_intervals_as_narrow_as_asked(intervals: Interva
     people = people_needed(TRUE, P, 0.02, workload="prefix", intervals=intervals)
     counts = np.rint(people * (TRUE @ P))
     ends = estimate(P, counts, intervals=intervals, workload="prefix", expected=TRUE)
-    widths = [np.ptp(ends._interval_ends(0.95, 3, intervals), axis=1).max() / 2]  # before they end at 0 and 1
+    widths = [
+        np.ptp(ends._interval_ends(0.95, 3, intervals), axis=1).max() / 2
+    ]  # before they end at 0 and 1
     assert widths == pytest.approx([0.02], rel=1e-2)
     assert half_width(TRUE, P, people, workload="prefix", intervals=intervals) <= 0.02
     assert half_width(TRUE, P, people - 1, workload="prefix", intervals=intervals) > 0.02
@@ -152,8 +166,14 @@ def test_the_half_width_and_the_level_are_those_of_the_plan() -> None:
         return randomized_response(3, level).matrix
 
     level, mechanism = level_needed(TRUE, response, 5_000, 0.05, most=3.0)
-    assert half_width(TRUE, mechanism, 5_000) <= 0.05 < half_width(TRUE, response(level * (1 - 2e-3)), 5_000)
-    assert level_needed(TRUE, response, 10**9, 0.5, most=3.0)[0] == pytest.approx(3e-3)  # the lowest tried
+    assert (
+        half_width(TRUE, mechanism, 5_000)
+        <= 0.05
+        < half_width(TRUE, response(level * (1 - 2e-3)), 5_000)
+    )
+    assert level_needed(TRUE, response, 10**9, 0.5, most=3.0)[0] == pytest.approx(
+        3e-3
+    )  # the lowest tried
     takes = people_needed(TRUE, response(1.0), 0.05)
     with pytest.raises(PrivacyError, match=f"takes {takes} people"):
         level_needed(TRUE, response, takes - 1, 0.05, most=1.0)
@@ -174,7 +194,9 @@ def test_a_level_is_sought_above_that_at_which_pml_asks_for_nothing() -> None:
     level, mechanism = level_needed([0.5, 0.5], response, 600, 0.05)
     assert level > math.log(2)
     assert half_width([0.5, 0.5], mechanism, 600) <= 0.05
-    with pytest.raises(PrivacyError, match=r"44\.36\d* nats, the largest that is tried: 64 times -log min p"):
+    with pytest.raises(
+        PrivacyError, match=r"44\.36\d* nats, the largest that is tried: 64 times -log min p"
+    ):
         level_needed([0.5, 0.5], response, 300, 0.05)
 
 
@@ -203,7 +225,9 @@ def test_a_level_is_sought_above_that_at_which_pml_asks_for_nothing() -> None:
         ({"workload": "marginals"}, UtilityError, "no marginals"),
     ],
 )
-def test_bad_input_is_refused(change: dict[str, object], error: type[Exception], message: str) -> None:
+def test_bad_input_is_refused(
+    change: dict[str, object], error: type[Exception], message: str
+) -> None:
     arguments: dict[str, object] = {"counts": [3, 4, 5], **change}
     with pytest.raises(error, match=message):
         estimate(Mechanism(P, ["x", "y", "z"], ["a", "b", "c"]), **arguments)  # type: ignore[arg-type]
@@ -230,7 +254,9 @@ def test_weights_count_people_and_errors_are_of_as_many_as_tell_as_much() -> Non
     double = estimate(P, released=released, weights=[1.0] * 60 + [2.0] * 40)
     assert double.frequencies == pytest.approx(estimate(P, [30, 30, 80]).frequencies, abs=1e-9)
     assert double.effective == pytest.approx(140**2 / 220)
-    assert (np.ptp(double.intervals, axis=1) > np.ptp(estimate(P, [30, 30, 80]).intervals, axis=1)).all()
+    assert (
+        np.ptp(double.intervals, axis=1) > np.ptp(estimate(P, [30, 30, 80]).intervals, axis=1)
+    ).all()
     for act in (lambda: double.confidence_interval(kind="bernstein"), double.posterior):
         with pytest.raises(InputError, match="weighted sample"):
             act()
@@ -246,11 +272,15 @@ def test_bootstrap_intervals_are_near_those_of_many_people() -> None:
     found = estimate(P, counts, confidence=0.9)
     drawn = found.bootstrap_interval(samples=400, seed=1)
     # a quantile of 400 draws has an error of 0.09 standard errors; five of these
-    assert np.abs(drawn - found.confidence_interval(kind="wald")).max() <= 0.45 * found.standard_errors.max()
+    assert (
+        np.abs(drawn - found.confidence_interval(kind="wald")).max()
+        <= 0.45 * found.standard_errors.max()
+    )
     few = found.bootstrap_interval(samples=40)
     assert np.array_equal(few, found.bootstrap_interval(samples=40))
     assert (
-        np.ptp(found.bootstrap_interval(samples=40, simultaneous=True), axis=1) > np.ptp(few, axis=1)
+        np.ptp(found.bootstrap_interval(samples=40, simultaneous=True), axis=1)
+        > np.ptp(few, axis=1)
     ).all()
     with pytest.raises(InputError, match="samples"):
         found.bootstrap_interval(samples=0)
@@ -264,8 +294,12 @@ def test_a_shift_of_the_labels_shifts_the_mean_and_nothing_else(base: int) -> No
     steps = [0, 1, 5]
     counts, labels = TRUE @ P * 1_000, [base + step for step in steps]
     for kind in get_args(Intervals):
-        plain = estimate(Mechanism(P, steps, OUTPUTS), np.rint(counts), workload="mean", intervals=kind)
-        moved = estimate(Mechanism(P, labels, OUTPUTS), np.rint(counts), workload="mean", intervals=kind)
+        plain = estimate(
+            Mechanism(P, steps, OUTPUTS), np.rint(counts), workload="mean", intervals=kind
+        )
+        moved = estimate(
+            Mechanism(P, labels, OUTPUTS), np.rint(counts), workload="mean", intervals=kind
+        )
         assert moved.standard_errors == pytest.approx(plain.standard_errors, rel=1e-9)
         assert moved.frequencies == pytest.approx(base + plain.frequencies, rel=1e-15)
         assert moved.intervals == pytest.approx(base + plain.intervals, rel=1e-15, abs=1e-9)

@@ -59,7 +59,9 @@ def test_guaranteed_intervals_hold_at_any_number_of_people(kind: Intervals, peop
     assert held >= 34
 
 
-def test_fewer_combinations_have_narrower_intervals_and_all_are_within_what_frequencies_give() -> None:
+def test_fewer_combinations_have_narrower_intervals_and_all_are_within_what_frequencies_give() -> (
+    None
+):
     found = estimate(RESPONSE, [19, 1], intervals="bernstein", least_fit=0.0)
     assert (
         np.ptp(found.confidence_interval(0.9), axis=1)
@@ -77,7 +79,9 @@ def test_fewer_combinations_have_narrower_intervals_and_all_are_within_what_freq
 
 
 def test_counts_of_another_file_are_refused() -> None:
-    with pytest.raises(MechanismError, match=r"no frequencies agree with these counts \(p = .*right order"):
+    with pytest.raises(
+        MechanismError, match=r"no frequencies agree with these counts \(p = .*right order"
+    ):
         estimate(RESPONSE, [950, 50])
     with pytest.warns(UserWarning, match="hardly any frequencies"):
         estimate(RESPONSE, [800, 200])
@@ -88,7 +92,10 @@ def test_counts_of_another_file_are_refused() -> None:
     matrix = designed("pml", 1.0)
     permuted = np.rint(1_000 * np.roll(RARE @ matrix, 1)).astype(np.int64)
     assert (
-        goodness_of_fit(matrix, permuted, maximize_likelihood(matrix, permuted.astype(float))).p_value < 1e-6
+        goodness_of_fit(
+            matrix, permuted, maximize_likelihood(matrix, permuted.astype(float))
+        ).p_value
+        < 1e-6
     )
 
 
@@ -130,7 +137,9 @@ def test_intervals_of_a_share_are_those_of_a_binomial_test(count: int) -> None:
     found, known = estimate(np.eye(2), [count, 20 - count]), stats.binomtest(count, 20)
     score = found.confidence_interval(0.9)[0]
     assert score == pytest.approx(known.proportion_ci(0.9, "wilson"), abs=1e-9)
-    both = found.confidence_interval(0.9, kind="exact")[0]  # each at 0.95, so that both hold at 0.9 or more
+    both = found.confidence_interval(0.9, kind="exact")[
+        0
+    ]  # each at 0.95, so that both hold at 0.9 or more
     assert both[0] <= known.proportion_ci(0.9, "exact").low + 1e-9
     assert both[1] >= known.proportion_ci(0.9, "exact").high - 1e-9
 
@@ -138,7 +147,9 @@ def test_intervals_of_a_share_are_those_of_a_binomial_test(count: int) -> None:
 def test_the_fit_and_independence_are_likelihood_ratio_tests() -> None:
     matrix, counts = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]), np.array([50, 30, 20])
     found = estimate(matrix, counts)
-    known = stats.power_divergence(counts, 100 * found.frequencies @ matrix, ddof=1, lambda_="log-likelihood")
+    known = stats.power_divergence(
+        counts, 100 * found.frequencies @ matrix, ddof=1, lambda_="log-likelihood"
+    )
     assert found.fit.statistic == pytest.approx(known.statistic, rel=1e-6)
     assert found.fit.p_value == pytest.approx(known.pvalue, rel=0.05)  # Williams's correction
     pairs = [[300, 200], [200, 300]]

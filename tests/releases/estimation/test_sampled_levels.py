@@ -15,7 +15,12 @@ from scipy.stats import beta, binom, chi2
 from pmlopt import Mechanism, Prior, ldp_level, leakage_level
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 from pmlopt.releases.estimation import level_from_samples, samples_to_refute
-from pmlopt.releases.estimation.sampled_levels import Measure, _BinomialTails, _CellTest, _compute_ratios
+from pmlopt.releases.estimation.sampled_levels import (
+    Measure,
+    _BinomialTails,
+    _CellTest,
+    _compute_ratios,
+)
 
 PRIOR = Prior([0.7, 0.3], ["a", "b"])
 BOX = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -66,7 +71,9 @@ def test_the_bound_of_a_cell_is_the_extreme_over_its_set(end: Literal[1, -1]) ->
             q = np.where((np.arange(3) == 0) == (end == 1), up, down)
             return float(end * (np.log(q[0]) - np.log(p @ q)))
 
-        found = minimize(ratio, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-12})
+        found = minimize(
+            ratio, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-12}
+        )
         assert test.compute_end(0, -1, 0, 0.05, end) == pytest.approx(end * found.fun, abs=1e-7)
 
 
@@ -78,7 +85,9 @@ def test_the_ends_are_those_of_all_cells(measure: Measure) -> None:
     for end, tail in ((1, 0.01), (-1, 0.05)):
         pairs = product(range(2), range(2) if measure == "ldp" else [-1], range(2))
         one_by_one = max(
-            test.compute_end(x, other, y, tail, 1 if end == 1 else -1) for x, other, y in pairs if x != other
+            test.compute_end(x, other, y, tail, 1 if end == 1 else -1)
+            for x, other, y in pairs
+            if x != other
         )
         assert test.find_largest(tail, 1 if end == 1 else -1)[0] == one_by_one
 
@@ -99,7 +108,9 @@ def test_a_claim_that_is_broken_by_a_fifth_of_a_nat_is_caught(measure: Measure) 
 
 
 def test_what_was_never_drawn_may_tell_everything() -> None:
-    found = level_from_samples(PRIOR, {"a": {"x": 900, "y": 100}, "b": {"x": 500, "y": 500, "z": 0}})
+    found = level_from_samples(
+        PRIOR, {"a": {"x": 900, "y": 100}, "b": {"x": 500, "y": 500, "z": 0}}
+    )
     assert found.upper == pytest.approx(PRIOR.max_leakage)
     assert (found.letter, found.output, found.samples) == ("b", "y", (1_000, 1_000))
     assert math.isinf(level_from_samples(PRIOR, [[9, 1, 0], [5, 5, 0]], measure="ldp").upper)
@@ -129,7 +140,9 @@ def test_bad_samples_are_refused(
 
 
 @pytest.mark.parametrize("upward", [True, False])
-def test_tails_are_those_of_the_binomial_and_their_slopes_those_of_differences(upward: bool) -> None:
+def test_tails_are_those_of_the_binomial_and_their_slopes_those_of_differences(
+    upward: bool,
+) -> None:
     seen = np.array([0.0, 1, 3, 9, 10])
     every, q, step = _BinomialTails(seen, 10 - seen, upward), np.full(5, 0.3), 1e-6
     expected = binom.logsf(seen - 1, 10, q) if upward else binom.logcdf(seen, 10, q)

@@ -45,9 +45,13 @@ def integrated(second: float, sigma: float, epsilon: float) -> float:
         if excess(end) <= 0:
             continue  # on this side nothing leaks so much, or only where there is no mass
         start = brentq(excess, 0.0, end, xtol=1e-14, rtol=1e-14) if excess(0.0) < 0 else 0.0
-        points = sorted({start, end, *(p for k in range(-8, 9, 2) if start < (p := 1 + k * sigma) < end)})
+        points = sorted(
+            {start, end, *(p for k in range(-8, 9, 2) if start < (p := 1 + k * sigma) < end)}
+        )
         for low, high in itertools.pairwise(points):
-            total += quad(lambda v, s=sign: density(s * v), low, high, epsabs=1e-13, epsrel=1e-12)[0]
+            total += quad(lambda v, s=sign: density(s * v), low, high, epsabs=1e-13, epsrel=1e-12)[
+                0
+            ]
     return total
 
 
@@ -82,10 +86,18 @@ class TestFailure:
         second = float(noise.prior.pmf[1])
         found = noise.failure_probability(epsilon)
         assert found == pytest.approx(integrated(second, sigma, epsilon), abs=1e-10)
-        assert found == pytest.approx(float(closed(np.array([second]), sigma, epsilon)[0]), abs=1e-12)
+        assert found == pytest.approx(
+            float(closed(np.array([second]), sigma, epsilon)[0]), abs=1e-12
+        )
 
     @settings(max_examples=15, deadline=None)
-    @given(SHARES, st.floats(1.0, 6.0), st.floats(0.3, 3.0), st.floats(0.001, 2.0), st.integers(0, 2**32 - 1))
+    @given(
+        SHARES,
+        st.floats(1.0, 6.0),
+        st.floats(0.3, 3.0),
+        st.floats(0.001, 2.0),
+        st.integers(0, 2**32 - 1),
+    )
     def test_over_a_ball_it_is_the_supremum(
         self, share: float, sigma: float, epsilon: float, radius: float, seed: int
     ) -> None:
@@ -136,7 +148,9 @@ class TestFailure:
 class TestPromise:
     @pytest.mark.parametrize(("radius", "epsilon"), [(0.01, 0.3), (0.05, 0.8), (0.3, 0.6)])
     @pytest.mark.parametrize("delta", [1e-6, 0.1])
-    def test_the_published_pair_is_looser(self, radius: float, epsilon: float, delta: float) -> None:
+    def test_the_published_pair_is_looser(
+        self, radius: float, epsilon: float, delta: float
+    ) -> None:
         noise = BinaryGaussian([0.5, 0.5], 1.5, radius)
         first = noise.failure_probability(epsilon)
         sharp, published = noise.promise(epsilon, delta), noise.published_promise(epsilon, delta)
@@ -159,8 +173,12 @@ LARGER = np.concatenate([[1 + 1e-9, 1.001], np.linspace(1.01, 3, 60), np.geomspa
 
 class TestCalibrate:
     @pytest.mark.parametrize("share", [0.5, 0.3, 0.05])
-    @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.01), (0.5, 1e-6), (1.0, 1e-3), (0.3, 0.04)])
-    def test_the_least_noise_for_one_prior(self, share: float, epsilon: float, delta: float) -> None:
+    @pytest.mark.parametrize(
+        ("epsilon", "delta"), [(0.1, 0.01), (0.5, 1e-6), (1.0, 1e-3), (0.3, 0.04)]
+    )
+    def test_the_least_noise_for_one_prior(
+        self, share: float, epsilon: float, delta: float
+    ) -> None:
         prior = [share, 1 - share]
         noise = BinaryGaussian.calibrate(prior, epsilon=epsilon, delta=delta)
         assert noise.failure_probability(epsilon) <= delta
@@ -202,7 +220,9 @@ class TestLocal:
     def test_scale_and_failure_are_inverses(self, epsilon: float, delta: float) -> None:
         scale = plocal_scale(epsilon, delta)
         assert plocal_failure(epsilon, scale) == pytest.approx(delta, rel=1e-9)
-        assert plocal_scale(epsilon, plocal_failure(epsilon, scale)) == pytest.approx(scale, rel=1e-9)
+        assert plocal_scale(epsilon, plocal_failure(epsilon, scale)) == pytest.approx(
+            scale, rel=1e-9
+        )
 
     @settings(max_examples=25, deadline=None)
     @given(st.floats(0.05, 5.0), st.floats(1e-9, 0.999))
@@ -211,9 +231,14 @@ class TestLocal:
     ) -> None:
         s = plocal_scale(epsilon, delta)
         start = brentq(lambda y: norm.logpdf(y, 1, s) - norm.logpdf(y, -1, s) - epsilon, -1e6, 1e6)
-        points = [start, *(p for k in range(-8, 9, 4) if (p := 1 + k * s) > start), max(start, 1) + 40 * s]
+        points = [
+            start,
+            *(p for k in range(-8, 9, 4) if (p := 1 + k * s) > start),
+            max(start, 1) + 40 * s,
+        ]
         above = sum(
-            quad(lambda y: norm.pdf(y, 1, s), *ends, epsabs=1e-14)[0] for ends in itertools.pairwise(points)
+            quad(lambda y: norm.pdf(y, 1, s), *ends, epsabs=1e-14)[0]
+            for ends in itertools.pairwise(points)
         )
         below = float(norm.cdf(-start, 1, s))  # the other letter stands out as much
         # the printed sigma is safe by a factor of two in one direction, so it covers both
@@ -228,7 +253,9 @@ def test_plocal_failure_past_every_float() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
 @pytest.mark.parametrize("sigma", [0.4, 1.5])
-def test_the_derivatives_in_a_probability_are_those_of_differences(epsilon: float, sigma: float) -> None:
+def test_the_derivatives_in_a_probability_are_those_of_differences(
+    epsilon: float, sigma: float
+) -> None:
     failure = GaussianFailure(epsilon, sigma)
     p, step = np.linspace(0.05, 0.9 * math.exp(-epsilon), 9), 1e-4
 

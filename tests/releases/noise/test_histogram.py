@@ -29,9 +29,14 @@ def leakage(y: FloatArray, records: FloatArray, who: int, scale: float) -> Float
     others = [i for i in range(n) if i != who]
     tuples = list(itertools.product(range(k), repeat=n - 1))
     counts = np.array([np.bincount(t, minlength=k) for t in tuples]).reshape(len(tuples), k)
-    weights = np.array([math.prod(records[i, t] for i, t in zip(others, ts, strict=True)) for ts in tuples])
+    weights = np.array(
+        [math.prod(records[i, t] for i, t in zip(others, ts, strict=True)) for ts in tuples]
+    )
     given_class = np.array(
-        [logsumexp(-np.abs(y - counts - np.eye(k)[t]).sum(axis=1) / scale, b=weights) for t in range(k)]
+        [
+            logsumexp(-np.abs(y - counts - np.eye(k)[t]).sum(axis=1) / scale, b=weights)
+            for t in range(k)
+        ]
     )
     return np.asarray(given_class - logsumexp(given_class, b=records[who]))
 
@@ -52,7 +57,9 @@ def random_records(rng: np.random.Generator, n: int, k: int, alpha: float) -> Fl
     return alpha + (1 - k * alpha) * rng.dirichlet(np.full(k, 0.5), n)
 
 
-def random_outcomes(rng: np.random.Generator, n: int, k: int, scale: float, size: int) -> list[FloatArray]:
+def random_outcomes(
+    rng: np.random.Generator, n: int, k: int, scale: float, size: int
+) -> list[FloatArray]:
     """Outcomes near the counts, at kinks, and far out."""
     near = rng.uniform(-2, n + 2, (size, k))
     kinks = rng.integers(-1, n + 2, (size, k)).astype(float)
@@ -85,7 +92,9 @@ class TestTheorem4:
 
     @settings(max_examples=30, deadline=None)
     @given(st.integers(1, 6), st.integers(2, 3), st.floats(1e-3, 1.0), SCALES, SEEDS)
-    def test_the_bound_is_attained(self, n: int, k: int, part: float, scale: float, seed: int) -> None:
+    def test_the_bound_is_attained(
+        self, n: int, k: int, part: float, scale: float, seed: int
+    ) -> None:
         rng, alpha = np.random.default_rng(seed), part / k
         records = random_records(rng, n, k, alpha)
         who, rare = int(rng.integers(n)), int(rng.integers(k))
@@ -103,7 +112,9 @@ class TestLevels:
     def test_the_formulas(self, b: float, alpha: float) -> None:
         noise = LaplaceHistogram(b, alpha)
         assert noise.level == laplace_level(b, alpha)
-        assert noise.loose_level == pytest.approx(2 * (1 - alpha) / b + 2 * alpha**2 / b**2, rel=1e-13)
+        assert noise.loose_level == pytest.approx(
+            2 * (1 - alpha) / b + 2 * alpha**2 / b**2, rel=1e-13
+        )
         assert noise.loose_level >= noise.level * (1 - 1e-14)
         assert noise.dp_level == 2 / b
         assert noise.dp_level >= noise.level * (1 - 1e-14)
@@ -141,7 +152,9 @@ class TestLevels:
     def test_calibrated(self, alpha: float, part: float, sensitivity: float) -> None:
         epsilon = part * min(-math.log(alpha) if alpha else 5.0, 5.0)
         noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=alpha, sensitivity=sensitivity)
-        assert noise.scale == pytest.approx(laplace_scale(epsilon, alpha) * sensitivity / 2, rel=1e-12)
+        assert noise.scale == pytest.approx(
+            laplace_scale(epsilon, alpha) * sensitivity / 2, rel=1e-12
+        )
         assert noise.min_mass == alpha
         assert noise.level <= epsilon
         assert noise.level == pytest.approx(epsilon, rel=1e-12)
@@ -212,7 +225,9 @@ class TestRelease:
     def test_clipping_and_rounding_come_after_the_noise(self) -> None:
         counts = np.array([0, 1, 2, 3, 100])
         ask = {"counts": counts, "seed": 5}
-        bare = np.array([self.NOISE.release(counts, s, clip=False, round_to_whole=False) for s in range(50)])
+        bare = np.array(
+            [self.NOISE.release(counts, s, clip=False, round_to_whole=False) for s in range(50)]
+        )
         assert (bare < 0).any()
         assert (bare != np.rint(bare)).all()
         whole = np.array([self.NOISE.release(counts, s, clip=False) for s in range(50)])
@@ -235,7 +250,16 @@ class TestRelease:
 
     @pytest.mark.parametrize("scale", [0.0, 2.0])
     def test_what_are_no_counts(self, scale: float) -> None:
-        none: Any = [[-1, 2], [0.5, 1], [math.nan, 1], [math.inf, 1], [], ["a", "b"], [True, False], None]
+        none: Any = [
+            [-1, 2],
+            [0.5, 1],
+            [math.nan, 1],
+            [math.inf, 1],
+            [],
+            ["a", "b"],
+            [True, False],
+            None,
+        ]
         for counts in (*none, [[1, 2], [3]]):
             with pytest.raises(PrivacyError):
                 LaplaceHistogram(scale, 0.1).release(counts, 1)

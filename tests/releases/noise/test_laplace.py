@@ -59,7 +59,9 @@ def largest_leakage(pmf: FloatArray, scale: float) -> float:
 class TestLevel:
     @settings(max_examples=30, deadline=None)
     @given(SHARES, SCALES, st.booleans())
-    def test_it_is_the_largest_leakage_of_an_outcome(self, share: float, scale: float, swap: bool) -> None:
+    def test_it_is_the_largest_leakage_of_an_outcome(
+        self, share: float, scale: float, swap: bool
+    ) -> None:
         pair = [1 - share, share] if swap else [share, 1 - share]
         noise = BinaryLaplace(pair, scale)
         found = largest_leakage(noise.prior.pmf, scale)
@@ -79,7 +81,9 @@ class TestLevel:
         # by the letter that is rarer at first: its digits are lost in 1 - q
         low, high = noise.interval if swap else noise.masses.first
         turn = 1 if swap else -1
-        found = max(largest_leakage(np.array([1 - q, q])[::turn], scale) for q in np.linspace(low, high, 5))
+        found = max(
+            largest_leakage(np.array([1 - q, q])[::turn], scale) for q in np.linspace(low, high, 5)
+        )
         # the sup over priors is at an end, where it is approached but a letter may have probability 0
         assert noise.level == pytest.approx(found, abs=1e-9 * max(1.0, noise.level))
         for q in np.random.default_rng(0).uniform(low, high, 8):
@@ -128,9 +132,9 @@ class TestLevel:
         noise = BinaryLaplace([share, 1 - share], scale, 2.0)
         assert noise.interval == (0.0, 1.0)
         assert noise.level == pytest.approx(noise.ldp_level, rel=1e-14)
-        assert BinaryLaplace.calibrate([share, 1 - share], epsilon=0.7, radius=2).scale == pytest.approx(
-            2 / 0.7, rel=1e-14
-        )
+        assert BinaryLaplace.calibrate(
+            [share, 1 - share], epsilon=0.7, radius=2
+        ).scale == pytest.approx(2 / 0.7, rel=1e-14)
 
 
 class TestScale:
@@ -139,7 +143,9 @@ class TestScale:
     def test_it_is_the_inverse(self, least: float, part: float) -> None:
         epsilon = -math.log(least) * part
         self.check_inverse(epsilon, least)
-        assert laplace_scale(epsilon, least) == pytest.approx(scale_in_digits(epsilon, least), rel=1e-12)
+        assert laplace_scale(epsilon, least) == pytest.approx(
+            scale_in_digits(epsilon, least), rel=1e-12
+        )
 
     @staticmethod
     def check_inverse(epsilon: float, least: float) -> None:
@@ -161,7 +167,9 @@ class TestScale:
     @example(0.5, 0.0)
     @example(1.0, 1e-9)
     @MODEST
-    def test_no_noise_is_needed_from_the_largest_leakage_on(self, least: float, more: float) -> None:
+    def test_no_noise_is_needed_from_the_largest_leakage_on(
+        self, least: float, more: float
+    ) -> None:
         assert laplace_scale(-math.log(least) + more, least) == 0.0
 
     def test_just_below_the_largest_leakage_it_answers(self) -> None:
@@ -180,7 +188,9 @@ class TestScale:
         assert noise.radius == radius
         assert noise.level <= epsilon
         if noise.scale:
-            assert BinaryLaplace(noise.prior, noise.scale * (1 - 1e-6), radius).level > epsilon * (1 - 1e-15)
+            assert BinaryLaplace(noise.prior, noise.scale * (1 - 1e-6), radius).level > epsilon * (
+                1 - 1e-15
+            )
         else:
             assert epsilon >= -math.log(noise.min_mass)
 

@@ -47,7 +47,9 @@ def searched(interval: tuple[float, float], scale: float, epsilon: float) -> flo
     down, drop = math.exp(-epsilon), math.exp(-2 / scale)
     jump, steps = (down - drop) / (1 - drop), np.geomspace(1e-15, 1e-2, 30)
     near = np.concatenate([np.linspace(*interval, 51), jump - steps, 1 - jump + steps])
-    return largest(np.vectorize(lambda q: laplace_failure(float(q), scale, epsilon)), near, interval)
+    return largest(
+        np.vectorize(lambda q: laplace_failure(float(q), scale, epsilon)), near, interval
+    )
 
 
 class TestEnds:
@@ -123,7 +125,9 @@ class TestNearTheLargestLeakage:
         epsilon, delta = 1.3862943611198901, 0.0002452222919623466
         with localcontext() as context:
             context.prec = 60
-            threshold = float((Decimal("0.75") / ((-Decimal(epsilon)).exp() - Decimal("0.25"))).ln())
+            threshold = float(
+                (Decimal("0.75") / ((-Decimal(epsilon)).exp() - Decimal("0.25"))).ln()
+            )
         noise = BinaryGaussian.calibrate([0.75, 0.25], epsilon=epsilon, delta=delta)
         a = 1 / noise.scale - noise.scale * threshold / 2
         true = 0.25 * ndtr(a) + 0.75 * ndtr(a - 2 / noise.scale)
@@ -143,7 +147,9 @@ class TestNearTheLargestLeakage:
 class TestLaplaceFailure:
     @settings(max_examples=25, deadline=None)
     @given(st.floats(0.001, 0.999), st.floats(-1.3, 1.3), st.floats(0.001, 0.999), st.booleans())
-    def test_of_one_prior(self, share: float, exponent: float, part: float, by_letter: bool) -> None:
+    def test_of_one_prior(
+        self, share: float, exponent: float, part: float, by_letter: bool
+    ) -> None:
         scale = 10.0**exponent
         noise = BinaryLaplace([1 - share, share], scale)
         epsilon = part * (noise.level if by_letter else 2 / scale)
@@ -258,7 +264,14 @@ class TestAnyPrior:
         st.floats(0.01, 1.05), st.booleans(), st.booleans(),
     )  # fmt: skip
     def test_gaussian_failures_are_never_reported_too_low(
-        self, exponent: float, power: float, spread: float, ulps: int, part: float, close: bool, swap: bool
+        self,
+        exponent: float,
+        power: float,
+        spread: float,
+        ulps: int,
+        part: float,
+        close: bool,
+        swap: bool,
     ) -> None:
         share, sigma = 10.0**exponent, 10.0**power
         prior = Prior([1 - share, share] if swap else [share, 1 - share])
@@ -285,7 +298,9 @@ class TestAnyPrior:
         expected = 0.0
         for p in (0.25, 0.75):
             a = -sigma * epsilon / (1 - p) / 2
-            expected += float(ndtr(a))  # 1 / sigma and p (N(a) - N(a - 2 / sigma)) are below its rounding
+            expected += float(
+                ndtr(a)
+            )  # 1 / sigma and p (N(a) - N(a - 2 / sigma)) are below its rounding
         for radius in (0.0, 1e-15):
             noise = BinaryGaussian([0.25, 0.75], sigma, radius)
             assert noise.failure_probability(epsilon) == pytest.approx(expected, rel=1e-9)

@@ -134,7 +134,9 @@ def test_leakage_is_the_ratio_of_densities(
     law = {BinaryLaplace: laplace, BinaryGaussian: norm}[kind]
     f = noise.density(y)
     assert f == pytest.approx(np.stack([law.pdf(y, -1, scale), law.pdf(y, 1, scale)]), rel=1e-12)
-    assert noise.leakage(y) == pytest.approx(np.log(f.max(axis=0) / (noise.prior.pmf @ f)), abs=1e-9)
+    assert noise.leakage(y) == pytest.approx(
+        np.log(f.max(axis=0) / (noise.prior.pmf @ f)), abs=1e-9
+    )
     assert noise.log_ratio(y) == pytest.approx(np.log(f[1] / f[0]), abs=1e-9)
     assert float(noise.leakage(0.0)[0]) == 0.0
 
@@ -149,7 +151,9 @@ def leakage_in_digits(y: float, second: float, scale: float, power: int) -> floa
 
 @pytest.mark.parametrize(("kind", "power"), [(BinaryLaplace, 1), (BinaryGaussian, 2)])
 @pytest.mark.parametrize("prior", [[0.5, 0.5], [0.01, 0.99], [1 - 1e-6, 1e-6]])
-def test_far_outcomes_leak_what_digits_say_and_no_more(kind: Any, power: int, prior: list[float]) -> None:
+def test_far_outcomes_leak_what_digits_say_and_no_more(
+    kind: Any, power: int, prior: list[float]
+) -> None:
     y = np.array([-1e8, -1e6, -1e3, -1.0, -0.5, 0.0, 0.5, 1.0, 1e3, 1e6, 1e8])
     for scale in (1e-3, 1.0, 1e3):
         noise = kind(prior, scale)

@@ -29,10 +29,14 @@ def extremes(p: oracles.FloatArray, half: float) -> oracles.FloatArray:
 @given(
     p=priors(1, 6, tiny=False),
     share=st.one_of(st.floats(0.01, 0.99), st.sampled_from([0.0, 1e-3, 1 - 1e-6, 1 - 1e-12])),
-    keep=st.one_of(st.floats(1e-6, 0.999), st.sampled_from([1e-300, 1e-12, 1 - 1e-6, 1 - 1e-9, 1.0])),
+    keep=st.one_of(
+        st.floats(1e-6, 0.999), st.sampled_from([1e-300, 1e-12, 1 - 1e-6, 1 - 1e-9, 1.0])
+    ),
     seed=st.integers(0, 2**32 - 1),
 )
-@example(p=np.full(4, 0.25), share=0.5, keep=0.125, seed=0)  # the mass of a letter is keep + radius / 2
+@example(
+    p=np.full(4, 0.25), share=0.5, keep=0.125, seed=0
+)  # the mass of a letter is keep + radius / 2
 @example(p=np.full(6, 1 / 6), share=1 - 1e-12, keep=1e-300, seed=1)
 def test_the_support_function_of_a_small_ball_is_that_of_a_program(
     p: oracles.FloatArray, share: float, keep: float, seed: int
@@ -55,7 +59,9 @@ def test_the_support_function_of_a_small_ball_is_that_of_a_program(
 def some_task(rng: np.random.Generator) -> BlockLP:
     n, m = (int(count) for count in rng.integers(3, 9, 2))
     program = design(
-        Prior(random_prior(rng, n)), PML(float(rng.uniform(0.2, 1.5))), ExpectedGain(rng.random((n, m)))
+        Prior(random_prior(rng, n)),
+        PML(float(rng.uniform(0.2, 1.5))),
+        ExpectedGain(rng.random((n, m))),
     )
     task = program.build_block_lp()
     assert task is not None
@@ -68,7 +74,9 @@ def least(task: BlockLP) -> float:
     matrix, _ = ending.point.masked_parts(task.allowed, task.hinge_mask)
     assert ending.gap < 1e-8
     sums = matrix.sum(axis=1)
-    assert (sums < 1 + 1e-8).all() if task.allows_short_rows else sums == pytest.approx(1.0, abs=1e-8)
+    assert (
+        (sums < 1 + 1e-8).all() if task.allows_short_rows else sums == pytest.approx(1.0, abs=1e-8)
+    )
     if task.allowed is not None:
         assert (matrix[~task.allowed] == 0).all()
     if task.border is not None:
@@ -83,7 +91,9 @@ def test_entries_that_must_be_zero(seed: int) -> None:
     rng = np.random.default_rng([90, seed])
     task = some_task(rng)
     allowed = random_mask(rng, *task.costs.shape)
-    task = replace(task, allowed=find_attainable(task.block, allowed), allows_short_rows=bool(seed % 2))
+    task = replace(
+        task, allowed=find_attainable(task.block, allowed), allows_short_rows=bool(seed % 2)
+    )
     assert least(task) == pytest.approx(least_cost_within(replace(task, allowed=allowed)), abs=1e-7)
 
 
@@ -113,4 +123,8 @@ def test_outputs_whose_columns_can_only_be_zero() -> None:
     block = PML(np.log(2)).cone_block(Prior([0.6, 0.3, 0.1]))
     assert block is not None
     allowed = np.array([[True, False], [False, True], [False, True]])
-    assert find_attainable(block, allowed).tolist() == [[True, False], [False, False], [False, False]]
+    assert find_attainable(block, allowed).tolist() == [
+        [True, False],
+        [False, False],
+        [False, False],
+    ]

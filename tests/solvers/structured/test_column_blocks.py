@@ -84,12 +84,16 @@ def least_missing(block: ColumnBlock, v: FloatArray) -> float:
             rows.append([*-block.upper, *np.zeros(n), -1.0])
             limits.append(-v[x])
         if hinge is not None:
-            at = hinge.threshold_coefficients[:, x if hinge.threshold_coefficients.shape[1] > 1 else 0]
+            at = hinge.threshold_coefficients[
+                :, x if hinge.threshold_coefficients.shape[1] > 1 else 0
+            ]
             rows.append([*-hinge.sign * at, *-np.eye(n)[x], 0.0])
             limits.append(-hinge.sign * v[x])
     equal, right = [], []
     if block.weights is not None and block.mean is not None:
-        costs = np.zeros_like(block.weights) if hinge is None or hinge.costs is None else hinge.costs
+        costs = (
+            np.zeros_like(block.weights) if hinge is None or hinge.costs is None else hinge.costs
+        )
         for weights, cost, mean in zip(block.weights, costs, block.mean, strict=True):
             rows.append([*mean, *cost, -1.0])
             limits.append(float(weights @ v))
@@ -146,7 +150,10 @@ def test_where_nothing_is_strictly_inside_there_is_no_block() -> None:
         assert build_edge_block(LOWER, WIDTH, keep) is None
         assert build_hull_block(LAWS, keep) is None
         assert build_slack_block(LAW, keep, 0.1) is None
-    for least, largest in ((0.0, 0.0), (0.3, 0.4)):  # the column of ones meets LAW'v + least v - largest v
+    for least, largest in (
+        (0.0, 0.0),
+        (0.3, 0.4),
+    ):  # the column of ones meets LAW'v + least v - largest v
         assert build_mean_block(LAW, 1 + least - largest, least, largest) is None
         assert build_mean_block(LAW, 0.99 + least - largest, least, largest) is not None
     assert build_largest_block(LAW, 2, 1 / 0.8) is None  # the two largest are 0.8

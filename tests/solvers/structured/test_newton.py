@@ -16,7 +16,12 @@ from pmlopt.solvers.structured import interior_point
 from pmlopt.solvers.structured import newton as newton_module
 from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints
 from pmlopt.solvers.structured.interior_point import _step_once, follow_central_path
-from pmlopt.solvers.structured.iterates import Iterate, build_start, to_double_point, to_single_point
+from pmlopt.solvers.structured.iterates import (
+    Iterate,
+    build_start,
+    to_double_point,
+    to_single_point,
+)
 from pmlopt.solvers.structured.newton import (
     NewtonSystem,
     NewtonSystemByOutputs,
@@ -33,7 +38,9 @@ FEW_KINDS = ("pml", "ball", "box", *WIDE)
 def task_at(kind: str, rng: np.random.Generator, n: int, m: int) -> BlockLP:
     prior = Prior(random_prior(rng, n))
     epsilon = float(rng.uniform(0.1, 3))
-    privacy = wide(kind, prior, rng, epsilon) if kind in WIDE else bounded(kind, prior, rng).at(epsilon)
+    privacy = (
+        wide(kind, prior, rng, epsilon) if kind in WIDE else bounded(kind, prior, rng).at(epsilon)
+    )
     task = design(prior, privacy, ExpectedGain(rng.normal(size=(n, m)))).build_block_lp()
     assert task is not None
     return task
@@ -41,7 +48,9 @@ def task_at(kind: str, rng: np.random.Generator, n: int, m: int) -> BlockLP:
 
 @pytest.mark.parametrize("order", [NewtonSystem, NewtonSystemByOutputs])
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_thirty_steps_stay_strictly_inside_and_close_the_gap(kind: str, order: type[NewtonSystem]) -> None:
+def test_thirty_steps_stay_strictly_inside_and_close_the_gap(
+    kind: str, order: type[NewtonSystem]
+) -> None:
     """To a billionth: steps that were not those of the whole system would take more, or end before."""
     small = (2, 1) if kind in KINDS else (3, 2)
     for shape in ((6, 4), small):
@@ -134,12 +143,16 @@ def test_a_whole_step_solves_the_equations_to_first_order(
     if kind == "pml":
         task = replace(
             task,
-            border=SideConstraints.from_matrices(np.eye(15)[[0, 7]].reshape(2, 5, 3), np.array([0.1, 0.3])),
+            border=SideConstraints.from_matrices(
+                np.eye(15)[[0, 7]].reshape(2, 5, 3), np.array([0.1, 0.3])
+            ),
         )
     point = _step_once(order(task, build_start(task)))[0]
     newton = order(task, point)
     rng = np.random.default_rng(1)
-    some = {name: part * rng.uniform(-1, 1, part.shape) for name, part in point.slack_products.items()}
+    some = {
+        name: part * rng.uniform(-1, 1, part.shape) for name, part in point.slack_products.items()
+    }
     for want in (None, some):
         step = newton.compute_step(
             None if want is None else {name: part.copy() for name, part in want.items()}
@@ -182,18 +195,27 @@ def test_the_centre_has_the_distances_that_its_slacks_stand_for(kind: str) -> No
     there, hinged = (
         np.ones((5, 3), bool) if mask is None else mask for mask in (task.allowed, task.hinge_mask)
     )
-    ends = {"above": matrix - block.lower @ point.scalars, "below": block.upper @ point.scalars - matrix}
+    ends = {
+        "above": matrix - block.lower @ point.scalars,
+        "below": block.upper @ point.scalars - matrix,
+    }
     for name in ("above", "below")[: 1 + block.has_cap]:
         assert point.slacks[name][there] == pytest.approx(ends[name][there])
     if block.hinge is not None and excess is not None:
         over = block.hinge.sign * (matrix - block.hinge.threshold_coefficients.T @ point.scalars)
         assert point.slacks["cut"][hinged] == pytest.approx((excess - over)[hinged])
     assert all((part > 0).all() for part in (*point.slacks.values(), *point.duals.values()))
-    worth = task.reduced_costs(point.rows, point.means) + (point.duals["below"] if block.has_cap else 0.0)
+    worth = task.reduced_costs(point.rows, point.means) + (
+        point.duals["below"] if block.has_cap else 0.0
+    )
     size = point.duals["above"] - worth
-    assert (size[there] > -1e-12).all()  # each entry's cost is met, the more by what the hinge takes
+    assert (
+        size[there] > -1e-12
+    ).all()  # each entry's cost is met, the more by what the hinge takes
     taken = 0.0 if block.hinge is None else block.hinge.sign * point.duals["cut"]
-    assert NewtonSystem(task, point).stationary[there] == pytest.approx((size - taken)[there], abs=1e-9)
+    assert NewtonSystem(task, point).stationary[there] == pytest.approx(
+        (size - taken)[there], abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("kind", FEW_KINDS)
@@ -212,7 +234,9 @@ def test_a_point_in_single_precision_has_slacks_that_fit_again(kind: str) -> Non
             np.broadcast_to(width, there.shape)[there], abs=1e-15
         )
     if block.hinge is not None:
-        over = block.hinge.sign * (found.mechanism - block.hinge.threshold_coefficients.T @ found.scalars)
+        over = block.hinge.sign * (
+            found.mechanism - block.hinge.threshold_coefficients.T @ found.scalars
+        )
         assert (found.slacks["excess"] - found.slacks["cut"])[hinged] == pytest.approx(
             over[hinged], abs=1e-15
         )
