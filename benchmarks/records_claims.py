@@ -30,9 +30,15 @@ def row_by_row(mechanisms: int) -> list[str]:
     stuck, worst = 0, (1.0, 1.0)
     for seed in range(mechanisms):
         channel = np.random.default_rng(seed).dirichlet(np.full(3, 0.5), size=8).reshape(2, 4, 3)
-        leaks = np.array([
-            [steps.compute_information(np.full(2, 0.5), channel[[0, 1], [i, j]]) for j in range(4)] for i in range(4)
-        ])  # fmt: skip
+        leaks = np.array(
+            [
+                [
+                    steps.compute_information(np.full(2, 0.5), channel[[0, 1], [i, j]])
+                    for j in range(4)
+                ]
+                for i in range(4)
+            ]
+        )
         ends = leaks[(leaks == leaks.max(axis=0)) & (leaks == leaks.max(axis=1)[:, None])]
         stuck += bool(ends.min() < leaks.max() - 1e-9)
         worst = min(

@@ -14,6 +14,7 @@ declaration to the certificate; medians, in turn in one run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -139,9 +140,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for size in arguments.sizes:
         p, gains = instance("random", size, 1)
         works = {
-            name: lambda name=name: solve(
-                design(Prior(p), KINDS[name](p, 1.0), ExpectedGain(gains))
-            )  # noqa: B023
+            name: partial(solve, design(Prior(p), KINDS[name](p, 1.0), ExpectedGain(gains)))
             for name in dict.fromkeys(["PML", *arguments.kinds])
         }
         found = interleaved(works, arguments.repeats)

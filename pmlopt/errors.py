@@ -1,6 +1,6 @@
 """The exceptions of pmlopt, all children of `PmloptError`.
 
-Each message says what is wrong, with which value, and what to do about it. Errors in what a
+Each message states what is wrong, with which value, and what to do about it. Errors in what a
 person typed are children of `InputError`, which is a `ValueError` too.
 """
 
@@ -92,7 +92,7 @@ class MechanismError(InputError):
 
 
 class QueryError(InputError):
-    """A query on a dataset of records has an impossible parameter, or cannot be used as asked."""
+    """A query on a dataset of records has an impossible parameter, or cannot be used as requested."""
 
 
 class PrivacyError(InputError):
@@ -104,7 +104,7 @@ class UtilityError(InputError):
 
 
 class ProgramError(InputError):
-    """A design problem cannot be declared, extended or written as asked."""
+    """A design problem cannot be declared, extended or written as requested."""
 
 
 class FileFormatError(InputError):
@@ -116,13 +116,13 @@ class InstanceError(InputError):
 
 
 class SweepError(InputError):
-    """A sweep cannot be declared, handed to its executor, continued or written as asked."""
+    """A sweep cannot be declared, handed to its executor, continued or written as requested."""
 
 
 class SweepStoppedError(PmloptError):
     """The executor of a sweep broke before every point was solved.
 
-    `sweep` carries the `Sweep` of the rows that are finished. Where a table was asked for they are on
+    `sweep` carries the `Sweep` of the rows that are finished. Where a table was requested they are on
     disk too, and the same call goes on after them.
     """
 
@@ -143,7 +143,7 @@ class MissingExtraError(PmloptError, ImportError):
 
 
 class InfeasibleError(PmloptError):
-    """No mechanism satisfies the constraints. A design by itself is always feasible, so the
+    """No mechanism satisfies the constraints. A design without them is always feasible, so the
     constraints that were added to it are the reason.
     """
 
@@ -151,8 +151,8 @@ class InfeasibleError(PmloptError):
 class SolverError(PmloptError):
     """No solver reached a certified optimum.
 
-    `result` carries the best certified `Result` in hand, or None where there is none: its mechanism
-    satisfies the privacy requirement, and its gap says how far from optimal it may be.
+    `result` carries the best certified `Result` at hand, or None where there is none: its mechanism
+    satisfies the privacy requirement, and its gap states how far from optimal it may be.
     """
 
     def __init__(self, message: str, result: Any | None = None) -> None:
@@ -161,7 +161,7 @@ class SolverError(PmloptError):
 
 
 class SolverUnavailableError(SolverError, InputError):
-    """A solver was asked for by a name that is unknown, or that is not installed."""
+    """A solver was requested by a name that is unknown, or that is not installed."""
 
 
 class SolverOptionError(SolverUnavailableError):

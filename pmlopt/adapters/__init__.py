@@ -1,4 +1,4 @@
-"""Mechanisms where people work: scikit-learn, Polars and OpenDP, each imported by whoever uses it.
+"""Mechanisms where people work: scikit-learn, Polars and OpenDP, each imported by anyone who uses it.
 
 Each module needs its package: `pip install 'pmlopt[sklearn]'`, `'pmlopt[polars]'` or `'pmlopt[opendp]'`.
 """

@@ -21,7 +21,7 @@ except ImportError:
 def register(connection: Any, name: str, mechanism: MechanismLike) -> None:
     """Define a function of SQL that draws one random output for each row, from the system's randomness.
 
-    It takes a column, or as many as the tuples have parts that are the inputs. Each use draws by itself:
+    It takes a column, or as many as the tuples have parts that are the inputs. Each use draws independently:
     write the released table once (`CREATE TABLE ... AS`), and read that. A view would draw anew for each
     reader, who could compare the draws.
 
@@ -53,9 +53,14 @@ def register(connection: Any, name: str, mechanism: MechanismLike) -> None:
     setattr(draw_outputs, "__signature__", Signature(parts))  # noqa: B010 -- DuckDB counts the parameters by it
 
     connection.create_function(
-        name, draw_outputs, [_SQL[get_label_type(part)] for part in zip(*tuples, strict=True)], _SQL[kernel.array_type],
-        type=ARROW, null_handling="special", side_effects=True,
-    )  # fmt: skip
+        name,
+        draw_outputs,
+        [_SQL[get_label_type(part)] for part in zip(*tuples, strict=True)],
+        _SQL[kernel.array_type],
+        type=ARROW,
+        null_handling="special",
+        side_effects=True,
+    )
 
 
 _SQL = {

@@ -40,7 +40,7 @@ def release(
         keep: other columns that stay, in clear.
         drop_missing: leave out rows with a missing cell that is no input.
         keep_order: leave each row in its partition and place, which may reveal what the data are sorted by.
-        seed: for tests alone; None takes the key from the operating system.
+        seed: for tests only; None takes the key from the operating system.
 
     Raises:
         InputError: there is no such column, or two mechanisms are for one.
@@ -79,7 +79,7 @@ def release_column(mechanism: MechanismLike, seed: int | None = None) -> Any:
 
     Args:
         mechanism: its inputs are the values of the column, or tuples of those of as many columns.
-        seed: for tests alone; None takes the key from the operating system.
+        seed: for tests only; None takes the key from the operating system.
 
     Raises:
         MechanismError: its outputs are tuples of as many parts as its inputs.

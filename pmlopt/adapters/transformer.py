@@ -33,16 +33,16 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     `max_letters`, the middles of bins of about equal probability. `transform` draws a value for each entry,
     independently; a number that is none of the values goes by the nearest one.
 
-    What is promised is about each column by itself, under the law that was fitted: an outcome leaks at most
-    epsilon nats about the entry that it was drawn for. Columns that depend on each other tell more together:
-    see `attribute_levels`.
+    What is promised is about each column separately, under the law that was fitted: an outcome leaks at most
+    epsilon nats about the entry that it was drawn for. Columns that depend on each other reveal more
+    together: see `attribute_levels`.
 
     Args:
         epsilon: the PML level of each column, in nats.
         max_letters: the number of letters of a column of numbers.
         random_state: None draws from the system's randomness. A number repeats the draws: for tests only.
         handle_unknown: what `transform` makes of a text that was not fitted: "error", or "most_frequent", the
-            letter that was seen most, whose row of the mechanism tells no more of it.
+            letter that was seen most, whose row of the mechanism reveals no more of it.
 
     Attributes:
         mechanisms_: the mechanism of each column.

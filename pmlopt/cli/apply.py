@@ -76,7 +76,7 @@ class LedgerOptions:
 
         The lock on the output is taken first, and that on the ledger second. The draws are written to a
         draft. Then the ledger checks the total and holds the release, and the draft gets its name;
-        `Ledger.publish` says what holds after a kill in between.
+        `Ledger.publish` states what holds after a kill in between.
         """
         if self.ledger_file is None:
             if self.who is not None:
@@ -147,7 +147,7 @@ def apply(
 
     Each cell becomes an output that MECHANISM draws for it. DATA (CSV, Parquet or Arrow) is read and written
     in batches, and may be of any length. The rows are written in a random order, unless --keep-order. Other
-    columns stay in clear, and may tell of the secret what the
+    columns stay in clear, and may reveal of the secret what the
     mechanism does not: say with --keep, --drop or --drop-all which, and see with --assess what they add. A
     file that claims what is false of it is refused. A missing cell is the letter '' (empty text) where the
     mechanism has it.

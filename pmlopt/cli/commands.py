@@ -1,7 +1,7 @@
 """The command line, `pmlopt` or `python -m pmlopt`: the commands that design, audit and verify.
 
 Exit codes: 0 done, 1 the claim fails, 2 bad input (a message, no traceback, no file), 3 no solver
-could solve it, 70 a bug in pmlopt (with a traceback to report), 130 interrupted, 141 nobody reads the
+could solve it, 70 a bug in pmlopt (with a traceback to report), 130 interrupted, 141 no one reads the
 output any more. Modules are imported where they are used, so that help and audits answer at once.
 """
 
@@ -78,9 +78,10 @@ def report_command(
 ) -> None:
     """Write a page on what a saved result promises.
 
-    It says about what, for whom, and what FILE (.json, .npz) does not promise. It has the leakage of each
-    outcome, the utility beside that of releasing nothing, everything, or by randomized response, and how to
-    check all of it. The folder of a release is sealed by its digests: for a FILE in one, give -o elsewhere.
+    It states about what, for whom, and what FILE (.json, .npz) does not promise. It has the leakage of each
+    outcome, the utility compared with that of releasing nothing, everything, or by randomized response, and
+    how to check all of it. The folder of a release is sealed by its digests: for a FILE in one, give -o
+    elsewhere.
     """
     from pmlopt.programs.reports.pages import EXACT_COUNTS
     from pmlopt.verification import write_report
@@ -108,9 +109,9 @@ def verify_command(
 ) -> None:
     """Check what a saved result claims.
 
-    All is computed again from FILE (.json, .npz) alone. Exits with 1 when a part is false, and with 3 where a
-    part cannot be checked from the file, and says which. The script verifier.py of the package checks most
-    kinds with Python's standard library alone.
+    All is computed again from FILE (.json, .npz) only. Exits with 1 when a part is false, and with 3 where a
+    part cannot be checked from the file, and states which. The script verifier.py of the package checks most
+    kinds with Python's standard library only.
     """
     from pmlopt.verification import verify_file
 
@@ -395,7 +396,7 @@ def audit(
     MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx.
     Exits with 1 when the claim fails. A saved result needs no prior:
     it is audited under its own, against all that it claims (see `verify`). With --samples the level is
-    bounded from both sides with confidence, and 3 says that it is not decided.
+    bounded from both sides with confidence, and 3 states that it is not decided.
     """
     from pmlopt import measures
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file

@@ -98,7 +98,8 @@ def estimate_command(
 
     They are those of the inputs of MECHANISM, from the outputs that it released. Of several columns, each
     released through a MECHANISM of its own, and of those that were left clear it is their cross table.
-    MECHANISM may be the folder of a release, which says where its data are; --column then chooses of several.
+    MECHANISM may be the folder of a release, which states where its data are; --column then chooses of
+    several.
     """
     from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
@@ -387,7 +388,7 @@ def audit_samples(
 def _print_level(
     path: Path, found: SampledLevel, epsilon: float | None, decided: bool | None, as_json: bool
 ) -> None:
-    """Print the interval of a level, and what it says of the claim."""
+    """Print the interval of a level, and what it means for the claim."""
     if as_json:
         print_json(
             {

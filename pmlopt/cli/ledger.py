@@ -129,7 +129,8 @@ def _print_attributes(
     ]
     print_table(["attribute", "by its release", "by all"], rows)
     print_line(
-        f"all attributes together: {format_nats(levels.together)}, by the outcome {abbreviate(levels.outcome)}, about the "
+        f"all attributes together: {format_nats(levels.together)}, by the outcome "
+        f"{abbreviate(levels.outcome)}, about the "
         f"letters {levels.witness!r}"
     )
     return levels.together
@@ -272,7 +273,8 @@ def check_release(
     else:
         verdict = "is kept" if kept else "MIGHT BE EXCEEDED"
         print_line(
-            f"the total of {format_nats(book.total or 0.0)} {verdict}: a leakage may become {format_nats(level)}"
+            f"the total of {format_nats(book.total or 0.0)} {verdict}: a leakage may become "
+            f"{format_nats(level)}"
         )
     sys.exit(0 if kept else CLAIM_FAILS)
 

@@ -113,7 +113,7 @@ def bench(
     ] = (),
     as_json: Json = False,
 ) -> None:
-    """Solve problems beside their closed forms.
+    """Compare problems with their closed forms.
 
     They are those of the library, or with --letters families of a size.
 
@@ -160,21 +160,30 @@ def _instances_with_closed_forms(patterns: tuple[str, ...]) -> list[Instance]:
 
 
 def _print_comparison(solved: str, rows: list[ComparisonRow]) -> None:
-    """Print a table of programs beside their closed forms; `solved` heads the column of their values."""
+    """Print a table that compares programs with their closed forms; `solved` heads the column of their
+    values.
+    """
     if not rows:
         return
     head = ["problem", solved, "", "closed form", "value", f"{solved} - closed", f"{solved} [ms]"]
-    print_table([*head, "closed [ms]", "ratio", "agrees"], [
-        (
-            row.id, format_number(row.solved_value), row.relation, row.closed_form, format_number(row.closed_value),
-            "" if row.difference is None else f"{row.difference:.1e}",
-            "" if row.solve_seconds is None else f"{1e3 * row.solve_seconds:.2f}",
-            f"{1e3 * row.closed_seconds:.2f}",
-            "" if row.ratio is None else f"{row.ratio:.0f}",
-            "yes" if row.agrees else f"NO {row.problem or ''}",
-        )
-        for row in rows
-    ])  # fmt: skip
+    print_table(
+        [*head, "closed [ms]", "ratio", "agrees"],
+        [
+            (
+                row.id,
+                format_number(row.solved_value),
+                row.relation,
+                row.closed_form,
+                format_number(row.closed_value),
+                "" if row.difference is None else f"{row.difference:.1e}",
+                "" if row.solve_seconds is None else f"{1e3 * row.solve_seconds:.2f}",
+                f"{1e3 * row.closed_seconds:.2f}",
+                "" if row.ratio is None else f"{row.ratio:.0f}",
+                "yes" if row.agrees else f"NO {row.problem or ''}",
+            )
+            for row in rows
+        ],
+    )
 
 
 _Least: TypeAlias = Annotated[float | None, OptionNote(

@@ -301,9 +301,14 @@ def _import_modules(_: click.Context, __: click.Parameter, modules: Sequence[str
 
 
 imports = click.Option(
-    ["--import"], multiple=True, expose_value=False, callback=_import_modules, is_eager=True, metavar="MODULE",
+    ["--import"],
+    multiple=True,
+    expose_value=False,
+    callback=_import_modules,
+    is_eager=True,
+    metavar="MODULE",
     help="Import a module of yours first, whose requirements and utilities are known by name then.",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ def check_output() -> None:
             _try_output(sys.stdout.fileno())
     except OSError as cause:
         raise InputError(
-            f"standard output cannot be written ({files.describe_os_error(cause)}): nothing is released or recorded"
+            f"standard output cannot be written ({files.describe_os_error(cause)}): nothing is released "
+            "or recorded"
         ) from None
 
 

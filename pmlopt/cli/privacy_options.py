@@ -1,4 +1,6 @@
-"""What commands are asked: how data files are read, which prior, and which requirement for which priors."""
+"""What options commands share: how data files are read, which prior, and which requirement for which
+priors.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ class WorkerOptions:
         An interrupt ends processes at once.
 
         Raises:
-            InputError: both were asked for, or no scheduler answers at the address.
+            InputError: both were requested, or no scheduler answers at the address.
         """
         if self.scheduler is not None:
             if self.workers > 1:
@@ -317,10 +319,10 @@ class KeepOptions:
             names: of all columns.
             taken: those that are released.
             where: the data file, for messages.
-            assessed: whether it is printed later what they tell.
+            assessed: whether it is printed later what they reveal.
 
         Raises:
-            InputError: a name is of no other column, or more than one option says which stay.
+            InputError: a name is of no other column, or more than one option selects those that stay.
         """
         from pmlopt.data.tables import find_column
 
@@ -351,7 +353,7 @@ class KeepOptions:
 
 
 LEVELS = ("epsilon", "upper", "lower")
-"""The fields of requirements that are the level where nothing else is said."""
+"""The fields of requirements that are the level where nothing else is stated."""
 
 
 @dataclass(frozen=True)
@@ -478,7 +480,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         if self.secret is not None:
             return self.secret.prior
         if self.prior_file is not None:
-            # beside a sample, the column is of the sample
+            # next to a sample, the column is of the sample
             return (self if self.counts_file is None else ColumnOptions()).read_law(self.prior_file)
         assert self.counts_file is not None
         return self.read_sample(self.counts_file)
@@ -621,9 +623,8 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         values: dict[str, Any] = dict.fromkeys(LEVELS, epsilon)
         values |= {name: value for name, value in beside.items() if value is not None}
         make: Any = self.requirement_class
-        return make(
-            **{one.name: values[one.name] for one in get_fields(make) if one.name in values}
-        )  # type: ignore[no-any-return]
+        fields = {one.name: values[one.name] for one in get_fields(make) if one.name in values}
+        return make(**fields)  # type: ignore[no-any-return]
 
     def _align_sample(self, prior: Prior) -> dict[Label, int]:
         """Return how often each letter was seen, maybe never; in the prior's order where they are the

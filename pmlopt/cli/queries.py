@@ -103,7 +103,7 @@ def record_leakage_command(
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
-    """Bound what MECHANISM tells of one record.
+    """Bound what MECHANISM reveals of one record.
 
     The adversary is uncertain of the dataset by an entropy. The rows of MECHANISM are the values of the query
     in rising order, the classes of datasets that leakage-distortion writes, or all datasets in lexicographic
@@ -235,7 +235,7 @@ def _print_leakage(found: Sequence[Result[RecordCertificate]], epsilon: float | 
 
 
 UNASKED = PrivacyOptions()
-"""What was asked where no option was given."""
+"""What was required where no option was given."""
 
 
 def design_at(
@@ -248,7 +248,7 @@ def design_at(
 ) -> Program[Any]:
     """Declare the design that options describe, at one epsilon in nats: called by workers.
 
-    The utility is its name, or one from a file; `given` is what the requirement has beside its level.
+    The utility is its name, or one from a file; `given` is what the requirement has besides its level.
     """
     from pmlopt.programs.designs import design
 
@@ -259,7 +259,9 @@ def design_at(
 
 
 def problem_at(path: Path, content: bytes, epsilon: float) -> Program[Any]:  # noqa: ARG001
-    """Declare the design of a problem file at another epsilon; a sweep tells files apart by their content."""
+    """Declare the design of a problem file at another epsilon; a sweep distinguishes files by their
+    content.
+    """
     from pmlopt.library import load
 
     instance = load(path)

@@ -298,7 +298,7 @@ def read_numbers(text: str, option: str) -> list[float]:
 
 
 _TEXT, _OWN = (".csv", ".tsv"), (".json", ".npz")
-"""Endings of tables of text, and of the formats that pmlopt alone writes."""
+"""Endings of tables of text, and of the formats that pmlopt only writes."""
 
 MAX_ROW_SUM_CORRECTION = 0.01
 """How far a row's sum may be from one to be rounding: two digits, and a hundred outputs of five."""

@@ -146,7 +146,8 @@ def release_command(
 
     DATA is a CSV, Parquet or Arrow file, or a folder of Parquet files, which --workers release side by side.
     Every column is named once: as released, by --keep or by --drop, or --drop-all drops the rest. Before
-    anything is drawn it is said what each outcome tells, and what all releases leak together. Then the folder
+    anything is drawn it is stated what each outcome reveals, and what all releases leak together. Then the
+    folder
     is made, whole or not at all: the released file, its rows in a random order, the mechanisms with their
     certificates, a report to sign, and release.json, with counts of people rounded unless --exact-counts is
     given. Exits with 1, and writes nothing, when --total would be exceeded.
@@ -217,7 +218,8 @@ def _check_total(planned: ReleaseFile) -> None:
     if not planned.exceeds_total:
         return
     print_line(
-        f"The total would be exceeded: the release {planned.comparison_text}, and {planned.total:.6g} nats are "
+        f"The total would be exceeded: the release {planned.comparison_text}, and {planned.total:.6g} "
+        "nats are "
         "allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
         err=True,
     )
@@ -305,11 +307,11 @@ def _print_release(told: ReleaseFile, draft: ReleaseDraft) -> None:
 
 @add_command(main, "check")
 def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json = False) -> None:
-    """Check a release from its FOLDER alone.
+    """Check a release from its FOLDER only.
 
     Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
     the released file can have come from the mechanisms. Exits with 1 when a claim fails or a file is missing,
-    and with 3 where a part cannot be checked from the folder, which is said.
+    and with 3 where a part cannot be checked from the folder, which is stated.
     """
     from pmlopt.publishing import check
     from pmlopt.publishing.checking import explain_undecided
@@ -324,7 +326,10 @@ def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json
             [(one.name, one.verdict, one.detail) for one in verdict.parts],
         )
         undecided = [one.name for one in verdict.parts if one.holds is None]
-        partly = f"What can be checked from the folder holds; {join_words(undecided, 9)} cannot be checked from it."
+        partly = (
+            f"What can be checked from the folder holds; {join_words(undecided, 9)} cannot be checked "
+            "from it."
+        )
         print_line({True: "All of it holds.", False: "It FAILS.", None: partly}[verdict.holds])
         for line in explain_undecided(verdict):
             print_line(line)
@@ -400,8 +405,8 @@ def explore_command(
 ) -> None:
     """Write a page to explore a trade-off.
 
-    The page shows what each level would be worth and would tell, for choosing one by sliders. It is one file
-    that needs no network. Each number is one of a certified answer. Counts of people are rounded as in a
+    The page shows what each level would be worth and would reveal, for choosing one by sliders. It is one
+    file that needs no network. Each number is one of a certified answer. Counts of people are rounded as in a
     release, and designs are for the rounded shares, unless --exact-counts is given. In place of a prior, FILE
     is a ledger (.npz), streams (.json), or a problem file or id. Exits with 3 when a point could not be
     solved.

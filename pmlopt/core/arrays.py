@@ -28,7 +28,7 @@ Label = Hashable
 class DefaultLabels(tuple[int, ...]):
     """A sequence of the numbers 0, 1, ..., N-1 that stand for letters without labels.
 
-    They equal the tuple of the same numbers; only their class says that nobody named the letters, so that
+    They equal the tuple of the same numbers; only their class states that no one named the letters, so that
     they go with any labels by position, where labels that were given must be the same. The class travels
     with the tuple: through constructors, copies and pickles, and not through slices.
 
@@ -70,7 +70,7 @@ SUM_ATOL = 1e-9
 def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError]) -> FloatArray:
     """Copy values into a read-only float array of `ndim` dimensions, not empty and all finite.
 
-    Values that carry labels are refused: whoever knows what they are for puts them in its order, by
+    Values that carry labels are refused: anyone who knows what they are for puts them in its order, by
     `pmlopt.data.tables.labelled`.
     """
     if has_labels(values):
@@ -171,7 +171,9 @@ def bound_sum_rounding(terms: int, size: float) -> float:
 
 
 def describe_position(index: Sequence[int]) -> str:
-    """Name the place of an entry in words, counted from 0: `describe_position 3`, or `row 3, column 1` of a matrix."""
+    """Name the place of an entry in words, counted from 0: `describe_position 3`, or `row 3, column 1` of a
+    matrix.
+    """
     if len(index) == 1:
         return f"position {index[0]}"
     return f"row {index[0]}, column {index[1]}"
@@ -295,10 +297,14 @@ def join_words(labels: Iterable[Label], most: int = 5, word: str = "and") -> str
 def escape_control_characters(text: str) -> str:
     r"""Return a text as one line: line ends, control codes and undecodable bytes are escaped.
 
-    Labels and names of files come from whoever made them, and must not look like what pmlopt says.
+    Labels and names of files come from those who made them, and must not look like what pmlopt prints.
 
     Examples:
-        >>> escape_control_characters("yes"), escape_control_characters("no\nThe claim holds"), escape_control_characters("\x1b[2K")
+        >>> (
+        ...     escape_control_characters("yes"),
+        ...     escape_control_characters("no\nThe claim holds"),
+        ...     escape_control_characters("\x1b[2K"),
+        ... )
         ('yes', 'no\\nThe claim holds', '\\x1b[2K')
     """
     return "".join(
@@ -382,7 +388,11 @@ def make_label_key(label: Label) -> Label:
     """Return a key that is equal for two labels that are the same, and for no others.
 
     Examples:
-        >>> make_label_key(1) == make_label_key(1.0), make_label_key(1) == make_label_key(True), make_label_key(1) == make_label_key("1")
+        >>> (
+        ...     make_label_key(1) == make_label_key(1.0),
+        ...     make_label_key(1) == make_label_key(True),
+        ...     make_label_key(1) == make_label_key("1"),
+        ... )
         (True, False, False)
     """
     if isinstance(label, bool | np.bool_):
@@ -485,7 +495,9 @@ def build_count_array(
         InputError: of the class `error`: a label is not known, or a tuple has another length.
 
     Examples:
-        >>> build_count_array([(("b", 1), 2), (("a", 0), 3)], [("a", "b"), (0, 1)], "the counts", InputError).tolist()
+        >>> build_count_array(
+        ...     [(("b", 1), 2), (("a", 0), 3)], [("a", "b"), (0, 1)], "the counts", InputError
+        ... ).tolist()
         [[3, 0], [0, 2]]
     """
     found: NDArray[Any] = np.zeros([len(side) for side in sides], dtype=kind)
@@ -558,7 +570,8 @@ def check_csv_labels(*sides: tuple[Label, ...]) -> None:
         back = parse_labels(texts)
         if list(map(type, back)) != list(map(type, labels)) or back != labels:
             raise FileFormatError(
-                f"a CSV file would give the labels {abbreviate(labels)} back as {abbreviate(back)}: save as .json or .npz, "
+                f"a CSV file would give the labels {abbreviate(labels)} back as {abbreviate(back)}: "
+                "save as .json or .npz, "
                 "or use labels that are all text, all of one kind of number, or all tuples of these"
             )
 

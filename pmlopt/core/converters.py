@@ -1,6 +1,6 @@
 """The types that fields of records may have: how each is read strictly, written, and described by a schema.
 
-Whatever is not said to be allowed is refused, with its path.
+Whatever is not stated to be allowed is refused, with its path.
 """
 
 from __future__ import annotations
@@ -408,7 +408,7 @@ def _check_leaves(
 
 
 class RecordConverter(Converter):
-    """A converter of classes of records, which a `kind` or `name` tells apart where there are several."""
+    """A converter of classes of records, which a `kind` or `name` distinguishes where there are several."""
 
     forms = frozenset({TABLE})
 
@@ -604,8 +604,13 @@ def _make_converter(kind: Any, notes: Sequence[Any]) -> Converter:
     if is_record_class(kind):
         return RecordConverter((kind,), notes)
     makers: Mapping[Any, type[Converter]] = {
-        np.ndarray: ArrayConverter, tuple: TupleConverter, list: TupleConverter, Sequence: TupleConverter, dict: MappingConverter, Mapping: MappingConverter,
-    }  # fmt: skip
+        np.ndarray: ArrayConverter,
+        tuple: TupleConverter,
+        list: TupleConverter,
+        Sequence: TupleConverter,
+        dict: MappingConverter,
+        Mapping: MappingConverter,
+    }
     if origin not in makers:
         raise TypeError(f"{kind} is no type of a field of a record")
     return (LabelsConverter if origin is tuple and args == (Hashable, ...) else makers[origin])(

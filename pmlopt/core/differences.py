@@ -76,7 +76,8 @@ def _to_plain_number(value: Any) -> int | float:
 
 
 def subtract_arrays(values: NDArray[Any], origins: NDArray[Any]) -> FloatArray:
-    """Return the differences of arrays of `to_exact_array`, each rounded once, in the shape they broadcast to.
+    """Return the differences of arrays of `to_exact_array`, each rounded once, in the shape they broadcast
+    to.
 
     Raises:
         OverflowError: one is larger than every float.

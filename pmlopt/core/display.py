@@ -32,7 +32,13 @@ def format_probability(value: float, digits: int = 4) -> str:
     """Format a probability with so many digits after the point, without zeros at its end.
 
     Examples:
-        >>> format_probability(0.25), format_probability(1 / 3), format_probability(1.0), format_probability(1e-9), format_probability(1 - 1e-9)
+        >>> (
+        ...     format_probability(0.25),
+        ...     format_probability(1 / 3),
+        ...     format_probability(1.0),
+        ...     format_probability(1e-9),
+        ...     format_probability(1 - 1e-9),
+        ... )
         ('0.25', '0.3333', '1', '<0.0001', '>0.9999')
     """
     text = f"{value:.{digits}f}"

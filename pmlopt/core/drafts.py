@@ -1,6 +1,6 @@
 """Drafts: private folders where files and folders are made, and the one step that gives them their names.
 
-A draft of `wave.csv` is the folder `.pmlopt-draft-KEY-OWNER-TOKEN` beside it, readable by its owner only.
+A draft of `wave.csv` is the folder `.pmlopt-draft-KEY-OWNER-TOKEN` next to it, readable by its owner only.
 KEY is of the target's name, OWNER of the ledger that records it (or zeros), and TOKEN of the process. What is
 made in it is under `part/` until it is complete, and `whole` from then on.
 """

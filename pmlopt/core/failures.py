@@ -22,7 +22,7 @@ _NO_MEMORY = (
 """What loaders, Arrow and threads say where there is too little memory, in lower case."""
 
 _SAID_BY = (ImportError, OSError, RuntimeError, SystemError)
-"""Kinds of errors that are of memory where their text says so."""
+"""Kinds of errors that are of memory where their text states so."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:

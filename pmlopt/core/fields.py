@@ -1,4 +1,4 @@
-"""What a record is: its fields with their types, the tag that tells its class, and equality by content."""
+"""What a record is: its fields with their types, the tag that names its class, and equality by content."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Context:
             may be the word of `given` is what is given.
         error: the class of what is raised.
         number: what reads a table that stands for a number, such as `{ log = "5/4" }`, from it and its path.
-        forms: by a class, functions that make its objects too, by the words that tell them from its
+        forms: by a class, functions that make its objects too, by the words that distinguish them from its
             subclasses; the one by the empty word is meant where there is no word.
     """
 
@@ -133,11 +133,14 @@ class Record:
 def have_equal_content(one: Any, other: Any) -> bool:
     """Return whether two values are equal by content: arrays by their entries, records by their fields.
 
-    Labels that nobody gave differ from the same numbers as labels.
+    Labels that no one gave differ from the same numbers as labels.
 
     Examples:
         >>> from pmlopt.core.arrays import DefaultLabels
-        >>> have_equal_content((np.ones(2), "a"), (np.ones(2), "a")), have_equal_content(DefaultLabels(2), (0, 1))
+        >>> (
+        ...     have_equal_content((np.ones(2), "a"), (np.ones(2), "a")),
+        ...     have_equal_content(DefaultLabels(2), (0, 1)),
+        ... )
         (True, False)
     """
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
@@ -274,7 +277,9 @@ def separate_notes(kind: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def get_tag(kind: type) -> tuple[str, str] | None:
-    """Return the key, `kind` or `name`, and the text that tell a class from its relatives, if it has one."""
+    """Return the key, `kind` or `name`, and the text that distinguish a class from its relatives, if it has
+    one.
+    """
     own = {one.name for one in dataclass_fields(kind)} if is_dataclass(kind) else set()
     for key in ("kind", "name"):
         word = inspect.getattr_static(kind, key, None)

@@ -29,7 +29,7 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"7z\xbc\xaf\x27\x1c", "is an archive of 7-Zip: unpack it, and give what is inside"),
     (b"Rar!\x1a\x07", "is a RAR archive: unpack it, and give what is inside"),
 )
-"""How files of other programs begin, with what a message says of them."""
+"""How files of other programs begin, with what a message states of them."""
 
 _TABLES: tuple[tuple[bytes, str], ...] = (
     (b"PAR1", "is a Parquet file, and text in CSV is needed here: write the table as CSV"),

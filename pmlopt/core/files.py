@@ -115,7 +115,7 @@ def atomic_file(
     """Yield a stream to a file that appears under its name when the block ends, and never before.
 
     Its content is on the disk before it has its name, and the name when this returns. Where the system can,
-    it has no name until then, so that a killed process leaves nothing. Elsewhere it is written beside its
+    it has no name until then, so that a killed process leaves nothing. Elsewhere it is written next to its
     place and renamed; an exception removes it. A pipe or a terminal that is there receives the bytes, and so
     does standard output, for `-`.
 
@@ -330,9 +330,8 @@ def read_saved_record(kind: Callable[..., T], content: bytes, path: str | os.Pat
             raise FileFormatError(
                 f"{path}: has {one.name} {told!r:.60}: what is read here has {one.name} {known!r}"
             )
-    found: T = read_record(
-        kind, data, str(path), Context(room=max(MAX_UNLISTED_LETTERS, len(content)))
-    )  # type: ignore[arg-type]
+    context = Context(room=max(MAX_UNLISTED_LETTERS, len(content)))
+    found: T = read_record(kind, data, str(path), context)  # type: ignore[arg-type]
     return found
 
 
@@ -478,7 +477,8 @@ def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
     expanded = expanded_size(content)
     if expanded > len(content) + MAX_EXPANDED_ENTRIES:
         raise FileFormatError(
-            f"{path}: has {len(content)} bytes and expands to {expanded}, over {MAX_EXPANDED_ENTRIES} above its "
+            f"{path}: has {len(content)} bytes and expands to {expanded}, over {MAX_EXPANDED_ENTRIES} "
+            "above its "
             "size: save it without compression, or raise pmlopt.core.files.MAX_EXPANDED_ENTRIES"
         )
 

@@ -31,7 +31,7 @@ _PLAIN = (
     np.ndarray,
     np.generic,
 )
-"""What holds no frame: narwhals need not be asked, nor imported."""
+"""What holds no frame: narwhals need not be tried, nor imported."""
 
 
 _NUMBERS = {int, float, str, bool, np.float64, np.int64}
@@ -179,7 +179,10 @@ def find_masked_entry(values: Any) -> tuple[int, ...] | None:
     lies below a mask is no value: a fill value, or one that is to be kept back.
 
     Examples:
-        >>> find_masked_entry(np.ma.masked_array([[1, 2], [3, 4]], [[0, 0], [1, 0]])), find_masked_entry([1, 2])
+        >>> (
+        ...     find_masked_entry(np.ma.masked_array([[1, 2], [3, 4]], [[0, 0], [1, 0]])),
+        ...     find_masked_entry([1, 2]),
+        ... )
         ((1, 0), None)
     """
     if isinstance(values, np.ma.MaskedArray):

@@ -2,7 +2,8 @@
 
 A record is a dataclass, or a class that inherits from `Record`. Its fields are the parameters of its
 constructor, or of its class method `from_fields` where it has one; each is an attribute of the same name,
-whose type the class annotates. A class with a text `kind` or `name` of its own is told from its relatives by
+whose type the class annotates. A class with a text `kind` or `name` of its own is distinguished from its
+relatives by
 it: where a field is of a base class, every subclass that is imported is known, those of other packages too.
 
 Types of fields are `float`, `int`, `bool`, `str`, `Fraction`, `None`, `Label`, enumerations, literals, arrays

@@ -68,7 +68,9 @@ def bisect_intervals(
         halvings: of each interval.
 
     Examples:
-        >>> low, high = bisect_intervals(lambda x: x * x < np.array([2.0, 9.0]), np.zeros(2), np.array([4.0, 4.0]))
+        >>> low, high = bisect_intervals(
+        ...     lambda x: x * x < np.array([2.0, 9.0]), np.zeros(2), np.array([4.0, 4.0])
+        ... )
         >>> low.round(9).tolist()
         [1.414213562, 3.0]
     """

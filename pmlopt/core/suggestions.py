@@ -1,4 +1,4 @@
-"""Names that people try and that are none: the error says what to write."""
+"""Names that people try and that are none: the error states what to write."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """Return the nearest of some known words as a question, or the fallback where none is near.
 
     Examples:
-        >>> did_you_mean("hamng", ["hamming", "absolute"], "use another"), did_you_mean("x", ["hamming"], "use another")
+        >>> (
+        ...     did_you_mean("hamng", ["hamming", "absolute"], "use another"),
+        ...     did_you_mean("x", ["hamming"], "use another"),
+        ... )
         ("did you mean 'hamming'?", 'use another')
     """
     near = get_close_matches(word, list(known), n=1)

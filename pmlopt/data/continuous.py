@@ -44,7 +44,7 @@ class ContinuousLaw(Protocol):
 class Continuous:
     """A secret that is a number on an interval or a circle, or several independent numbers.
 
-    Only probabilities of boxes are asked of the law: nothing is assumed of a density. A box holds its upper
+    Only probabilities of boxes is required of the law: nothing is assumed of a density. A box holds its upper
     edges, and not its lower ones but at the lower end of the support.
 
     Args:
@@ -187,7 +187,7 @@ class Continuous:
 
         Raises:
             PriorError: an interval has a probability of which the `cdf` shows no digits, since it is lost
-                beside the others in the rounding of floats.
+                next to the others within the rounding of floats.
 
         Examples:
             >>> Continuous.from_samples([1.0, 2.0, 2.5, 4.0]).even(2).centres.ravel().tolist()

@@ -56,8 +56,8 @@ class Mechanism(SuggestsAttributes):
         matrix: (N, M) non-negative numbers; row x is the law of the output Y when X = x. A pandas frame has
             its labels in its index and its columns, one of Polars or Arrow in its first column and the names
             of the others; a mapping goes from input to output to probability.
-        inputs: N labels of the rows. Where none are given they are `DefaultLabels`, the numbers 0, 1, ..., N-1,
-            which pair with the labels of a prior by position; labels that are given never do.
+        inputs: N labels of the rows. Where none are given they are `DefaultLabels`, the numbers 0, 1, ...,
+            N-1, which pair with the labels of a prior by position; labels that are given never do.
         outputs: M labels of the columns, the same.
 
     Raises:
@@ -268,7 +268,7 @@ class Mechanism(SuggestsAttributes):
     def reduced(self, rtol: float = 1e-12) -> Mechanism:
         """Return the same mechanism without outputs that never occur, with similar outputs merged.
 
-        Two outputs are similar when their columns are proportional [saeidian2026envelopes]: they tell an
+        Two outputs are similar when their columns are proportional [saeidian2026envelopes]: they reveal an
         adversary the same. Merging keeps the first one's label and leaves every leakage unchanged.
 
         Examples:
@@ -364,8 +364,8 @@ class Mechanism(SuggestsAttributes):
     def load(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Mechanism:
         """Read a mechanism from a file with one of the endings of `save`, of another program too.
 
-        The labels in a file are labels that were given, unless a JSON or NPZ file says under "unnamed" that
-        nobody gave them. Files of numpy and MATLAB without labels are matrices that nobody gave labels. No
+        The labels in a file are labels that were given, unless a JSON or NPZ file states under "unnamed" that
+        no one gave them. Files of numpy and MATLAB without labels are matrices that no one gave labels. No
         entry is rounded or divided by its row's sum.
 
         Args:

@@ -55,8 +55,8 @@ class Prior(SuggestsAttributes, Record):
         probabilities: (N,) positive numbers that sum to one (within 1e-9); or with labels, a mapping, a
             pandas Series with its index, or a table of two columns of pandas, Polars or Arrow.
         labels: N distinct labels of the letters, where the numbers have none. Where none are given they are
-            `DefaultLabels`, the numbers 0, 1, ..., N-1, which pair with other labels by position; labels that are
-            given never do.
+            `DefaultLabels`, the numbers 0, 1, ..., N-1, which pair with other labels by position; labels that
+            are given never do.
         samples: the number of observations the probabilities were estimated from, if they were.
 
     Raises:
@@ -446,7 +446,8 @@ def _check_are_counts(labels: tuple[Label, ...], counts: tuple[int, ...]) -> Non
         return
     if 1 < len(set(counts)) < len(counts) and max(counts) < len(counts):
         raise PriorError(
-            f"the counts {abbreviate(counts)} have no labels and repeat: if each is the observation of a person, "
+            f"the counts {abbreviate(counts)} have no labels and repeat: if each is the observation of "
+            "a person, "
             "take Prior.from_samples; if they are counts, give labels=, one for each"
         )
 

@@ -1,4 +1,4 @@
-"""A secret that the data tells of: the joint law of the secret and the data."""
+"""A secret that the data reveals of: the joint law of the secret and the data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Secret(Record):
             (L, S, N), a law for each of L adversaries, of whom any may be there.
         labels: N labels of the letters of X.
         values: the labels of the values of S.
-        name: of the secret, for what is said about it.
+        name: of the secret, for messages about it.
 
     Raises:
         PriorError: an entry is negative or not finite, a law does not sum to one, a value of the secret or a

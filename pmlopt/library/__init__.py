@@ -17,5 +17,13 @@ from pmlopt.library.instances import (
 from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
 
 __all__ = [
-    "BASES", "CLOSED_FORMS", "RELATIONS", "ExpectedOptimum", "Instance", "find", "library", "load", "load_all",
-]  # fmt: skip
+    "BASES",
+    "CLOSED_FORMS",
+    "RELATIONS",
+    "ExpectedOptimum",
+    "Instance",
+    "find",
+    "library",
+    "load",
+    "load_all",
+]

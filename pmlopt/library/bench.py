@@ -1,4 +1,4 @@
-"""Programs solved beside their closed forms: the library's instances, and families of any size."""
+"""Programs solved next to their closed forms: the library's instances, and families of any size."""
 
 from __future__ import annotations
 

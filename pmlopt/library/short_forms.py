@@ -164,7 +164,7 @@ FORMS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         ),
     },
 }
-"""What a problem file may write beside records, by class and `kind`, or without one."""
+"""What a problem file may write next to records, by class and `kind`, or without one."""
 
 Matrix: TypeAlias = Annotated[FloatArray, Shape("letters", "outputs")]
 FIELDS: Mapping[str, Any] = {

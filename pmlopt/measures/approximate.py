@@ -404,7 +404,7 @@ def privacy_loss_law(
 
     Returns:
         (K,) the losses that occur in ascending order, in nats, the last one perhaps inf, and (K,) their
-        probabilities. Losses that differ by rounding alone are one.
+        probabilities. Losses that differ by rounding only are one.
 
     Raises:
         MechanismError: the mechanism has no such letter.
@@ -431,7 +431,7 @@ def leakage_law(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray,
 
     Returns:
         (K,) the leakages that occur in ascending order, in nats, and (K,) their probabilities. Leakages that
-        differ by rounding alone are one.
+        differ by rounding only are one.
 
     Source: [saeidian2026envelopes, Section II-C].
 

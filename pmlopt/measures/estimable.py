@@ -105,7 +105,7 @@ class Estimable:
         )
 
     def check(self, combinations: FloatArray) -> None:
-        """Raise a MechanismError that says what can be estimated, where one of the rows of W cannot."""
+        """Raise a MechanismError that states what can be estimated, where one of the rows of W cannot."""
         if self.rank == len(self.mechanism.inputs):
             return
         missing = np.flatnonzero(~self.includes(combinations))

@@ -96,7 +96,7 @@ def _maximize_failure(priors: MinMeanSet, mechanism: Mechanism, epsilon: float) 
     tick = itertools.count()
     heap = [(-1.0, next(tick), np.zeros(count, dtype=int))]
     settled = 0.0
-    # Nodes after which the search over a set ends with the bound in hand.
+    # Nodes after which the search over a set ends with the bound at hand.
     for _ in range(2000):
         bound, _, fates = heap[0]
         # How far above the supremum over a set the bound may be.
@@ -197,7 +197,7 @@ class _FailureSearch:
 
         Args:
             fates: (M,) the node's conditions.
-            gain: what the failures count for; 0 asks for the smallest breach of the conditions alone.
+            gain: what the failures count for; 0 requires the smallest breach of the conditions only.
 
         Returns:
             A prior of the set near the best one, the multipliers of the upper limits on q and of the lower

@@ -26,7 +26,7 @@ from pmlopt.errors import MechanismError, PrivacyError
 def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
     """Compute the logarithm of (low + difference) / low for low, difference >= 0, without cancellation.
 
-    A ratio near one is told by the difference, which the caller sums from non-negative terms; inf
+    A ratio near one is computed from the difference, which the caller sums from non-negative terms; inf
     where low is 0 and the difference is not, 0 where both are.
 
     Examples:
@@ -53,7 +53,7 @@ def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray
         matrix: (N, M) non-negative.
 
     Returns:
-        (K, M); -inf where the numerator is 0, inf where the denominator alone is.
+        (K, M); -inf where the numerator is 0, inf where the only the denominator is.
 
     Examples:
         >>> two = log_product_ratios(np.eye(2), np.full((2, 2), 0.5), np.array([[0.75], [0.25]]))
@@ -83,7 +83,7 @@ def log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray:
     2^-52.
 
     Returns:
-        Of the same shape; -inf where a is 0, inf where b alone is.
+        Of the same shape; -inf where a is 0, inf where only b is.
 
     Examples:
         >>> log_entry_ratios(np.array([0.5, 0.25, 1.0]), np.array([0.25, 0.5, 0.0])).round(6).tolist()
@@ -304,7 +304,7 @@ def secret_densities(secret: Secret, mechanism: MechanismLike) -> FloatArray:
     """Compute the information density `log P(y | s) / P(y)` of each value of a secret and each outcome, in
     nats.
 
-    `P(y | s) = sum_x P(x | s) P[x,y]`: the output depends on the secret S through the data X alone.
+    `P(y | s) = sum_x P(x | s) P[x,y]`: the output depends on the secret S through the data X only.
 
     Args:
         secret: S values, N letters, L joint laws.
@@ -371,7 +371,7 @@ def pointwise_leakage(prior: PriorLike | Secret, mechanism: MechanismLike) -> Fl
     q = p P is the law of the output. Outputs with q[y] = 0 are outside the support: they get -inf,
     so that they count in no maximum.
 
-    Of a `Secret` S that the data tells of in place of the prior it is the leakage about S,
+    Of a `Secret` S correlated with the data in place of the prior it is the leakage about S,
     l(y) = log(max_s P(y | s) / P(y)), the largest under any of its joint laws; never more than about the
     data. `secret_witness` names the value and the outcome.
 
@@ -436,7 +436,7 @@ def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArra
     """Split the pointwise leakage in two: the part from letters that an output excludes, and the rest.
 
     `l(y) = -log p(A) + log max_x P[x,y] p(A) / q[y]` with A the letters that can emit y: the leakage of its
-    support, and that under the prior on A alone. Both are at least 0.
+    support, and that under the prior on A only. Both are at least 0.
 
     Returns:
         Two arrays (M,) in nats that add up to `pointwise_leakage`; -inf and 0 for outputs that never occur.

@@ -1,4 +1,4 @@
-"""What each outcome tells: the posterior beside the prior, how well it lets guess, and all levels at once."""
+"""What each outcome tells: the posterior and the prior, how well it lets guess, and all levels at once."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def list_outcome_warnings(tells: Sequence[OutcomeSummary]) -> tuple[str, ...]:
         return (
             f"Only the output {only} ever occurs: it tells nothing. Another utility keeps more.",
         )
-    # Leakage in nats up to which an outcome is said to tell nothing: rounding.
+    # Leakage in nats up to which an outcome is stated to reveal nothing: rounding.
     if all(one.leakage < 1e-12 for one in tells):
         return (
             "No outcome tells anything: the released values have nothing to do with the true ones.",
@@ -212,7 +212,7 @@ class Audit:
 
     Attributes:
         levels: in nats, by name: pml, ldp, lip_lower, lip_upper, maximal_leakage, mutual_information.
-        outcomes: what each outcome tells of the letter, those that leak most first.
+        outcomes: what each outcome reveals of the letter, those that leak most first.
     """
 
     levels: Mapping[str, float]

@@ -1,1 +1,1 @@
-"""What can be asked: requirements, utilities, sets of priors, queries, and what is known by formula."""
+"""What can be required: requirements, utilities, sets of priors, queries, and what is known by formula."""

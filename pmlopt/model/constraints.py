@@ -1,4 +1,4 @@
-"""Constraints that a design is asked to keep: those of post-randomization, and of tables of noise."""
+"""Constraints that a design is required to keep: those of post-randomization, and of tables of noise."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class Unbiased(_ScoreConstraint):
 class Variance(_ScoreConstraint):
     """The mean squared error of each letter is at most a number: `sum_y P[x,y] (s(y) - s(x))^2 <= most`.
 
-    Beside `Unbiased` that is the variance of the noise.
+    With `Unbiased` that is the variance of the noise.
 
     Args:
         most: in squared units of the scores.
@@ -454,8 +454,8 @@ class CategoryRetention(Constraint):
 class OutcomeLeakage(Constraint):
     """Budgets of single outcomes: `P[x,y] <= e^(most[y]) q[y]` for each letter x and some outputs y.
 
-    Beside PML, which is a bound on all outcomes, it says that some may tell less. It is kept up to rounding,
-    as constraints are, where a requirement is proved in exact arithmetic.
+    Unlike PML, which is a bound on all outcomes, it states that some may reveal less. It is kept up to
+    rounding, as constraints are, where a requirement is proved in exact arithmetic.
 
     It is a constraint and no form of PML, since a requirement is on columns: its exact check, its bound on a
     utility and its files know neither the labels of outputs nor their places, and are the same for columns in
@@ -467,7 +467,7 @@ class OutcomeLeakage(Constraint):
     Raises:
         ProgramError: a budget is negative or no number.
 
-    Source: [saeidian2023pointwise, Definition 1], for each outcome by itself.
+    Source: [saeidian2023pointwise, Definition 1], for each outcome separately.
 
     Examples:
         >>> from pmlopt import PML, Prior, constraints, design, pointwise_leakage, solve

@@ -60,9 +60,9 @@ class Status(StrEnum):
     bound is not sharp, a search found nothing better and no proof that there is nothing, or the method proves
     no bound at all."""
     STOPPED = "stopped"
-    """Time or rounds gave out; what is in hand meets its limits, and its gap is above the tolerance."""
+    """Time or rounds gave out; what is at hand meets its limits, and its gap is above the tolerance."""
     VIOLATED = "violated"
-    """The method ended at a mechanism that breaks a limit; the certificate says by how much."""
+    """The method ended at a mechanism that breaks a limit; the certificate states by how much."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def make_context(mechanism: Mechanism, prior: Prior | None) -> Context:
 
 StoredMechanism = Annotated[Mechanism, ContextReference("mechanism", only=True)]
 StoredPrior = Annotated[Prior, ContextReference("prior", only=True)]
-"""The mechanism and the prior of a file, of which its certificate has the words alone."""
+"""The mechanism and the prior of a file, of which its certificate has the words only."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -235,7 +235,7 @@ class Certificate(ABC):
 
         A claim for which the certificate lacks what deciding it needs (a function that is a user's own, a
         constraint that is not affine) is not checked, and does not count; `checks` names it. What is checked
-        of a level, and of a value or a bound where `checks` says "rational arithmetic", is then proved for
+        of a level, and of a value or a bound where `checks` states "rational arithmetic", is then proved for
         exactly the numbers in the certificate.
         """
         return not self.failures
@@ -316,7 +316,7 @@ class Verdict:
     Attributes:
         kind: of the certificate.
         statement: what is claimed of the leakage.
-        parts: the claims, each checked by itself.
+        parts: the claims, each checked separately.
     """
 
     kind: str
@@ -391,7 +391,7 @@ def get_mechanism(start: MechanismLike | SolvedProgram) -> MechanismLike:
 
 
 VERIFY_ROUNDING_FRACTION = 0.5
-"""Of the allowance for rounding in a bound that is asked for when it is checked: a claim has all of it."""
+"""Of the allowance for rounding in a bound that is requested when it is checked: a claim has all of it."""
 
 
 def check_mechanism(mechanism: Mechanism) -> Claim:

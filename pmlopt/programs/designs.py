@@ -99,9 +99,9 @@ def design(
             function of two labels (`pmlopt.model.utility.as_utility`).
         outputs: the M outputs: their number, or their labels. Left out, they are the prior's
             letters, or as many as a utility matrix has columns; with a sub-convex utility, as many as the
-            optimum needs, at most N (so that fewer than N cannot be asked for).
-        constraints: what the mechanism must keep beside, such as `pmlopt.constraints.Invariant()`, with a
-            linear utility on letters that are listed. With a sub-convex utility budgets of outcomes alone,
+            optimum needs, at most N (so that fewer than N cannot be requested).
+        constraints: what the mechanism must keep next to, such as `pmlopt.constraints.Invariant()`, with a
+            linear utility on letters that are listed. With a sub-convex utility budgets of outcomes only,
             `OutcomeLeakage`: outputs are then alike but for these, and those of the largest budget, at least
             N of them, are the ones that occur.
 
@@ -190,7 +190,7 @@ def _apply_budgets(
     """Return the requirement and outputs of a sub-convex utility where the leakage of outcomes is limited.
 
     The utility is the same for a column at any output, and a column within a smaller budget is within a
-    larger one: the optimum is that of the largest budget alone, on the outputs that have it, which come
+    larger one: the optimum is that of the largest budget only, on the outputs that have it, which come
     first. The others never occur.
 
     Raises:

@@ -41,7 +41,7 @@ def draw_curves(
     """Draw curves over one grid, such as utilities against epsilon for each kind of privacy.
 
     Args:
-        grid: values of epsilon, in nats, or of what `across` says.
+        grid: values of epsilon, in nats, or of what `across` states.
         curves: for each name the utility at each epsilon; NaN where there is none.
         utility: what the vertical axis is, with its unit.
         title: above the axes.

@@ -51,10 +51,10 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
     certificate is of the kind that the program names.
 
     Attributes:
-        build_model: makes the cvxpy side, when it is first asked for: some methods do without.
+        build_model: makes the cvxpy side, when it is first required: some methods do without.
         added: the constraints that came in with `with_constraints`.
         maximised: whether more of the value is better.
-        tolerance: the largest certified gap to accept where a person says nothing, as a share of `scale`.
+        tolerance: the largest certified gap to accept where a person states nothing, as a share of `scale`.
     """
 
     GUESSES: ClassVar[Mapping[str, str]] = {
@@ -174,15 +174,16 @@ class MethodResult(Generic[C_co]):
 
     Attributes:
         certificate: what is claimed.
-        finished: whether it ended by itself, and not by a limit.
+        finished: whether it ended separately, and not by a limit.
         message: how it ended, in words.
-        detail: what the reason of the result says besides the method's own; left out, the message.
+        detail: what the reason of the result states besides the method's own; left out, the message.
         iterations: its own count, where it has one.
-        warm_started: whether it started from something in hand.
+        warm_started: whether it started from something at hand.
         compile_seconds, solve_seconds, certify_seconds: what it took.
         closed_form: the optimum by formula, where one is known.
         arrays: what a next program of the question may start from, by name.
-        requirement_unchanged: whether the certificate is of what was asked, and not of a level a little above.
+        requirement_unchanged: whether the certificate is of what was required, and not of a level a little
+            above.
     """
 
     certificate: C_co
@@ -234,15 +235,15 @@ class Method(Generic[P, S, C]):
     """One way to solve a program: an entry of the registry of its kind.
 
     Attributes:
-        name: by which it is asked for.
+        name: by which it is requested.
         reason: when it is the right one and why; a result carries it.
         run: solves within the limits of the options, looks at their clock inside its loops, and certifies
-            what it found. Whatever it raises is an ending like others, but an InfeasibleError, which says
+            what it found. Whatever it raises is an ending like others, but an InfeasibleError, which states
             that the constraints that a person added allow nothing.
         applies: whether it can take a program with a start.
-        automatic: whether `auto` tries it; else it is run where it is asked for by name.
+        automatic: whether `auto` tries it; else it is run where it is requested by name.
         requirements_text: what a program must be for it, in words.
-        id: what tells it from the other rows of its question; left out, its name.
+        id: what distinguishes it from the other rows of its question; left out, its name.
         accepts_options: whether it hands options of a person's own to a solver.
     """
 
@@ -307,13 +308,15 @@ class MethodRegistry(Generic[P, S, C]):
     Attributes:
         program: the type of its programs.
         methods: in the order in which `auto` tries those that apply.
-        make_start: what the methods may start from, from the warm start that a person gave, found in the time of a
-            clock; an InputError where that does not fit the program. A `WarmStart` that does not is left out.
+        make_start: what the methods may start from, from the warm start that a person gave, found in the time
+            of a clock; an InputError where that does not fit the program. A `WarmStart` that does not is left
+            out.
         certify_matrix: the certificate of a matrix from anywhere, with multipliers or without.
         accepts_gap: whether a result whose gap is above the tolerance is returned with the status that
-            says so; else `solve` raises a SolverError that carries it.
-        make_cvxpy_method: the row of a solver of cvxpy, by its name, where any of them can be asked for.
-        find_first_result: a feasible mechanism in milliseconds, for when the time is over; a MethodError without one.
+            states so; else `solve` raises a SolverError that carries it.
+        make_cvxpy_method: the row of a solver of cvxpy, by its name, where any of them can be requested.
+        find_first_result: a feasible mechanism in milliseconds, for when the time is over; a MethodError
+            without one.
         compares_first: whether that may be better than the mechanism of a method that was stopped.
     """
 

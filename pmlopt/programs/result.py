@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_COMPARED = 10_000
-"""Entries of a mechanism up to which a summary has the utility of others beside it."""
+"""Entries of a mechanism up to which a summary has the utility of others next to it."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class Result(SuggestsAttributes, Generic[C_co]):
         solver: the method that found it.
         reason: why it was chosen, and how it ended.
         attempts: one line for each method tried before it, with what went wrong.
-        iterations: the method's own count, where it tells one.
-        warm_started: whether it started from something in hand.
+        iterations: the method's own count, where it gives one.
+        warm_started: whether it started from something at hand.
         timings: seconds.
         closed_form: the optimum by formula, where one is known.
         restart: a warm start for the next program of its kind.

@@ -69,7 +69,7 @@ def run_in_process(
     Args:
         method: to run.
         program: for it to solve.
-        options: for it; the time limit is when it should end by itself.
+        options: for it; the time limit is when it should end on its own.
         start: what it starts from.
 
     Raises:
@@ -145,7 +145,7 @@ REGISTRY: tuple[MethodRegistry[Any, Any, Any], ...] = (
     record_leakage.METHODS,
     tradeoff.METHODS,
 )
-"""All that can be asked, each with the table of its methods: the whole choice of solvers is in these."""
+"""All that can be required, each with the table of its methods: the whole choice of solvers is in these."""
 
 PROPAGATED_ERRORS = (
     KeyboardInterrupt,
@@ -210,7 +210,7 @@ def solve(
 
     Where no method closes the gap: a design with a linear utility raises a SolverError that carries the best
     result, unless constraints were added whose part in the bound is not sharp (cones, kinks such as a sum of
-    absolute values, variables without bounds). All other questions return the result in hand with the status
+    absolute values, variables without bounds). All other questions return the result at hand with the status
     UNPROVED, or STOPPED where time or rounds gave out.
 
     Args:
@@ -219,7 +219,7 @@ def solve(
             or a method with its options, such as `Alternating(restarts=4)`.
         warm_start: a mechanism, a Result, or the `restart` of one to start from. Left out, a closed form that
             is optimal is found and used; False starts cold.
-        time_limit: seconds in all. What is under way when they are over is ended, and what is in hand proved.
+        time_limit: seconds in all. What is under way when they are over is ended, and what is at hand proved.
         tolerance: the largest certified gap to accept, as a share of `program.scale`; left out,
             `program.tolerance`. Added constraints may be violated by 1e-6 of their unit.
         gap: the same in units of the value (nats, where the value is a leakage), in place of a share.
@@ -309,7 +309,7 @@ def certify(
 
     Raises:
         MechanismError: the matrix is no mechanism, not even roughly, or has other labels than the program.
-        ProgramError: this kind of program has no certificate of a matrix alone.
+        ProgramError: this kind of program has no certificate of a matrix only.
 
     Examples:
         >>> from pmlopt import ExpectedLoss, PML, Prior, certify, design
@@ -416,7 +416,7 @@ def _choose_status(found: MethodResult[Any], allowed: float, answer: bool) -> St
     """Return the status of a certificate; `answer` is whether it is one though its gap is too large."""
     if found.certificate.violation > 0:
         return Status.VIOLATED
-    # beside a large offset, value and bound are floats that may be a few units apart by rounding alone
+    # next to a large offset, value and bound are floats that may be a few units apart by rounding only
     gap = found.certificate.proved_gap
     if (
         found.requirement_unchanged

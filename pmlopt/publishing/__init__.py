@@ -1,4 +1,4 @@
-"""A data file released with its report, and checked by whoever receives it."""
+"""A data file released with its report, and checked by its recipients."""
 
 from pmlopt.publishing.checking import FitTest, assess_release_fit, check
 from pmlopt.publishing.estimating import estimate_release

@@ -68,8 +68,8 @@ class FitTest:
         p_value: an upper bound on that of the count of an outcome that is least likely, of all of them.
         raw_p_value: an upper bound on the p-value of the test against rows that were copied from the data
             in place of being drawn; None where no output is a letter.
-        detectable: the share of copied rows that this test finds with probability `MIN_TEST_POWER`, about; None
-            where it would not find all rows copied.
+        detectable: the share of copied rows that this test finds with probability `MIN_TEST_POWER`, about;
+            None where it would not find all rows copied.
     """
 
     rows: int
@@ -98,7 +98,7 @@ def assess_release_fit(
     """Test whether rows can have been drawn by mechanisms, each row independently.
 
     With `q(y) = sum_x law(x) prod_i P_i[x_i, y_i]`, two things are tested. The count of each outcome is
-    held against `n q(y)` by Chernoff's bound, for all outcomes at once. The other test is the best one, near
+    compared with `n q(y)` by Chernoff's bound, for all outcomes at once. The other test is the best one, near
     zero, against a share of rows in which the letters stand undrawn: `T = sum_y n(y) (law(y) / q(y) - 1)`,
     with law(y) the probability of the letters that y spells. Its p-value is bounded by Bennett's inequality
     [boucheron2013concentration, Theorem 2.9]. Both bounds hold for n independent rows at any n.
@@ -288,13 +288,13 @@ def explain_undecided(verdict: Verdict) -> tuple[str, ...]:
 
 
 def check(folder: str | os.PathLike[str]) -> Verdict:
-    """Decide every claim of a release again, from its folder alone.
+    """Decide every claim of a release again, from its folder only.
 
     The digest of each file, and that there are no others; the certificate of each mechanism; the levels
-    alone, with all others, and together, from the matrices and the joint law; the report; the columns and
+    only, with all others, and together, from the matrices and the joint law; the report; the columns and
     labels of the released file; by two tests (`assess_release_fit`) whether its rows can have come from the
     mechanisms; and whether they look sorted (`order`), which is a warning and fails no claim. The joint law
-    is the releaser's word, and so is what columns in clear tell.
+    is the releaser's word, and so is what columns in clear reveal.
 
     Args:
         folder: that `release` made.
@@ -386,7 +386,7 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
 
 
 def _describe_clear(described: ReleaseFile) -> Claim:
-    """Return what can be said of the levels of columns in clear, which need the data."""
+    """Return what can be stated of the levels of columns in clear, which need the data."""
     covered = {*((name,) for name in described.kept), described.kept}
     if not covered <= {one.columns for one in described.in_clear}:
         return Claim("in clear", False, FLOATS, "what some columns in clear tell is not said")
@@ -597,7 +597,10 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
     follows.
     """
     if fit.impossible:
-        text = f"outcomes that the mechanisms never give: {join_words([join_words(one) for one in fit.impossible])}"
+        text = (
+            "outcomes that the mechanisms never give: "
+            f"{join_words([join_words(one) for one in fit.impossible])}"
+        )
         yield Claim("possible", False, FLOATS, text)
     asked = (
         f"refused below {FALSE_ALARM_PROBABILITY:g}"
@@ -618,10 +621,14 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
         yield Claim("no raw rows", True, BYTES, text)
         return
     power = (
-        "this test would not find even a file of raw rows" if fit.detectable is None else
-        f"it finds a share of {fit.detectable:.2%} of raw rows with probability {MIN_TEST_POWER:g}"
-    )  # fmt: skip
-    text = f"the test for rows copied from the data has a p-value of {_format_bound(fit.raw_p_value)}, {asked}; {power}"
+        "this test would not find even a file of raw rows"
+        if fit.detectable is None
+        else f"it finds a share of {fit.detectable:.2%} of raw rows with probability {MIN_TEST_POWER:g}"
+    )
+    text = (
+        f"the test for rows copied from the data has a p-value of {_format_bound(fit.raw_p_value)}, "
+        f"{asked}; {power}"
+    )
     holds = fit.raw_p_value >= FALSE_ALARM_PROBABILITY if same_people else None
     yield Claim("no raw rows", holds, FLOATS, text, None, fit.raw_p_value)
 
@@ -655,7 +662,8 @@ def count_outcomes(
                 found := outputs.get(make_label_key(own), outputs.get(tuple(map(str, own))))
             ) is None:
                 raise InputError(
-                    f"{table.where}: {join_words(own)} is no output of the mechanism of {join_words(release.columns)}"
+                    f"{table.where}: {join_words(own)} is no output of the mechanism of "
+                    f"{join_words(release.columns)}"
                 )
             outcome.append(found)
         observed[tuple(part[0] for part in outcome)] += number

@@ -1,4 +1,4 @@
-"""Estimates from the folder of a release, which says itself where its data and mechanisms are."""
+"""Estimates from the folder of a release, which states itself where its data and mechanisms are."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def estimate_release(
     Raises:
         FileFormatError: it is no such folder, or a file that is read was changed since it was released.
         InputError: a column is not released.
-        MechanismError: frequencies cannot be estimated from what was released; the message says which can.
+        MechanismError: frequencies cannot be estimated from what was released; the message states which can.
 
     Examples:
         >>> import pathlib, tempfile

@@ -18,7 +18,7 @@ EDUCATION_BY_SEX = (
 
 def write_example(path: str | os.PathLike[str], seed: int = 45_000) -> None:
     """Write a CSV file of made-up people: an id, a level of education from 1 to 16 and a sex, drawn from
-    the shares of `EDUCATION_BY_SEX`, each row by itself. The same seed writes the same file.
+    the shares of `EDUCATION_BY_SEX`, each row independently. The same seed writes the same file.
 
     Raises:
         FileFormatError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""The folder of a release: its files, and what `release.json` says."""
+"""The folder of a release: its files, and what `release.json` states."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORMAT = "pmlopt release 2"
 OLDER: Mapping[str, Mapping[str, object]] = {
     "pmlopt release 1": {"step": 1, "date": "", "issuer": "", "order": "that of the data"},
 }
-"""Older formats that are read, with what they did not say: counts were exact, nobody signed, and rows kept
+"""Older formats that are read, with what they did not say: counts were exact, no one signed, and rows kept
 their order."""
 MAX_PEOPLE = 2**53
 """Whole numbers up to here are floats, too."""
@@ -73,7 +73,7 @@ class ClearColumnLevels:
     Attributes:
         columns: their names.
         values: how many they have, or combinations of values.
-        alone: the level of these columns by themselves about the tuple of all letters, in nats.
+        alone: the level of these columns on their own about the tuple of all letters, in nats.
         with_release: the same together with the release; None where it is too large to list.
     """
 
@@ -104,9 +104,9 @@ class ReleaseFile:
         order: of the released rows: random, or that of the data.
         parts: the mechanisms.
         together: the level of all parts about the tuple of all letters, in nats.
-        total: the largest that was allowed; None where nothing was said.
+        total: the largest that was allowed; None where nothing was stated.
         kept, dropped: the columns that stay in clear, and those that are not released.
-        in_clear: what the kept columns tell.
+        in_clear: what the kept columns reveal.
         same_people: whether the law is that of the released rows' own letters.
         step: the counts of people are rounded to multiples of it; 1 where they are exact.
         letters: the tuples of letters, one for each part, that occur.
@@ -186,7 +186,10 @@ class ReleaseFile:
         """Return what is to be compared with the total, in words."""
         if self.level_with_clear_columns is None:
             return "tells more than can be listed with the columns in clear"
-        return f"tells {self.level_with_clear_columns:.6g} nats{' with what stays in clear' if self.kept else ''}"
+        return (
+            f"tells {self.level_with_clear_columns:.6g} "
+            f"nats{' with what stays in clear' if self.kept else ''}"
+        )
 
     @property
     def exceeds_total(self) -> bool:

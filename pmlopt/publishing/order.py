@@ -34,7 +34,7 @@ class RowOrderTest:
 
     Attributes:
         p_value: of the column that is least likely, for all columns at once; about an upper bound.
-        columns: those that differ from a random order by themselves at the rate `FALSE_WARNING_PROBABILITY`.
+        columns: those that differ from a random order on their own at the rate `FALSE_WARNING_PROBABILITY`.
     """
 
     p_value: float
@@ -132,7 +132,7 @@ def make_order_claim(
     Args:
         data: the file, or the folder of files.
         form: of a CSV file.
-        described: what is said of it.
+        described: what is stated of it.
         released: the columns that mechanisms wrote; all others are in clear.
     """
     with open_table(data, form) as table:
@@ -144,7 +144,10 @@ def make_order_claim(
         if found.columns
         else "no column looks sorted"
     )
-    often = f"a random order has one below {FALSE_WARNING_PROBABILITY:g} about once in {1 / FALSE_WARNING_PROBABILITY:,.0f} times"
+    often = (
+        f"a random order has one below {FALSE_WARNING_PROBABILITY:g} about once in "
+        f"{1 / FALSE_WARNING_PROBABILITY:,.0f} times"
+    )
     text = f"{looks}: the p-value is {found.p_value:.3g}; {often}"
     if described.order == IN_ORDER:
         text = f"warning: rows keep the order of the data, which no level counts; {text}"
@@ -201,7 +204,7 @@ class _CodedColumn:
     def compute_codes(self) -> IntArray:
         """Return the codes, of ranges of values where these are many."""
         codes = np.concatenate([np.zeros(0, dtype=np.int64), *self._codes])
-        # Values of a column that are told apart; where there are more, ranges of values are.
+        # Values of a column that are distinguished; where there are more, ranges of values are.
         if len(self._numbers) <= 64:
             return codes
         order = sorted(self._numbers, key=_make_sort_key)

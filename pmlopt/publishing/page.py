@@ -56,7 +56,8 @@ def build_sections(
     yield ReportSection(
         "What the release tells",
         [
-            f"All released columns together leak at most {format_nats(described.together)} about one person's "
+            f"All released columns together leak at most {format_nats(described.together)} about one "
+            "person's "
             f"{' and '.join(names)}: whatever is guessed of them becomes at most "
             f"{format_factor(described.together)} times as likely.{clear}{total}",
             "This holds for an adversary who knows the shares of all combinations of values among "
@@ -197,7 +198,7 @@ KEPT_ORDER = (
     "which row, learns from the place of a row what no level here counts: of data that are sorted by a "
     "released column, as a rule nearly all of it."
 )
-"""What is said of the order of rows."""
+"""What is stated of the order of rows."""
 
 NOT_PROMISED = (
     "Other releases about the same people: what they tell is not counted here. Keep a ledger.",

@@ -47,7 +47,7 @@ class PlannedColumn:
 
     Attributes:
         columns: of the data; left out, the column that has the name of the table.
-        mechanism: a file of a mechanism, beside the plan; or it is designed for the law of the letters:
+        mechanism: a file of a mechanism, next to the plan; or it is designed for the law of the letters:
         epsilon: the bound of a PML requirement in nats,
         delta: with it, for the true law of which the people are a sample, except with this probability over
             the sample (at most one half),
@@ -133,9 +133,9 @@ class ReleasePlan:
         keep: columns that stay, in clear.
         drop: columns that are not released. Every column of the data is in one of the three.
         total: the largest level of all releases together about the tuple of all letters, in nats.
-        law: a data file with the same columns, beside the plan, for the law of the letters; left out, the
+        law: a data file with the same columns, next to the plan, for the law of the letters; left out, the
             data that are released.
-        ledger: the file of a ledger, beside the plan, that must allow the release, and then records it.
+        ledger: the file of a ledger, next to the plan, that must allow the release, and then records it.
         who: the column with the numbers of its people, from 0; left out, the rows are all of them in order.
         title: of the report.
         issuer: who answers for the release, named in the report.

@@ -1,4 +1,4 @@
-"""Columns of a data file released into a folder that others can check; before that, what it will tell."""
+"""Columns of a data file released into a folder that others can check; before that, what it will reveal."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def release(
     """Release columns of a data file, each through its mechanism, in a folder that others can check.
 
     The folder has the released file, the mechanisms with their certificates, a report (`report.html`,
-    `report.md`) and `release.json`, which says what all releases leak together, under the joint law of the
+    `report.md`) and `release.json`, which states what all releases leak together, under the joint law of the
     letters, which is written there too. `check` decides all of it again.
 
     The joint law that is stated has rounded counts of people (`rounding_step`), so that the folder holds no
@@ -208,8 +208,8 @@ def release(
     Args:
         data: a CSV, Parquet or Arrow file, a folder of Parquet files, or a data frame.
         mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs: a mechanism,
-            a `Result`, or a file of either. Each row is drawn by itself, exactly.
-        target: the folder to make; None makes none: the draft says what the release would tell.
+            a `Result`, or a file of either. Each row is drawn independently, exactly.
+        target: the folder to make; None makes none: the draft states what the release would reveal.
         keep: columns that stay, in clear.
         drop: columns that are not released. Every column of the data is named once: here, above, or as one
             that is released.
@@ -222,7 +222,7 @@ def release(
         drop_missing: leave out rows with a missing cell that is no input.
         keep_order: leave the rows in the order of the data, which may reveal what these are sorted by: no
             level counts that. They are written in a uniformly random order otherwise.
-        seed: for tests alone.
+        seed: for tests only.
         title: of the report.
         issuer: who answers for the release, named in the report.
         exact_counts: publish the exact number of people with each tuple of letters. Two such releases whose
@@ -290,10 +290,23 @@ def release(
     levels = compute_joint_levels(stated, matrices)
     parts = zip(releases, choose_file_names(releases), levels.alone, levels.each, strict=True)
     planned = ReleaseFile(
-        format=FORMAT, title=title, version=__version__, data=f"{RELEASED}.csv", delimiter=",",
-        rows=int(of_data.sum()), left_out=0, random=SYSTEM, order=IN_ORDER if keep_order else RANDOM_ORDER,
-        parts=tuple(ReleasedMechanism(one.columns, f"{MECHANISMS}/{file}.json", *own) for one, file, *own in parts),
-        together=levels.together, total=largest, kept=tuple(keep), dropped=tuple(drop),
+        format=FORMAT,
+        title=title,
+        version=__version__,
+        data=f"{RELEASED}.csv",
+        delimiter=",",
+        rows=int(of_data.sum()),
+        left_out=0,
+        random=SYSTEM,
+        order=IN_ORDER if keep_order else RANDOM_ORDER,
+        parts=tuple(
+            ReleasedMechanism(one.columns, f"{MECHANISMS}/{file}.json", *own)
+            for one, file, *own in parts
+        ),
+        together=levels.together,
+        total=largest,
+        kept=tuple(keep),
+        dropped=tuple(drop),
         in_clear=clear.compute_levels(matrices, None if exact_counts else of_data),
         same_people=law is None,
         step=step,
@@ -301,8 +314,11 @@ def release(
             tuple(one.inputs[place] for one, place in zip(matrices, row, strict=True))
             for row in np.argwhere(stated > 0).tolist()
         ),
-        people=tuple(stated[stated > 0].tolist()), date=get_release_date(), issuer=issuer, digests={},
-    )  # fmt: skip
+        people=tuple(stated[stated > 0].tolist()),
+        date=get_release_date(),
+        issuer=issuer,
+        digests={},
+    )
     digests = replace(digests, rows=rows)
     draft = ReleaseDraft(
         data, releases, made, levels, planned, ledger, who, drop_missing, form, law, digests
@@ -323,7 +339,7 @@ def write_release(
     Args:
         draft: of the release.
         target: a folder that is not there.
-        seed: for tests alone; None draws from the operating system.
+        seed: for tests only; None draws from the operating system.
         executor: what works on the files of a folder side by side.
 
     Raises:
@@ -335,7 +351,8 @@ def write_release(
     planned = draft.planned
     if planned.exceeds_total:
         raise PrivacyError(
-            f"the release {planned.comparison_text}, and the total is {planned.total:.6g}: lower an epsilon, or "
+            f"the release {planned.comparison_text}, and the total is {planned.total:.6g}: lower an "
+            "epsilon, or "
             "release or keep fewer columns"
         )
     place = resolve_folder_of(target)
@@ -503,7 +520,7 @@ class ClearColumnCounts:
     def compute_levels(
         self, mechanisms: Sequence[Mechanism], published: IntArray | None = None
     ) -> tuple[ClearColumnLevels, ...]:
-        """Compute what the columns reveal of the tuples of letters, each and all, alone and with the release.
+        """Compute what the columns reveal of the tuples of letters, each and all, only and with the release.
 
         Args:
             mechanisms: that release the letters.

@@ -51,7 +51,10 @@ def compute_max_changes(stated: IntArray, step: int) -> IntArray:
     """Return how far each count may be from the stated one, at most.
 
     Examples:
-        >>> compute_max_changes(np.array([0, 10, 20]), 10).tolist(), compute_max_changes(np.array([7]), 1).tolist()
+        >>> (
+        ...     compute_max_changes(np.array([0, 10, 20]), 10).tolist(),
+        ...     compute_max_changes(np.array([7]), 1).tolist(),
+        ... )
         ([0, 9, 5], [0])
     """
     changes = np.where(

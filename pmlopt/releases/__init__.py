@@ -1,4 +1,4 @@
-"""What releases leak together: of one secret, of attributes, of many people, beside columns in clear."""
+"""What releases leak together: of one secret, of attributes, of many people, with columns in clear."""
 
 from pmlopt.releases.attributes import (
     AttributeLevels,

@@ -69,7 +69,7 @@ def apply_columns(
     watch: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
     released: Callable[[TableBatch, Sequence[IntArray]], None] | None = None,
 ) -> ApplyResult:
-    """Replace columns of a table by what mechanisms release of them, each row drawn by itself, exactly.
+    """Replace columns of a table by what mechanisms release of them, each row drawn independently, exactly.
 
     The file holds the rows that are written and nothing else of the table: its categories, metadata, and row
     groups are those of these rows.
@@ -184,7 +184,7 @@ def _start_mechanisms(
 
 
 SUMMARY = "applied.json"
-"""What a released folder says of itself."""
+"""What a released folder states of itself."""
 
 
 def apply_folder(
@@ -208,8 +208,8 @@ def apply_folder(
     which is kept then, the order is random over the files of each of its values.
 
     The draws of a file are a function of a key that this call makes and of the file, so that a task that an
-    executor tries again writes the same bytes. The folder is filled under another name beside its place, and
-    gets its own when it is whole. A journal there says which files are drawn: the same call goes on
+    executor tries again writes the same bytes. The folder is filled under another name next to its place, and
+    gets its own when it is whole. A journal there states which files are drawn: the same call goes on
     after an interruption, and draws those that are not under a new key. Nothing of these had a name.
 
     Args:
@@ -218,12 +218,12 @@ def apply_folder(
         target: the folder to make.
         keep: the other columns that stay, in clear; None for all.
         drop_missing: leave out rows with a missing cell that is no input.
-        seed: for tests alone; None takes the key from the operating system.
+        seed: for tests only; None takes the key from the operating system.
         keep_order: write each file into one of the same name and place, the rows in their order. Names, sizes
             and order may reveal what the data are sorted by: no level counts that.
         executor: what works on files side by side; None for one after the other.
         progress: is called with the rows of each file that is drawn.
-        about: what else the summary says, which is `applied.json` in the folder; None for no summary.
+        about: what else the summary states, which is `applied.json` in the folder; None for no summary.
         beside: the path of a release that the folder becomes a part of: the draft is named after it, and the
             caller holds the lock on it; None where the folder is the release.
 

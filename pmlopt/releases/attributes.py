@@ -34,7 +34,7 @@ class AttributeLevels:
     Attributes:
         together: the level about all attributes at once, in nats.
         each: (k,) the level of all releases about each attribute, in nats.
-        alone: (k,) the level of the release of each attribute by itself, about that attribute, in nats.
+        alone: (k,) the level of the release of each attribute separately, about that attribute, in nats.
         outcome: the outputs that leak most about the tuple.
         witness: the tuple of letters that they point at.
     """
@@ -192,7 +192,7 @@ def level_with_clear_column(joint: Secret | ArrayLike, mechanism: MechanismLike)
     """Compute the level about X of a release of X together with a column Z that stays in clear, in nats.
 
     `max log P(y, z | x) / P(y, z) = max log p(z, x) P[x,y] / (p(x) sum_x' p(z, x') P[x',y])`. It is at least
-    the level of the mechanism where Z tells nothing, and `level_in_clear` where the mechanism does.
+    the level of the mechanism where Z reveals nothing, and `level_in_clear` where the mechanism does.
 
     Args:
         joint: the joint law of (Z, X), (S, N) probabilities or counts, or a `Secret`, whose values are those
@@ -210,7 +210,10 @@ def level_with_clear_column(joint: Secret | ArrayLike, mechanism: MechanismLike)
         >>> round(math.exp(level_with_clear_column(counts, response)), 12)
         2.25
         >>> nothing = [[1.0], [1.0]]
-        >>> round(math.exp(level_with_clear_column(counts, nothing)), 12), round(math.exp(level_in_clear(counts)), 12)
+        >>> (
+        ...     round(math.exp(level_with_clear_column(counts, nothing)), 12),
+        ...     round(math.exp(level_in_clear(counts)), 12),
+        ... )
         (1.875, 1.875)
     """
     secret = _to_secret(joint)

@@ -1,4 +1,6 @@
-"""Mechanisms for columns of batches of rows: each row drawn by itself, exactly, whatever engine holds it."""
+"""Mechanisms for columns of batches of rows: each row drawn independently, exactly, whatever engine holds
+it.
+"""
 
 from __future__ import annotations
 
@@ -157,11 +159,11 @@ class BatchRelease:
     The rows keep their order, which may reveal what the data are sorted by: put all rows of a release into a
     random order before they are published, as `release` of Dask and Spark does.
 
-    Each row is drawn by itself. Without a key the draws come from the operating system, anew in each call.
-    With one they are a function of the key, of the place that the engine gives to the batch and of the
-    batch's letters: a task that is tried again draws what it drew before, so that nobody can compare two
+    Each row is drawn independently. Without a key the draws come from the operating system, anew in each
+    call. With one they are a function of the key, of the place that the engine gives to the batch and of the
+    batch's letters: a task that is tried again draws what it drew before, so that no one can compare two
     draws of one row, and batches in different places share no draws. Who has the key and the release can
-    tell much of the secret: it is as secret as the data, and is to be forgotten with the task.
+    reveal much of the secret: it is as secret as the data, and is to be forgotten with the task.
 
     Args:
         releases: mechanisms with their columns.

@@ -92,7 +92,7 @@ class ExactBelief:
     """The law of the present state and of the target values, by Bayes' rule.
 
     Attributes:
-        asked: what is asked about.
+        asked: what is in question.
         time: of the present state.
         law: (N,) of the present state.
         pasts: the values that count, the last of them those of the present state or window.
@@ -155,7 +155,7 @@ class ExactBelief:
         """Return values to come of which more may be revealed than of the present one, until the chain has
         forgotten.
         """
-        # Steps within which the chain has to forget where what is asked about is not the state itself.
+        # Steps within which the chain has to forget where what is in question is not the state itself.
         most_ahead = 2000
         found: list[TargetValues] = []
         if not self.asked.hides_future:
@@ -184,8 +184,8 @@ class ExactBelief:
         """Return the belief after an output, by the (N,) chance of it in each state.
 
         Returns:
-            The belief before the next release; the level of all releases so far; and what they tell of which
-            time, of the times that still count.
+            The belief before the next release; the level of all releases so far; and what they reveal of
+            which time, of the times that still count.
         """
         ratio = emits / float(self.law @ emits)
         pasts = [replace(values, joint=values.joint * ratio) for values in self.pasts]
@@ -238,7 +238,7 @@ def _find_needed_rows(rows: FloatArray) -> BoolArray:
     """Return (K,) which of the bounds `<rows_k, v> <= 0` on columns v >= 0 do not follow from another one.
 
     Row j follows from row i where `rows_j <= s rows_i` for some s >= 0. Of rows that follow from each other
-    one is asked.
+    one is required.
     """
     kept = np.ones(len(rows), dtype=bool)
     above, below = np.where(rows > 0, rows, np.nan), np.where(rows < 0, rows, np.nan)
@@ -280,8 +280,8 @@ class BoundedBelief:
     or present state X_s, `w_a[x] = s (P(X_t = x, h | X_s = a) - e^epsilon P(X_t = x, h))` are within the
     bounds here. The level about a is within epsilon iff `sum_x w_a[x] <= 0`; an output with the chances v in
     each state multiplies B and w_a by v, and a move of the chain, by its kernel. Both keep an order of
-    vectors, so that bounds move as what they bound. A release asks `max <w_a, v> <= 0` over the w_a within
-    the bounds,
+    vectors, so that bounds move as what they bound. A release requires `max <w_a, v> <= 0` over the w_a
+    within the bounds,
 
         sum_x over_a[x] v[x] <= slack_a v[x']    for each x',    slack_a = sum_x over_a[x] - sums_a
 
@@ -299,7 +299,7 @@ class BoundedBelief:
         states: (R,) a.
         over: (R, N) at least w_a.
         sums: (R,) at least the sum of w_a.
-        level: the largest level of pairs that are not kept: at no time will more be told of them.
+        level: the largest level of pairs that are not kept: at no time will more be revealed of them.
     """
 
     chain: Chain
@@ -415,11 +415,11 @@ class BoundedBelief:
         low, high = _tighten_bounds(self.low @ lower, self.high @ upper, self.total)
         prior = np.stack(_tighten_bounds(self.prior[0] @ lower, self.prior[1] @ upper, (1.0, 1.0)))
         over = np.maximum(self.over, 0.0) @ upper - np.maximum(-self.over, 0.0) @ lower
-        # what is told of a value, given the present state, at most: at later times means of it
+        # what is revealed of a value, given the present state, at most: at later times means of it
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = np.where(over < 0, over / high, np.where(over > 0, math.inf, 0.0))
         ends = np.where(high > 0, ends, -math.inf).max(axis=1) + math.exp(self.epsilon)
-        # Steps after which a value is left out where epsilon bounds what will ever be told of it.
+        # Steps after which a value is left out where epsilon bounds what will ever be revealed of it.
         done = ends <= np.where(
             self.times > self.time - 50, lifts * (1 + 1e-12), math.exp(self.epsilon)
         )

@@ -52,8 +52,8 @@ class _HistoryBeliefs:
         times: (R,) s of each kept pair of a time and a value.
         states: (R,) the value.
         over: (H, R, N) `P(X_t = x, h | X_s = a) - e^epsilon P(X_t = x, h)` over P(h).
-        settled: (H,) the most that will ever be told of pairs that are not kept, as a lift.
-        level: (H,) what all releases so far tell, as a lift.
+        settled: (H,) the most that will ever be revealed of pairs that are not kept, as a lift.
+        level: (H,) what all releases so far reveal, as a lift.
         place: (people,) the history of each.
     """
 
@@ -141,14 +141,15 @@ class Crowd:
     among them. After a history h the mechanism is `m_h P + (1 - m_h) 1 q^T`, with the law q of the design's
     outputs and the largest share m_h in [0, 1] that keeps every bound after h: a formula, since the bounds
     are linear and hold where m_h is 0. So the level is within epsilon after each history, whatever the design
-    is; what is believed is kept for each exactly, and the mechanism depends on outputs alone, which are
+    is; what is believed is kept for each exactly, and the mechanism depends on outputs only, which are
     public.
 
-    Levels are exact but for values of more than eight steps ago of which at most epsilon can be told by now,
-    whatever is released: of those it is what can be told.
+    Levels are exact but for values of more than eight steps ago of which at most epsilon can be revealed by
+    now,
+    whatever is released: of those it is what can be revealed.
 
     Args:
-        first: the stream of somebody of whom nothing is released, about each state, over a known chain.
+        first: the stream of someone of whom nothing is released, about each state, over a known chain.
         people: their names, or how many there are; then they are numbered from 0.
         designs: how many there are at each step, at most.
 
@@ -242,7 +243,7 @@ class Crowd:
             The outputs, by the names or in the order that the states have.
 
         Raises:
-            MechanismError: somebody has no state, or cannot be in it, or a state is nobody's.
+            MechanismError: someone has no state, or cannot be in it, or a state is of no person.
             PrivacyError: the chain has ended.
         """
         now = self._histories
@@ -259,7 +260,8 @@ class Crowd:
         rows = np.asarray(find_rows(self.chain.labels, states))
         if len(rows) != self.people:
             raise MechanismError(
-                f"{pluralize(len(rows), 'state')} for {pluralize(self.people, 'person', 'people')}: give each one"
+                f"{pluralize(len(rows), 'state')} for {pluralize(self.people, 'person', 'people')}: "
+                "give each one"
             )
         strange = np.flatnonzero(now.law[now.place, rows] <= 0)
         if len(strange):
@@ -317,10 +319,13 @@ class Crowd:
         time = held.pop("time")
         told = np.array(self._told, dtype=np.int32).reshape(-1, self.people)
         about = {
-            "format": FORMAT, "version": CROWD_FILE_VERSION, "first": to_plain(StreamDeclaration.from_stream(self._first)),
-            "designs": self._designs, "time": time,
+            "format": FORMAT,
+            "version": CROWD_FILE_VERSION,
+            "first": to_plain(StreamDeclaration.from_stream(self._first)),
+            "designs": self._designs,
+            "time": time,
             "people": None if isinstance(self.names, DefaultLabels) else self.names,
-        }  # fmt: skip
+        }
         write_arrays(path, about, {**held, "told": told})
 
     @classmethod
@@ -498,8 +503,8 @@ class Crowd:
             with np.errstate(divide="ignore", invalid="ignore"):
                 quotients = np.where(law[rows, None] > 0, over[rows] / law[rows, None], -math.inf)
             ends[rows] = factor + quotients.max(axis=2)
-        # Steps for which a value is kept of which nothing more can be told than epsilon: its level is then
-        # exact.
+        # Steps for which a value is kept of which nothing more can be revealed than epsilon: its level is
+        # then exact.
         done = (ends <= factor * (1 + 1e-14)).all(axis=0) & (now.times <= now.time - 8)
         settled = np.maximum(now.settled[before], ends[:, done].max(axis=1, initial=0.0))
         moved = replace(

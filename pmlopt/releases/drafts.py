@@ -34,7 +34,7 @@ def begin_draft(target: Path, owner: str = EMPTY_OWNER_KEY) -> Iterator[Draft]:
     """Make a draft of a target; an exception removes it, and it stays when the block ends without one.
 
     The caller holds the lock on the target, and that on the ledger where one records the release, in this
-    order. So nobody draws for a target that is there or is being made.
+    order. So no one draws for a target that is there or is being made.
 
     Args:
         target: the path of the release.

@@ -141,7 +141,7 @@ class FolderDraft:
     def _resume(self) -> dict[str, FinishedFile]:
         """Read the finished files, and remove whatever is not in the journal.
 
-        A line that was cut short or changed counts as none: its file is drawn again, and nobody has seen it.
+        A line that was cut short or changed counts as none: its file is drawn again, and no one has seen it.
         """
         head, _, lines = (self.place / _JOURNAL).read_bytes().partition(b"\n")
         if head not in (b"", self._head):
@@ -205,7 +205,7 @@ def open_folder_draft(
 
     Args:
         target: the folder to make.
-        beside: the release that it is a part of, whose lock the caller holds, and beside which the draft is;
+        beside: the release that it is a part of, whose lock the caller holds, and next to which the draft is;
             None where it is the release itself.
         identity: what distinguishes this release from others.
         sources: the files of data by their names in the folder.

@@ -40,8 +40,8 @@ def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
         (N, M_1 ... M_k), whose outputs are the tuples of the outputs; the last one changes fastest.
 
     Raises:
-        MechanismError: there is none, their letters differ, or the product has more than `MAX_PRODUCT_ENTRIES`
-            entries.
+        MechanismError: there is none, their letters differ, or the product has more than
+            `MAX_PRODUCT_ENTRIES` entries.
 
     Examples:
         >>> twice = compose([[[0.75, 0.25], [0.25, 0.75]]] * 2)
@@ -187,7 +187,7 @@ def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> Join
 
     Few outcomes are all looked at. Many are searched by branch and bound, in logarithms: a choice of the
     first outputs is dropped where no choice of the others, made for each pair of letters apart, leaks more
-    than the best outcome in hand; the maximum is exact but for rounding.
+    than the best outcome at hand; the maximum is exact but for rounding.
 
     Raises:
         MechanismError: letters differ, or the search for the worst outcome keeps more than
@@ -201,8 +201,8 @@ def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> Join
     p = pair_with_prior(prior, parts[0])[0]
     for part in parts[1:]:
         pair_with_prior(p, part)
-    # outputs with proportional columns tell the same: one of each group is enough; those that differ by more
-    # than rounding do not, for what they differ by adds up over many releases
+    # outputs with proportional columns reveal the same: one of each group is enough; those that differ by
+    # more than rounding do not, for what they differ by adds up over many releases
     # By how much proportional columns may differ relatively, by the rounding of quotients.
     groups = [
         [group[0] for group in part.similar_outputs(4 * float(np.finfo(float).eps))]
@@ -222,7 +222,7 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
     """Compute an upper bound on `joint_level`: the largest level of each mechanism under a posterior, added.
 
     The posteriors are those that the outcomes of the mechanisms before it leave. The level of the first
-    is under the prior; levels under the prior alone do not add up to a bound. In nats.
+    is under the prior; levels under the prior only do not add up to a bound. In nats.
 
     Raises:
         MechanismError: letters differ, or the product of all but the last one has more than
@@ -285,7 +285,8 @@ def check_product_size(entries: int) -> None:
     """Raise where a product would fill the memory."""
     if entries > MAX_PRODUCT_ENTRIES:
         raise MechanismError(
-            f"the product has {entries} entries, more than {MAX_PRODUCT_ENTRIES}: compose fewer mechanisms, or "
+            f"the product has {entries} entries, more than {MAX_PRODUCT_ENTRIES}: compose fewer "
+            "mechanisms, or "
             "ask for `joint_level`, which lists no products"
         )
 
@@ -299,7 +300,7 @@ class OutcomeSearch:
 
     For a letter x it is minus the logarithm of a sum of products of the ratios `P_i[x',y_i] / P_i[x,y_i]`.
     With the first outputs chosen it is at most what the least ratio of each further mechanism for each pair
-    (x, x') leaves, which is the bound. Choices whose bound is not above the best outcome in hand are
+    (x, x') leaves, which is the bound. Choices whose bound is not above the best outcome at hand are
     dropped. Equal mechanisms in a row take their outputs in ascending order, for it makes no difference.
 
     Args:

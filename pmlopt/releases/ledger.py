@@ -1,4 +1,4 @@
-"""What each of many people was told on, what is left of a budget, and the file that keeps it."""
+"""What each of many people was released about, what is left of a budget, and the file that keeps it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Ledger:
     outcomes is the largest over x. A next mechanism P keeps all within epsilon iff
     `P[x, y] <= e^(epsilon - i(x; y_1..y_t)) q[y]`: PML with a budget for each letter, under the posterior.
 
-    People are independent of one another, with one prior; each has one secret, and whatever was released of
+    People are independent, with one prior; each has one secret, and whatever was released of
     it is recorded here. People with the same history share their numbers. Levels are exact up to rounding,
     a few units in the last place for each release; what is decided by them, in `allows`, `record` and
     `requirement`, counts a bound on that rounding in.
@@ -259,7 +259,7 @@ class Ledger:
             epsilon: the total to be kept; left out, that of the ledger.
 
         Raises:
-            PrivacyError: there is no total, or the leakage on somebody is above it already.
+            PrivacyError: there is no total, or the leakage on someone is above it already.
             MechanismError: a letter is missing, or is none of the ledger.
 
         Examples:
@@ -368,8 +368,8 @@ class Ledger:
     ) -> None:
         """Record what a mechanism released, one outcome for each person in the release.
 
-        Whether the release keeps the total is asked of all outcomes that might have come, since a refusal
-        that depends on the outcome tells of it; ask `allows` before anything is published. The same
+        Whether the release keeps the total is required of all outcomes that might have come, since a refusal
+        that depends on the outcome reveals of it; ask `allows` before anything is published. The same
         mechanism with the same outcomes of the same people is taken for one release that is recorded twice
         by mistake. Where anything is refused, nothing is recorded.
 
@@ -433,9 +433,8 @@ class Ledger:
     def _check_total(self, epsilon: float | None) -> float:
         if epsilon is None and self.total is None:
             raise PrivacyError("the ledger has no total: give one, epsilon, in nats")
-        return check_nonnegative(
-            self.total if epsilon is None else epsilon, "the total", PrivacyError
-        )  # type: ignore[arg-type]
+        total: Any = self.total if epsilon is None else epsilon
+        return check_nonnegative(total, "the total", PrivacyError)
 
     def _find_person(self, person: int) -> int:
         place = int(person)
@@ -497,7 +496,7 @@ class Ledger:
         draft where it has not been renamed yet.
 
         Args:
-            draft: a file or folder that nobody else has seen, whose name begins with `.pmlopt-`; it must be
+            draft: a file or folder that no one else has seen, whose name begins with `.pmlopt-`; it must be
                 on the disk (`os.fsync`).
             target: its name once it is published, in the same folder, where nothing is yet.
 
@@ -584,7 +583,7 @@ class Ledger:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a ledger, and refuse a file that was cut short or changed.
 
-        The digest finds what went wrong by accident, and no forgery: whoever changes a file on purpose may
+        The digest finds what went wrong by accident, and no forgery: anyone who changes a file on purpose may
         write a new digest.
 
         Raises:

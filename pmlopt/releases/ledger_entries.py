@@ -81,7 +81,8 @@ def build_joint_mechanism(releases: Sequence[ColumnRelease], law: Prior) -> Mech
     if not known:
         inputs = " and ".join(abbreviate(one.mechanism.inputs) for one in releases)
         raise MechanismError(
-            f"the letters of the ledger are {abbreviate(law.labels)}, and none is a tuple of what is released: "
+            f"the letters of the ledger are {abbreviate(law.labels)}, and none is a tuple of what is "
+            "released: "
             f"{inputs}"
         )
     whole = compose_attributes([one.mechanism for one in releases], known)

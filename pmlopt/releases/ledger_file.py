@@ -114,7 +114,9 @@ def compute_levels_after(
 
     Examples:
         >>> response = np.array([[0.75, 0.25], [0.25, 0.75]])
-        >>> np.exp(compute_levels_after(np.array([0.5, 0.5]), np.log([[1.0, 1.0], [1.0, 1 / 3]]), response)).round(12)
+        >>> np.exp(
+        ...     compute_levels_after(np.array([0.5, 0.5]), np.log([[1.0, 1.0], [1.0, 1 / 3]]), response)
+        ... ).round(12)
         array([1.5, 1.8])
     """
     found = np.empty(len(likelihoods))

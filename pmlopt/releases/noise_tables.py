@@ -131,7 +131,7 @@ def find_sufficient_keys(
     Noise of -1 and 2 has no bias where two thirds are -1: of 64 keys no whole number is two thirds.
     """
     rows = tuple(constraints)
-    # Numbers of keys that are tried one after another where constraints cannot be kept with those asked for.
+    # Numbers of keys that are tried one after another where constraints cannot be kept with those requested.
     most = min(keys + 16, MAX_KEY_ROWS // len(as_mechanism(mechanism).inputs))
     tried = range(keys + 1, most + 1)
     kept = (

@@ -1,7 +1,7 @@
 """Publications: what a ledger has recorded, and what is to get its name once the ledger is written.
 
 A ledger names drafts and targets by base names only. They are looked for in the folder of the ledger and in
-that of the release which the caller names, and nowhere else: whoever writes a ledger file moves nothing.
+that of the release which the caller names, and nowhere else: anyone who writes a ledger file moves nothing.
 """
 
 from __future__ import annotations

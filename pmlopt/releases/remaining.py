@@ -39,7 +39,7 @@ def build_joint_requirement(
         order: (N,) the places of the letters of the design in the ledger.
 
     Raises:
-        PrivacyError: the leakage on somebody is above the total already.
+        PrivacyError: the leakage on someone is above the total already.
     """
     lowered = total - 4 * float(histories.rounding_errors(rows, total).max())
     above = float(compute_levels(law, histories.likelihoods[rows]).max())
@@ -92,7 +92,8 @@ def align_matrix(
     places, missing = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
     if not len(places):
         raise MechanismError(
-            f"the mechanism's inputs {abbreviate(inputs)} are none of the letters of the ledger {abbreviate(labels)}"
+            f"the mechanism's inputs {abbreviate(inputs)} are none of the letters of the ledger "
+            f"{abbreviate(labels)}"
         )
     needed = missing[(histories.likelihoods[np.ix_(rows, missing)] > -np.inf).any(axis=0)]
     if needed.size:

@@ -1,4 +1,4 @@
-"""The histogram of what many people release: what it tells of one of them."""
+"""The histogram of what many people release: what it reveals of one of them."""
 
 from __future__ import annotations
 
@@ -430,7 +430,7 @@ def calibrate_shuffled(
 def _find_lift_laws(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Return for each letter the distinct lifts `P[a,y] / q[y]` and their law; those that vary most first.
 
-    Letters whose lifts differ by rounding alone have the same events, and come once, with the larger lifts.
+    Letters whose lifts differ by rounding only have the same events, and come once, with the larger lifts.
     Lifts and probabilities are raised by what rounding may have taken off them and off means of them; an
     output that all letters are as likely to have has the lift 1.
     """

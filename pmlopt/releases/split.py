@@ -59,7 +59,7 @@ def best_split(
 
     Args:
         solve_at: for each release the answer at a level in nats, with its `value` and `bound`, such as
-            `lambda e: solve(design(prior, PML(e), utility))`; a `ProgramError` at level 0 says that nothing
+            `lambda e: solve(design(prior, PML(e), utility))`; a `ProgramError` at level 0 states that nothing
             can be done there.
         total: the sum of the levels, in nats.
         weights: (k,) positive, by which the values are multiplied; left out, 1.

@@ -1,4 +1,6 @@
-"""Streams: releases of a secret that moves, each designed under what the others told, exactly accounted."""
+"""Streams: releases of a secret that moves, each designed under what the others revealed, exactly
+accounted.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[Label, ...]
 
 DEFAULT_CAP_FRACTION = 0.9
-"""Of epsilon, the cap where nobody says."""
+"""Of epsilon, the cap where no one states."""
 
 
 class Stream:
@@ -52,8 +54,8 @@ class Stream:
 
     The belief of an adversary who knows the chain and all releases is kept exactly; the next release is a
     design under it, with a ratio bound for each past value that still matters. Future states need none: what
-    the releases tell of them they tell through the present one. Values of a function of the state are a
-    hidden Markov chain; more may be told of one to come than of the present one, so that they have bounds
+    the releases reveal of them they reveal through the present one. Values of a function of the state are a
+    hidden Markov chain; more may be revealed of one to come than of the present one, so that they have bounds
     too, for as long as the chain remembers.
 
     Args:
@@ -64,8 +66,8 @@ class Stream:
         caps: the levels up to which the first, second, ... release may go, in nats, the last one from then
             on; left out, 0.9 epsilon (see `linear_caps`). Of a value that is at the cap a release may use a
             tenth of what is left of epsilon. Values of the past fall away, and cost no time, once all that
-            can still be told of them is within epsilon. A bound that no release can
-            break is left out from then on, so that of what it bounds a cap says nothing and epsilon holds.
+            can still be revealed of them is within epsilon. A bound that no release can
+            break is left out from then on, so that of what it bounds a cap states nothing and epsilon holds.
         outputs: as those of `design`.
 
     Raises:
@@ -309,7 +311,7 @@ class Stream:
         Args:
             output: a label of the mechanism.
             mechanism: that it was drawn from, on the states of `law`; left out, the one of `solve`. Another
-                one is accounted for as exactly, whatever it tells.
+                one is accounted for as exactly, whatever it reveals.
 
         Raises:
             MechanismError: the mechanism has other states, or never emits the output.
@@ -317,7 +319,8 @@ class Stream:
         used = self.mechanism if mechanism is None else as_mechanism(mechanism)
         if used.shape[0] != len(self._possible_indices):
             raise MechanismError(
-                f"the mechanism has {used.shape[0]} rows, and the state is one of {abbreviate(self.law.labels)}"
+                f"the mechanism has {used.shape[0]} rows, and the state is one of "
+                f"{abbreviate(self.law.labels)}"
             )
         rows = indices_of(self.law.labels, used.inputs, "the states", MechanismError)
         column = indices_of([output], used.outputs, "the output", MechanismError)[0]
@@ -427,7 +430,8 @@ def _parse_target(
         lacking = [label for label in chain.labels if label not in about]
         if lacking or len(about) > n:
             raise PrivacyError(
-                f"about has values for {abbreviate(list(about))}, and the states are {abbreviate(chain.labels)}: give one "
+                f"about has values for {abbreviate(list(about))}, and the states are "
+                f"{abbreviate(chain.labels)}: give one "
                 "for each"
             )
         values = tuple(about[label] for label in chain.labels)
@@ -525,8 +529,8 @@ def stream_bounds(
 ) -> tuple[float, ...]:
     """Bound every policy, for each of the first states: the best design with all of epsilon for it only.
 
-    A policy whose outputs tell at most epsilon of X_t has, given the state, the law of an output at time t as
-    a mechanism of that level under the law of X_t; its expected loss is at least the least one.
+    A policy whose outputs reveal at most epsilon of X_t has, given the state, the law of an output at time t
+    as a mechanism of that level under the law of X_t; its expected loss is at least the least one.
 
     Args:
         chain: of the stream.

@@ -60,8 +60,9 @@ def _digest_content(held: Any) -> str:
 class Streams:
     """Streams of many people who move independently over one chain.
 
-    People to whom the same was told share their belief and the design of their next release. The time of each
-    person is counted from the first release; who is known and has no state at a step tells nothing at it.
+    People to whom the same was revealed share their belief and the design of their next release. The time of
+    each person is counted from the first release; who is known and has no state at a step reveals nothing at
+    it.
 
     Args:
         first: the stream of a person of whom nothing is released yet.

@@ -1,6 +1,6 @@
 """HiGHS, called through highspy directly: cvxpy's interface to it drops `Variable.value`.
 
-Two methods: the dual simplex, which ends at a vertex and can start from a mechanism in hand, and
+Two methods: the dual simplex, which ends at a vertex and can start from a mechanism at hand, and
 the interior point method without crossover for LPs on which the simplex takes too long.
 """
 

@@ -21,7 +21,7 @@ _METHOD_OPTIONS: Mapping[str, Mapping[str, str | int]] = {
 }
 
 FEASIBILITY_TOLERANCES = {"loose": 1e-8}
-"""Of feasibility; else 1e-10. Beside letters of 1e-6 rounding alone may be more, and HiGHS then ends with
+"""Of feasibility; else 1e-10. Next to letters of 1e-6 rounding only may be more, and HiGHS then ends with
 "Unknown". No proof rests on it."""
 
 
@@ -114,7 +114,8 @@ class ParametricModel:
         """Solve the program at a value of the parameter.
 
         Raises:
-            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME_LIMIT` where the time is over.
+            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME_LIMIT` where the time is
+                over.
         """
         solver, part = self.solver, self._part
         coefficients = part.constants + value * part.rates
@@ -222,14 +223,15 @@ class MasterProblem:
     ) -> tuple[float, FloatArray, FloatArray]:
         """Solve for the value, the (K,) weights and the (N,) multipliers of the rows.
 
-        However late it is, there is some time for it: it makes a mechanism of the columns in hand.
+        However late it is, there is some time for it: it makes a mechanism of the columns at hand.
 
         Args:
             clock: what is left of the time.
             costs: (K,) worths in place of those of the columns, from now on.
 
         Raises:
-            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME_LIMIT` where the time is over.
+            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME_LIMIT` where the time is
+                over.
         """
         if costs is not None:
             peaks, self.worths = self.lifts.max(axis=0), costs

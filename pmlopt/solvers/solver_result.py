@@ -19,7 +19,7 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.errors import InputError
 
 TIME_LIMIT = "time limit"
-"""How what ran out of time says so."""
+"""How what ran out of time states so."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class SolverResult:
 
     Attributes:
         state: "point" (the variables hold a point, good or not), "infeasible" or "failed".
-        finished: whether the solver says that it ended at an optimum.
+        finished: whether the solver states that it ended at an optimum.
         message: the solver's status in its own words.
         point: the mechanism, where there is a point.
         warm_start_arrays: what the solver can start from next time, by name.

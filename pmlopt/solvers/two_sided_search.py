@@ -2,21 +2,21 @@
 
 Wanted is the largest x > 0 at which some constraints can be met. For each fixed x they are linear, and what
 meets them at x meets them at every smaller x; but x multiplies variables, so that no single linear program
-tells. The program at x minimises what is missing: 0 where x is feasible, positive above. Bisection would take
-one program for each binary digit. Their solutions say more than yes or no:
+reveals. The program at x minimises what is missing: 0 where x is feasible, positive above. Bisection would
+take one program for each binary digit. Their solutions say more than yes or no:
 
-- a solution, mended where the solver was inexact, is a *witness*: it reaches some x by itself, a lower bound;
-- its multipliers are a *proof*: by weak duality something is missing at every x above some number, an upper
-  bound, which usually is below the x at which they were found;
+- a solution, mended where the solver was inexact, is a *witness*: it reaches some x separately, a lower
+bound; - its multipliers are a *proof*: by weak duality something is missing at every x above some number, an
+  upper bound, which usually is below the x at which they were found;
 - the derivative of what is missing comes with them, and the root of the tangent is where to ask next.
 
-Both bounds are computed from the witness and the multipliers alone, so that neither rests on a solver's
+Both bounds are computed from the witness and the multipliers only, so that neither rests on a solver's
 tolerance. An envelope is of this form: the largest likelihood ratio that outcomes of a given mass can have;
-and a least leakage, with the share e^-level. An example stands at `TwoSidedSearch`. It ends by itself: after 200
-programs, or 8 that hardly move a bound.
+and a least leakage, with the share e^-level. An example stands at `TwoSidedSearch`. It ends by itself: after
+200 programs, or 8 that hardly move a bound.
 
 What is missing may jump, at values of x that are known beforehand (`marks`), and no tangent foresees that:
-marks between the bounds are asked first, the middle one of them each time.
+marks between the bounds are required first, the middle one of them each time.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ the root itself nothing is missing, and the multipliers may be 0."""
 
 
 MARK_RTOL = 3e-10
-"""The relative distance below a mark at which it is asked; above one that is reached, three times as much. It
-is below the gap that is wanted, and three times HiGHS' own tolerance, which must see the difference."""
+"""The relative distance below a mark at which it is required; above one that is reached, three times as much.
+It is below the gap that is wanted, and three times HiGHS' own tolerance, which must see the difference."""
 
 BOUNDS_MEET = "both ends meet"
-"""How a search that has come to its end says so."""
+"""How a search that has come to its end states so."""
 
 
 W = TypeVar("W")
@@ -63,8 +63,8 @@ class ParameterSolution(Generic[P]):
     """The solution of a linear program at one value of its parameter.
 
     Attributes:
-        infeasibility: what is missing at its optimum, 0 where the number can be reached, or negative by what is
-            more than enough there.
+        infeasibility: what is missing at its optimum, 0 where the number can be reached, or negative by what
+            is more than enough there.
         slope: its derivative in the number.
         point: what it found.
         multipliers: its multipliers, of use where something is missing or more than enough.
@@ -217,7 +217,7 @@ class TwoSidedSearch(Generic[W, P]):
     def _use_solution(self, answer: ParameterSolution[P]) -> None:
         """Move the bounds by the solution of a linear program, and choose the next value."""
         # By how much the distance grows after a program that hardly moves a bound: where rounding decides
-        # beside the root, multipliers prove it further away.
+        # next to the root, multipliers prove it further away.
         widening = 5.0
         before = self.log_gap
         self.programs += 1

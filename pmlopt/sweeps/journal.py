@@ -50,7 +50,7 @@ def get_builder_name(builder: Any) -> str:
 
 
 def _has_own_name(value: Any) -> bool:
-    """Return whether a value is a function or a class; the names of generators do not tell them apart."""
+    """Return whether a value is a function or a class; the names of generators do not distinguish them."""
     return callable(value) and hasattr(value, "__qualname__")
 
 
@@ -61,13 +61,17 @@ def compute_fingerprint(*things: Any) -> str:
     what a copy of them would be made from. Global variables that a function reads do not count.
 
     Raises:
-        SweepError: something cannot be told from another of its kind, such as a generator or an open file, or
-            is nested deeper than `MAX_FINGERPRINT_DEPTH`.
+        SweepError: something cannot be distinguished from another of its kind, such as a generator or an open
+            file, or is nested deeper than `MAX_FINGERPRINT_DEPTH`.
 
     Examples:
-        >>> compute_fingerprint(partial(get_builder_name, np.eye(2))) == compute_fingerprint(partial(get_builder_name, np.eye(2)))
+        >>> compute_fingerprint(partial(get_builder_name, np.eye(2))) == compute_fingerprint(
+        ...     partial(get_builder_name, np.eye(2))
+        ... )
         True
-        >>> compute_fingerprint(partial(get_builder_name, np.eye(2))) == compute_fingerprint(partial(get_builder_name, np.eye(3)))
+        >>> compute_fingerprint(partial(get_builder_name, np.eye(2))) == compute_fingerprint(
+        ...     partial(get_builder_name, np.eye(3))
+        ... )
         False
     """
     digest = hashlib.sha256()
@@ -92,7 +96,8 @@ def _iterate_tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
         yield f"{outer[0]}".encode()
     elif len(around) > MAX_FINGERPRINT_DEPTH:
         raise SweepError(
-            f"the builder or the grid holds data nested deeper than {MAX_FINGERPRINT_DEPTH}, as {reprlib.repr(around[1])}: a "
+            f"the builder or the grid holds data nested deeper than {MAX_FINGERPRINT_DEPTH}, as "
+            f"{reprlib.repr(around[1])}: a "
             "sweep with `out` could not tell it from others; give a file's name or plain numbers instead"
         )
     elif type(value) is np.ndarray and not value.dtype.hasobject:
@@ -188,10 +193,10 @@ FORMAT = "pmlopt-sweep"
 class SweepJournal:
     """The journal that keeps the rows of an unfinished sweep next to the table that it will become.
 
-    For `table.csv` they are in `table.csv.part`, whose first line says of which sweep they are. A line for
+    For `table.csv` they are in `table.csv.part`, whose first line states of which sweep they are. A line for
     each finished point ends with a digest of itself and of what the sweep is: one that was changed, or is of
-    another sweep, is refused. Whoever writes holds a lock on `table.csv.lock`, from before the first look at
-    the other files until the end.
+    another sweep, is refused. Anyone who writes holds a lock on `table.csv.lock`, from before the first look
+    at the other files until the end.
 
     Attributes:
         rows: those that are finished, by the position of their point in the grid.

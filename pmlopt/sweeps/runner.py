@@ -106,7 +106,7 @@ def check_executor(executor: Executor, *data: Any) -> None:
     """Hand data to a worker, which must be able to unpack them.
 
     Raises:
-        SweepError: it cannot; the message says what to do.
+        SweepError: it cannot; the message states what to do.
     """
     try:
         executor.submit(bool, data).result()  # whoever can run it has got the data
@@ -146,7 +146,7 @@ def sweep(
 ) -> Sweep:
     """Solve many related problems, and keep what is finished on disk.
 
-    Each point is solved by itself, so that every executor, however many workers it has, gives the same table
+    Each point is solved separately, so that every executor, however many workers it has, gives the same table
     but for the seconds. (A time limit cuts by the clock: what it cuts may differ.)
 
     With `out`, a row is on disk as soon as its point is solved. Called again after a kill, the sweep keeps

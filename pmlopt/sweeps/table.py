@@ -34,7 +34,12 @@ def to_plain_value(value: Any) -> Any:
     """Return a value of a grid as text, a number, a truth value or None: other objects by their name or text.
 
     Examples:
-        >>> to_plain_value(np.float64(0.5)), to_plain_value("a"), to_plain_value(to_plain_value), to_plain_value((1, 2))
+        >>> (
+        ...     to_plain_value(np.float64(0.5)),
+        ...     to_plain_value("a"),
+        ...     to_plain_value(to_plain_value),
+        ...     to_plain_value((1, 2)),
+        ... )
         (0.5, 'a', 'plain', '(1, 2)')
     """
     value = to_plain_number(value)
@@ -59,7 +64,11 @@ def parse_cell(column: str, text: str) -> Any:
     """Return the value in a cell of one of `COLUMNS`: the inverse of `format_cell`.
 
     Examples:
-        >>> parse_cell("value", "0.30000000000000004"), parse_cell("error", ""), parse_cell("warm_started", "False")
+        >>> (
+        ...     parse_cell("value", "0.30000000000000004"),
+        ...     parse_cell("error", ""),
+        ...     parse_cell("warm_started", "False"),
+        ... )
         (0.30000000000000004, None, False)
     """
     if text == "":
@@ -84,7 +93,7 @@ class SweepRow:
     Attributes:
         point: its coordinates, as the builder got them.
         status: as of a `Result`, or "failed".
-        value, bound, gap, level: of the certified mechanism in hand; of a failed point None, unless its
+        value, bound, gap, level: of the certified mechanism at hand; of a failed point None, unless its
             solver left one that is not proved well enough.
         solver, iterations, warm_started: as of a `Result`.
         seconds: for building, solving and certifying.

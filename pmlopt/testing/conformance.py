@@ -28,7 +28,7 @@ from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR, is_met_exactly, r
 from pmlopt.programs.solving import solve
 
 DEFAULT_INSTANCES = 12
-"""Random priors and mechanisms that a suite takes where nobody says how many."""
+"""Random priors and mechanisms that a suite takes where no one states how many."""
 
 
 SOLVER_ATOL = 1e-6
@@ -39,7 +39,7 @@ ROUNDING_ATOL = 1e-11
 
 
 class ConformanceError(AssertionError):
-    """Two forms of one thing disagree; the message says which, and on what."""
+    """Two forms of one thing disagree; the message states which, and on what."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def check_requirement(
 
     Args:
         requirement: with its limits.
-        prior: the prior to check it on, where it is for one alone; left out, random ones of 2 to 5 letters.
+        prior: the prior to check it on, where it is for one only; left out, random ones of 2 to 5 letters.
         instances: how many.
         seed: of the random numbers.
 

@@ -1,4 +1,4 @@
-"""Read what was saved, and check it from its file alone."""
+"""Read what was saved, and check it from its file only."""
 
 from __future__ import annotations
 
@@ -42,19 +42,30 @@ from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.releases.ledger import Ledger
 
 KINDS: tuple[type[Certificate], ...] = (
-    LinearCertificate, ColumnCertificate, EstimationCertificate, LevelCertificate, ThresholdCertificate,
-    EnvelopeCertificate, ProcessedFailureCertificate, EnvelopeDesignCertificate, RecordCertificate,
-    TradeoffCertificate, SymmetricCertificate, SymmetricLevelCertificate, BinsCertificate, ComplianceCertificate,
+    LinearCertificate,
+    ColumnCertificate,
+    EstimationCertificate,
+    LevelCertificate,
+    ThresholdCertificate,
+    EnvelopeCertificate,
+    ProcessedFailureCertificate,
+    EnvelopeDesignCertificate,
+    RecordCertificate,
+    TradeoffCertificate,
+    SymmetricCertificate,
+    SymmetricLevelCertificate,
+    BinsCertificate,
+    ComplianceCertificate,
     LeastEpsilonCertificate,
-)  # fmt: skip
+)
 """The kinds of certificates that a file may have; one of your own is known once its module is imported."""
 
 
 def verify_file(path: str | os.PathLike[str]) -> Verdict:
-    """Check what a saved result claims, from its file alone and without a solver.
+    """Check what a saved result claims, from its file only and without a solver.
 
     The certificate is read back, level, value and bound are computed again from its numbers, and whatever
-    else the file says of it must be what follows. `docs/certificate.md` says what each number is.
+    else the file states of it must be what follows. `docs/certificate.md` states what each number is.
 
     Args:
         path: a .json or .npz file that `Result.save` wrote.

@@ -215,7 +215,8 @@ def _plain_labels(values: Sequence[Any], source: Source) -> Iterator[Any]:
             yield value
         else:
             raise source.refuse(
-                f"the label {abbreviate([value])} is a date or a time: make its cell text, for labels are text or "
+                f"the label {abbreviate([value])} is a date or a time: make its cell text, for labels "
+                "are text or "
                 "numbers"
             )
 

@@ -24,7 +24,7 @@ SIDES = ("inputs", "outputs")
 
 @dataclass(frozen=True, eq=False)
 class SavedMatrix:
-    """The record of a mechanism in JSON: labels that nobody gave are 0, 1, ..., and `unnamed` says so."""
+    """The record of a mechanism in JSON: labels that no one gave are 0, 1, ..., and `unnamed` states so."""
 
     format: Literal[FORMAT]  # type: ignore[valid-type]
     version: Literal[MECHANISM_FILE_VERSION]  # type: ignore[valid-type]
@@ -35,7 +35,7 @@ class SavedMatrix:
     metadata: Mapping[str, Any]
 
     def side(self, name: str) -> tuple[Label, ...]:
-        """The labels of one side; `DefaultLabels` where nobody gave them."""
+        """The labels of one side; `DefaultLabels` where no one gave them."""
         labels = tuple(getattr(self, name))
         positions = DefaultLabels(len(labels))
         if name in self.unnamed and labels != positions:

@@ -1,7 +1,7 @@
 """Matrices in files of MATLAB and Octave (.mat): the variables `P`, `inputs` and `outputs`.
 
 Labels are cell arrays: text is a row of characters, a whole number int64, another number double, a truth
-value logical, and a tuple a cell array again. A side that nobody named has no variable.
+value logical, and a tuple a cell array again. A side that no one named has no variable.
 """
 
 from __future__ import annotations

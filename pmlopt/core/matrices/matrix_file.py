@@ -19,7 +19,7 @@ OTHER_FORMATS = "save as .json or .npz, which keep all labels"
 class MatrixFile:
     """What a mechanism file holds: the matrix, the labels of its rows and columns, and metadata.
 
-    Labels that nobody gave are `DefaultLabels`, as in a `Mechanism`.
+    Labels that no one gave are `DefaultLabels`, as in a `Mechanism`.
     """
 
     matrix: FloatArray
@@ -62,7 +62,8 @@ class Source:
             return str(default)
         if len(names) != 1:
             raise FileFormatError(
-                f"{self.path}: has {len(names)} {kind}s that may be the matrix, {join_words(names, 12)}: name one, "
+                f"{self.path}: has {len(names)} {kind}s that may be the matrix, "
+                f"{join_words(names, 12)}: name one, "
                 f"such as Mechanism.load(path, name={names[0]!r}), or keep only one in the file"
             )
         return names[0]
@@ -101,5 +102,6 @@ def check_kept(labels: tuple[Label, ...], back: tuple[Label, ...], format_name: 
     """Raise where labels would not come back from a format as they are, by value and kind."""
     if repr(labels) != repr(back):
         raise FileFormatError(
-            f"{format_name} would give the labels {abbreviate(labels)} back as {abbreviate(back)}: {OTHER_FORMATS}"
+            f"{format_name} would give the labels {abbreviate(labels)} back as {abbreviate(back)}: "
+            f"{OTHER_FORMATS}"
         )

@@ -155,7 +155,7 @@ def _input_labels(field: Any, column: Any, source: Source) -> tuple[Label, ...]:
 
 
 def _output_labels(fields: list[Any]) -> tuple[Label, ...]:
-    """Return the labels of the columns; where none is kept beside them, what their names read like."""
+    """Return the labels of the columns; where none is kept next to them, what their names read like."""
     kept = [_kept_label(field) for field in fields]
     if all(one is None for one in kept):
         return parse_labels([field.name for field in fields])

@@ -84,12 +84,12 @@ class SystemBits(RandomBits):
 class KeyedBits(RandomBits):
     """The output of SHAKE256 on a secret key and a place [fips202]: the same bits each time.
 
-    Without the key they cannot be told from fair bits, and those of two places are independent of each other
-    as far as anybody can compute.
+    Without the key they cannot be distinguished from fair bits, and those of two places are independent of
+    each other as far as anybody can compute.
 
     Args:
         key: 32 bytes, as `make_key` makes them.
-        place: what tells it apart from the other places where bits are drawn under the key.
+        place: what distinguishes it from the other places where bits are drawn under the key.
 
     Examples:
         >>> key = make_key(seed=5)

@@ -1,8 +1,8 @@
 """Discrete Laplace and Gaussian noise, drawn exactly: whole numbers and coins of probability e^-x.
 
-Noise in floating point has holes and steps that depend on what it is added to, and its low digits can tell
+Noise in floating point has holes and steps that depend on what it is added to, and its low digits can reveal
 the data apart where its density does not. Whole multiples of a step have none: their laws, and the laws of
-data on the same grid with noise, are what they are said to be.
+data on the same grid with noise, are what they are stated to be.
 """
 
 from __future__ import annotations

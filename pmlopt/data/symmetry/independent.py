@@ -29,7 +29,7 @@ from pmlopt.errors import MechanismError, PriorError, UtilityError
 class ProductPrior(SymmetricPrior):
     """Independent symmetric secrets in one tuple, and the product of their groups.
 
-    A letter is a tuple of one letter of each part, such as a table of binary records beside an hour of the
+    A letter is a tuple of one letter of each part, such as a table of binary records and an hour of the
     day, or attributes in groups of equal law. An orbit of pairs is one of each part: their numbers multiply.
 
     Args:

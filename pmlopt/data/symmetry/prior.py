@@ -34,7 +34,7 @@ def compute_orbits(size: int, moves: Iterable[IntArray]) -> IntArray:
 
     Args:
         size: how many members there are.
-        moves: (size,) where each permutation takes them; one at a time is held.
+        moves: (size,) where each permutation takes them; one at a time is kept.
     """
     from scipy.sparse.csgraph import connected_components
 
@@ -115,7 +115,8 @@ class PairOrbits:
     def __post_init__(self) -> None:
         if self.weights and min(self.weights) / self.total < MIN_PROBABILITY:
             raise PriorError(
-                f"the least likely letter has a probability below {MIN_PROBABILITY}: take fewer records, or a law "
+                f"the least likely letter has a probability below {MIN_PROBABILITY}: take fewer "
+                "records, or a law "
                 "without rare letters"
             )
 
@@ -332,7 +333,7 @@ class SymmetricPrior(Prior, ABC):
         """Return the pairs of a letter and an output.
 
         Args:
-            shape: what a utility says of letters and outputs; None where outputs are letters.
+            shape: what a utility states of letters and outputs; None where outputs are letters.
         """
 
     @abstractmethod
@@ -349,7 +350,7 @@ class SymmetricPrior(Prior, ABC):
 
     def check_listable(self) -> None:
         """Raise a PriorError where there are too many letters to list them."""
-        # Letters that are listed where somebody asks for them one by one.
+        # Letters that are listed where someone needs them one by one.
         largest_listed = 2**16
         if self.size > largest_listed:
             raise PriorError(

@@ -27,7 +27,7 @@ def check_text(column: Any, name: object, where: object, first: int) -> None:
         column = column.dictionary_decode()  # a value that no row has does not matter
     if _is_valid(column):
         return
-    # a half that has no such cell is valid by itself
+    # a half that has no such cell is valid on its own
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2

@@ -3,8 +3,8 @@
 An Arrow array may hold values that no row shows: entries of a dictionary that no row uses, values under a
     null,
 rows before and behind a slice, the rest of a buffer that several arrays share, metadata of fields in
-structs. A file that is written from such an array has them too. `gather_cells` copies the cells of some rows and
-nothing else.
+structs. A file that is written from such an array has them too. `gather_cells` copies the cells of some rows
+and nothing else.
 """
 
 from __future__ import annotations

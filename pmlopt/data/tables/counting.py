@@ -78,7 +78,7 @@ def counts_by_column(
     Args:
         data: as for `column_counts`.
         columns: their names; None for all.
-        missing: as for `column_counts`, for each column by itself.
+        missing: as for `column_counts`, for each column separately.
         form: the same.
 
     Examples:
@@ -101,7 +101,7 @@ def state_sequences(
 
     Args:
         data: as for `column_counts`, with a row for each person and time.
-        person: the name of the column that says whose row it is.
+        person: the name of the column that states whose row it is.
         column: of the one with the states.
         time: of the one with the times, which is sorted by, as numbers where all of them are, else as text;
             left out, earlier rows stand above later ones.

@@ -2,7 +2,7 @@
 
 Whatever holds a vector or a table of numbers is read here, and put into the order of the letters or outputs
 that it is for: by label wherever it names anything, by position only where it names nothing and its shape
-fits. Which labels are the same says `pmlopt.core.arrays`.
+fits. Which labels are the same states `pmlopt.core.arrays`.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def _read_file(
 
         try:
             return cast(
-                "Labelled",
+                "LabelledArray",
                 door(narwhals.read_parquet(path, backend="pyarrow").to_native(), what, error),
             )
         except OSError as cause:
@@ -271,7 +271,8 @@ def _take_first_column_as_labels(
     first = found[:, 0]
     if first.dtype.is_numeric() and hasattr(found.to_native(), "index"):
         raise error(
-            f"{what} have named columns, {abbreviate(columns)}, and rows without names: make the column of names "
+            f"{what} have named columns, {abbreviate(columns)}, and rows without names: make the column "
+            "of names "
             f"the index, such as .set_index({columns[0]!r})"
         )
     return to_plain_list(first), columns[1:], found[:, 1:]
@@ -340,7 +341,9 @@ def read_combinations(data: Any, what: str, error: type[InputError]) -> Labelled
     vector.
 
     Examples:
-        >>> read_combinations({"b": 1, "a": 0}, "the workload", InputError).reorder_axis(1, ("a", "b"), InputError).values
+        >>> read_combinations({"b": 1, "a": 0}, "the workload", InputError).reorder_axis(
+        ...     1, ("a", "b"), InputError
+        ... ).values
         [[0, 1]]
     """
     if isinstance(data, LabelledArray):

@@ -31,7 +31,7 @@ T = TypeVar("T")
 Buckets: TypeAlias = "NDArray[np.uint8] | IntArray"
 
 MAX_CHUNK_BYTES = 2**26
-"""Bytes of rows that are held before they go to the file."""
+"""Bytes of rows that are kept before they go to the file."""
 
 MAX_BUCKET_BYTES = 2**28
 """Bytes of a bucket that is ordered in memory; a larger one is divided once more."""
@@ -192,7 +192,7 @@ def shuffle_rows(
         batches: with one schema of plain types.
         bits: random bits.
         folder: where a file without a name has the rows that are more than one chunk; None for that of the
-            system. It holds these rows alone, nobody else can read it, and it goes with the process.
+            system. It holds these rows only, no one else can read it, and it goes with the process.
     """
     with ExitStack() as stack:
         buckets, sizes = ByteBuckets(bits), np.zeros(BUCKET_COUNT, dtype=np.int64)

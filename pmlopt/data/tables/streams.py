@@ -91,7 +91,8 @@ class CsvFormat:
 
     The delimiter is a comma, a semicolon, a tab or a bar: the one that gives the header and all rows of the
     first megabyte the same number of cells, two or more; a comma where none does. The encoding is UTF-8, or
-    what a mark at the file's start says (UTF-16, UTF-32). Others have to be said: no file tells them apart.
+    what a mark at the file's start states (UTF-16, UTF-32). Others have to be said: no file distinguishes
+    them.
 
     Args:
         delimiter: one character, or `tab`.
@@ -129,7 +130,7 @@ class CsvFormat:
 
         Args:
             head: the first bytes.
-            where: the file, for what is said about it.
+            where: the file, for messages about it.
             whole: whether these are all bytes of the file.
 
         Raises:

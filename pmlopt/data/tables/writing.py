@@ -288,10 +288,14 @@ class CsvSink:
 
     def rows(self, columns: Sequence[Cells]) -> Any:
         """Return the lines of the columns of a batch."""
-        return self._format_lines([
-            self._to_text(cells, column) if column.place is not None else column.texts.take(integers_to_arrow(cells))
-            for cells, column in zip(columns, self._columns, strict=True)
-        ])  # fmt: skip
+        return self._format_lines(
+            [
+                self._to_text(cells, column)
+                if column.place is not None
+                else column.texts.take(integers_to_arrow(cells))
+                for cells, column in zip(columns, self._columns, strict=True)
+            ]
+        )
 
     def _format_lines(self, texts: Sequence[Any]) -> Any:
         """Return lines: at once where no cell needs quotes."""

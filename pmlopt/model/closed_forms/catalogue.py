@@ -138,8 +138,8 @@ def _get_common_min_mass(prior: Prior, privacy: Requirement) -> float | None:
 
 
 def _build_robust_randomized_response(
-    prior: Prior, privacy: Requirement, gains: FloatArray
-) -> Mechanism:  # noqa: ARG001
+    prior: Prior, privacy: Requirement, _: FloatArray
+) -> Mechanism:
     lowest = _get_common_min_mass(prior, privacy)
     if lowest is None:
         raise InstanceError(

@@ -89,7 +89,7 @@ def support_bound(prior: PriorLike, order: ArrayLike, threshold: int) -> float:
     Raises:
         UtilityError: the order or the threshold cannot be meant, or sizes disagree.
 
-    Source: [song2026worstcase, Lemmas 2 and 3], the first part of the decomposition alone.
+    Source: [song2026worstcase, Lemmas 2 and 3], the first part of the decomposition only.
 
     Examples:
         >>> order = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]

@@ -151,7 +151,7 @@ def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) 
 
     A column y is worth at most tau iff `g[x,y] - m[x] / p[x] <= c_y(tau)` for all letters x, where c_y(tau)
     is the largest c with `c + e^eps <p, (g - c)^+> <= tau`. So the least m is `p[x] max_y (g[x,y] -
-    c_y(tau))^+`, and the bound is convex in tau alone.
+    c_y(tau))^+`, and the bound is convex in tau only.
     """
     p, up = prior.pmf, math.exp(min(privacy.epsilon, prior.max_leakage))
     order = np.argsort(-gains, axis=0, kind="stable")

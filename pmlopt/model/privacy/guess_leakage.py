@@ -139,7 +139,7 @@ class GuessLeakage(Requirement):
             _sum_largest(own * matrix, self.guesses) * weights.sum()
             - power(self.epsilon) * before * law
         )
-        # rounding shall not say that a constant tells anything
+        # rounding shall not say that a constant reveals anything
         return np.where((matrix == matrix[0]).all(axis=0) & (over > 0), 0 * law, over)
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:

@@ -77,7 +77,7 @@ class MeanBound:
 
     Attributes:
         name: of the limit.
-        most: `LETTERS`, or `MEAN` beside the least entry.
+        most: `LETTERS`, or `MEAN` with the least entry.
         least: `MEAN`, `LETTERS`, `ROW`, or a set of priors.
         exponent: in nats.
         factors: `exp_neg_exponent` and `ceiling` as cvxpy parameters, where the level is one; else None.
@@ -383,7 +383,7 @@ def _bound_violation(
     total, law = mean
     if one.kind == PLAIN:
         return matrix.max(axis=0) * total - factor * law
-    # in the units of the other side: the repair mixes in what the larger one asks for
+    # in the units of the other side: the repair mixes in what the larger one requires
     return law / factor - matrix.min(axis=0) * total
 
 
@@ -435,7 +435,7 @@ class LetterBudgets(RatioRequirement):
             )
 
     def ratios(self, weights: Any) -> RatioBounds:
-        # no letter tells more than -log(min p); a little above, so that nothing that binds is lost
+        # no letter reveals more than -log(min p); a little above, so that nothing that binds is lost
         most = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
         return make_mean_ratios(weights, np.minimum(np.array(self.epsilon), most))
 
@@ -446,17 +446,17 @@ class PML(MeanBounds):
 
     Over a set of priors it holds for each of them: `max_x P[x,y] <= e^epsilon min_Q sum_x Q[x] P[x,y]`.
 
-    Budgets of single outcomes are `constraints.OutcomeLeakage({"yes": 0.2})` beside it: a requirement is on
+    Budgets of single outcomes are `constraints.OutcomeLeakage({"yes": 0.2})` next to it: a requirement is on
     columns, and knows no labels of outputs.
 
-    About a secret S that the data tells of it is `P(y | s) <= e^epsilon P(y)` for each value s of S.
+    About a secret S correlated with the data it is `P(y | s) <= e^epsilon P(y)` for each value s of S.
 
     Args:
         epsilon: the bound on the pointwise maximal leakage of every outcome, in nats; past
             -log(min p) it binds nothing under one prior. Or a budget for each letter x, the bound on
             `log P[x,y] / q[y]`; these are compared with 0 after they were taken off.
         over: the priors for which it must hold, or about a secret the `JointLaws`; left out, the law of the
-            design alone.
+            design only.
         about: the `Secret` that is protected in place of the data.
         known: attributes that an adversary may know already, where letters are tuples of attributes: their
             positions from 0, or "any". The bound holds given each value of each subset of them.

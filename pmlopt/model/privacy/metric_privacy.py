@@ -1,4 +1,4 @@
-"""Metric privacy: letters that are near to one another must be hard to tell apart."""
+"""Metric privacy: letters that are near each other must be hard to distinguish."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class MetricPrivacy(RatioRequirement):
     """epsilon-d-privacy: `P[x,y] <= e^(epsilon d(x, x')) P[x',y]` for all letters x, x' and outcomes y.
 
     With distances in a plane it is geo-indistinguishability; with all distances one, local DP; with distances
-    on some pairs alone, Blowfish: the others are protected along the ways between them. Pairs that a way
+    on some pairs only, Blowfish: the others are protected along the ways between them. Pairs that a way
     over other letters implies are left out of the program, and of nothing else: levels and checks are of
     all pairs with a finite distance, as it was given.
 

@@ -27,7 +27,7 @@ MAX_BASES = 1_000_000
 """Bases that are tried to list extreme columns: half a minute for six letters."""
 
 _MAX_BATCH_ENTRIES = 250_000
-"""Values of pairs on columns that are held at once: 2 MB of floats, which stay in a processor's cache."""
+"""Values of pairs on columns that are kept at once: 2 MB of floats, which stay in a processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class RatioBounds:
         below: (K,) the same of the denominator.
         exponents: (K,) in nats, at least 0, or one number; past `MAX_RATIO_EXPONENT` they bind nothing.
 
-    Source: [kifer2014pufferfish] for pairs of conditional laws, [saeidian2023pointwise] for letters beside
+    Source: [kifer2014pufferfish] for pairs of conditional laws, [saeidian2023pointwise] for letters and
     their mean.
     """
 
@@ -157,7 +157,7 @@ class RatioBounds:
         sides = np.vstack([matrix, self.rows @ matrix])
         scales = np.append(np.ones(self.size, dtype=object), np.asarray(self.scales).astype(object))
         factors = [Fraction(power(exponent)) for exponent in self.exponents.tolist()]
-        # left to itself numpy puts whole numbers from 2^63 to 2^64 beside smaller ones into floats
+        # left to itself numpy puts whole numbers from 2^63 to 2^64 next to smaller ones into floats
         upper, lower = (
             np.array([getattr(f, part) for f in factors], dtype=object)
             for part in ("numerator", "denominator")
@@ -294,8 +294,8 @@ class RatioBounds:
     def find_prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Find multipliers rho (N,) of the rows and weights (K, M) of the pairs, from one linear program.
 
-        The rho are those of `find_row_prices`: a rare letter then counts by its probability, where multipliers
-        that a solver found for its row are off by its tolerance over that.
+        The rho are those of `find_row_prices`: a rare letter then counts by its probability, where
+        multipliers that a solver found for its row are off by its tolerance over that.
 
         Returns:
             None where the program is large, or has no multipliers.

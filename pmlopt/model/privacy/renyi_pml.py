@@ -179,7 +179,7 @@ class RenyiPML(EachOutcomeBound):
 
     With the lift `lam[x] = P[x,y] / q[y]` it is `log(sum_x p[x] lam[x]^alpha) / (alpha - 1)`. It grows with
     alpha, from the divergence of Kullback and Leibler at 1 to the pointwise maximal leakage at infinity: a
-    moment of the lift in place of its maximum, so that what is told of a rare letter counts less.
+    moment of the lift in place of its maximum, so that what is revealed of a rare letter counts less.
 
     Args:
         alpha: above 1 and finite.
@@ -365,7 +365,8 @@ class RenyiPML(EachOutcomeBound):
 
 @dataclass(frozen=True, init=False, repr=False)
 class RemainingRenyiPML(EachOutcomeBound):
-    """PML of order alpha of all releases together: what a next one may tell under the posterior of a person.
+    """PML of order alpha of all releases together: what a next one may reveal under the posterior of a
+    person.
 
     With `lift[x] = post[x] / p[x]` after what was released, `|lift v|_(alpha,p) <= K <post, v>` for each
     column v of the next mechanism, exactly where all together is within epsilon, whatever comes out. A
@@ -501,7 +502,7 @@ class RobustRenyiPML(FiniteOrderBound):
         has digits of its own for orders near 1 and levels near 0.
         """
         with np.errstate(over="ignore"):
-            # Powers are cut at this in a search that only asks which is larger.
+            # Powers are cut at this in a search that only requires which is larger.
             surpluses = np.minimum(order_surplus(columns / thresholds - 1, self.alpha), 1e200)
         return np.asarray(most * columns - thresholds * surpluses)
 

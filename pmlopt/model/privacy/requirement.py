@@ -58,7 +58,7 @@ class Requirement(Record, ABC):
     """A convex bound on the leakage of a mechanism, satisfied by every constant mechanism.
 
     The number and the constraint are twins: `holds` is true iff the matrix satisfies `to_cvxpy`.
-    Beside them stand the two things a proof needs: `violation`, the bound in arithmetic of any kind,
+    In addition there are the two things a proof needs: `violation`, the bound in arithmetic of any kind,
     and `support_function`, the support function that turns multipliers into a bound on the utility.
     """
 
@@ -66,7 +66,7 @@ class Requirement(Record, ABC):
     instead: ClassVar[str] = "use PML, LDP or LIP"
     """What to do where its extreme columns are not listed."""
     meaning: ClassVar[str] = "The limit {limit} nats holds for the ratio that is named."
-    """What the limit says, in a sentence for those who do not know the field."""
+    """What the limit states, in a sentence for those who do not know the field."""
 
     @property
     def meanings(self) -> tuple[str, ...]:
@@ -264,7 +264,7 @@ class Requirement(Record, ABC):
         Args:
             weights: (N,) proportional to the prior.
             matrix: (N, M) with equal row sums.
-            power: x >= 0 -> e^x, or a lower bound of it that differs by less than floats can tell.
+            power: x >= 0 -> e^x, or a lower bound of it that differs by less than floats resolve.
         """
 
         def list_violations() -> RatioBounds:
@@ -324,7 +324,7 @@ class Requirement(Record, ABC):
         Designs with a sub-convex utility are made of them.
 
         Raises:
-            PrivacyError: the bound is not on each column by itself, or its extreme columns are not listed.
+            PrivacyError: the bound is not on each column separately, or its extreme columns are not listed.
         """
         if not self.has_ratios:
             raise PrivacyError(
@@ -347,18 +347,18 @@ class RequirementConjunction(Requirement):
     """Requirements that must all hold: `one & other`.
 
     Where each is a list of ratio bounds they are one list, with a sharp bound on the utility and designs for
-    sub-convex utilities. Beside PML over a set of priors or joint laws the bound is sharp too, up to about a
-    hundred letters. Others are declared beside one another; the bound is then the least of theirs, which may
+    sub-convex utilities. With PML over a set of priors or joint laws the bound is sharp too, up to about a
+    hundred letters. Others are declared jointly; the bound is then the least of theirs, which may
     leave a gap.
 
     Parts of one kind stack: each keeps its limit and its level, the second and later ones under the name with
     a number, such as `renyi_pml_2`.
 
     Args:
-        parts: requirements, of which none follows from another by its level alone.
+        parts: requirements, of which none follows from another by its level only.
 
     Raises:
-        PrivacyError: two parts differ in their levels alone, so that one follows from the other.
+        PrivacyError: two parts differ in their levels only, so that one follows from the other.
 
     Examples:
         >>> import math
@@ -603,7 +603,7 @@ def _differ_in_levels_only(one: Requirement, other: Requirement) -> bool:
 
 
 MAX_JOINT_ENTRIES = 100_000
-"""Rows of all linear programs that look for weights of pairs beside a set of priors: some seconds."""
+"""Rows of all linear programs that look for weights of pairs next to a set of priors: some seconds."""
 
 TOGETHER = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
 """What to do where a bound is on no single column."""

@@ -1,4 +1,4 @@
-"""Leakage about a secret that the data tells of: PML about it, and Pufferfish between its values."""
+"""Leakage about a secret that the data reveals of: PML about it, and Pufferfish between its values."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Pufferfish(SecretRequirement):
     Args:
         epsilon: in nats.
         secret: a `Secret` with the joint law of (S, X), or several.
-        pairs: pairs (s, s') of values that must not be told apart, each meant both ways; left out, all.
+        pairs: pairs (s, s') of values that must not be distinguishable, each meant both ways; left out, all.
 
     Raises:
         PrivacyError: epsilon is negative, or a pair is not two of the secret's values.

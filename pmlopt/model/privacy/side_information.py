@@ -184,7 +184,8 @@ def _cells_of(letters: Sequence[Label], known: Known) -> list[tuple[int, ...]]:
     sizes = {len(letter) if isinstance(letter, tuple) else 0 for letter in letters}
     if len(sizes) != 1 or 0 in sizes:
         raise PrivacyError(
-            f"`known` is about attributes, and the letters {abbreviate(letters)} are no tuples of one length: give "
+            f"`known` is about attributes, and the letters {abbreviate(letters)} are no tuples of one "
+            "length: give "
             'letters such as ("young", "north")'
         )
     count = sizes.pop()

@@ -31,7 +31,7 @@ from pmlopt.model.queries.symmetry import check_dataset_law, orbits
 class RecordChannel:
     """The channel from a query's records to the output, on which the leakage of the records depends.
 
-    Y depends on the dataset through the row q(.|x) alone, and a class is a set of datasets with the same row.
+    Y depends on the dataset through the row q(.|x) only, and a class is a set of datasets with the same row.
     Given the law J of (X_i, T), T the class, the entropy of the dataset is largest when it is uniform inside
     each cell, so that J and the counts `log_counts` stand for the whole prior:
     [wu2026entropy, Definition 2.1] in |X_i| T variables instead of |X|. The proof is in docs/records.md.

@@ -1,4 +1,4 @@
-"""What an output tells of one record of a dataset, and the capacities of channels that bound it."""
+"""What an output reveals of one record of a dataset, and the capacities of channels that bound it."""
 
 from __future__ import annotations
 
@@ -173,7 +173,10 @@ def compute_dataset_entropy(joint: FloatArray, log_counts: FloatArray) -> float:
 
     Examples:
         >>> import math
-        >>> round(math.exp(compute_dataset_entropy(np.full((2, 2), 0.25), np.log([[4.0, 4.0], [4.0, 4.0]]))), 9)
+        >>> round(
+        ...     math.exp(compute_dataset_entropy(np.full((2, 2), 0.25), np.log([[4.0, 4.0], [4.0, 4.0]]))),
+        ...     9,
+        ... )
         16.0
     """
     used = joint > 0
@@ -207,8 +210,8 @@ def independent_leakage(query: Query, mechanism: MechanismLike) -> tuple[float, 
 
     which is the largest capacity of a channel from one record, the others fixed. Given independent records
     the channel from X_i is the mean of those over the other records, and I is convex in the channel: the most
-    is told where the others are known. It bounds what differential privacy, whose adversaries are these, lets
-    through on average, and is at most L(0) of `record_leakage`, whose priors may be dependent.
+    is revealed where the others are known. It bounds what differential privacy, whose adversaries are these,
+    lets through on average, and is at most L(0) of `record_leakage`, whose priors may be dependent.
 
     Args:
         query: f.

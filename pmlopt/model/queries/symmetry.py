@@ -132,11 +132,11 @@ def orbits(query: Query, law: ArrayLike | None = None) -> DatasetOrbits:
     """Compute the orbits of datasets under the symmetries of a query and of the true law of the dataset.
 
     For a sum modulo m how many records have each residue, and of records whose letters come in multiples of m
-    their sum alone, which is the value itself for a parity; the weight for functions of the weight of binary
+    their sum only, which is the value itself for a parity; the weight for functions of the weight of binary
     records, w and n - w as one where f is the same for them. For any other query, and with a law, the
     datasets up to the permutations of two records and the relabellings of letters that the tables of f and of
-    the law do not tell apart: of one record, of two at a time, or of all alike. Where there is one class for
-    each value, the classes are the values in their order.
+    the law do not reveal apart: of one record, of two at a time, or of all alike. Where there is one class
+    for each value, the classes are the values in their order.
 
     Args:
         query: f.

@@ -370,7 +370,7 @@ class Box(ChoquetSet):
         upper: (N,) in (0, 1], at least `lower`, with a sum of at least one.
         delta: the probability that the true distribution is outside, where the bounds come from a
             sample (see `confidence_box`).
-        labels: N labels of the letters; left out, they are known by position alone.
+        labels: N labels of the letters; left out, they are known by position only.
 
     Raises:
         PrivacyError: a bound is outside [0, 1], the bounds cross, no distribution is within them, delta
@@ -473,7 +473,7 @@ class MinimumMass(Box):
 
     Args:
         size: N, the number of letters.
-        mass: in [0, 1/N]; 0 is `AllPriors`, and 1/N leaves the uniform prior alone.
+        mass: in [0, 1/N]; 0 is `AllPriors`, and 1/N leaves only the uniform prior.
 
     Raises:
         PrivacyError: the size is not a whole number, or the mass is negative or above 1/N.

@@ -19,7 +19,7 @@ TIE_ATOL = 1e-13
 """Mass by which the letter between the two values may be off one of them and count as at it, by rounding."""
 
 MAX_RELEVANT_LEVEL = 230.0
-"""Level in nats from which on e^-level, 1e-100, counts as zero beside one."""
+"""Level in nats from which on e^-level, 1e-100, counts as zero next to one."""
 
 
 @dataclass(frozen=True)

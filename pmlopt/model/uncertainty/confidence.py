@@ -92,8 +92,8 @@ def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -
     """Compute the l1 distance that the empirical distribution exceeds with probability at most delta.
 
     `2 sqrt((log(2^N - 2) - log delta) / (m deviation_exponent(kappa)))`, at most 2, with
-    `deviation_exponent(t) = log((1 - t) / t) / (1 - 2 t)` and phi(1/2) = 2. Without kappa it holds for every distribution:
-    `sqrt(2/m (log(2^N - 2) - log delta))`.
+    `deviation_exponent(t) = log((1 - t) / t) / (1 - 2 t)` and phi(1/2) = 2. Without kappa it holds for every
+    distribution: `sqrt(2/m (log(2^N - 2) - log delta))`.
 
     Args:
         samples: m, independent draws.
@@ -154,8 +154,8 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
 def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -> float:
     """Compute the probability over the sample that the empirical distribution is further off than a radius.
 
-    At most `(2^N - 2) exp(-m deviation_exponent(kappa) radius^2 / 4)`, and at most one. For more than one letter it is at
-    least the smallest normal float, 2.2e-308.
+    At most `(2^N - 2) exp(-m deviation_exponent(kappa) radius^2 / 4)`, and at most one. For more than one
+    letter it is at least the smallest normal float, 2.2e-308.
 
     Args:
         radius: in (0, 2].
@@ -190,7 +190,8 @@ def weissman_tail(half: float, samples: int, size: int, kappa: float) -> float:
 def find_min_samples(
     half: float, size: int, delta: float, kappa: float, enough: Callable[[int], bool], none: str
 ) -> int:
-    """Find the fewest samples that suffice, from about `(log(2^N - 2) - log delta) / (deviation_exponent(kappa) half^2)` on.
+    """Find the fewest samples that suffice, from about `(log(2^N - 2) - log delta) /
+    (deviation_exponent(kappa) half^2)` on.
 
     Raises:
         PrivacyError: an argument is outside its range, or, in the words of `none`, no number is enough.

@@ -20,7 +20,7 @@ from pmlopt.model.uncertainty.prior_set import PriorSet, scope_text
 class JointLaws(Record):
     """The joint laws `Q(s, x) = w(s) mu_s(x)` with w in a set of laws of S, and each mu_s in one of its own.
 
-    The sets are free of one another. What a column v tells of the value s is then most where mu_s gives it
+    The sets are independent. What a column v reveals of the value s is then most where mu_s gives it
     the largest mean, and the laws of X given other values the least ones:
 
         sup_Q Q(s, .) v / (w(s) Q_X v) = M_s / min_w [ w(s) M_s + sum_(t != s) w(t) m_t ],
@@ -166,7 +166,8 @@ class JointLaws(Record):
         given = {one.description for one in self.conditionals}
         each = given.pop() if len(given) == 1 else "in a set of its own"
         return (
-            f"of which the law of the secret is {self.law.description}, and each law of the data given one of its "
+            f"of which the law of the secret is {self.law.description}, and each law of the data given "
+            "one of its "
             f"{self.law.size} values {each}"
         )
 

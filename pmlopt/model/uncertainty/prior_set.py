@@ -177,7 +177,7 @@ class PriorSet(Record, ABC):
     Attributes:
         delta: where the set was made from a sample, the probability over the sample that the true
             distribution is outside; else None.
-        labels: the labels of its letters; None where it knows them by position alone.
+        labels: the labels of its letters; None where it knows them by position only.
 
     Source: [grosse2025empirical, eq. (1) and Definition 5].
     """

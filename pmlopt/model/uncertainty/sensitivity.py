@@ -1,10 +1,10 @@
-"""Bounds of the literature on how leakage grows with the distance to a prior, each beside its exact value.
+"""Bounds of the literature on how leakage grows with the distance to a prior, each with its exact value.
 
-Where a mechanism is in hand, `leakage_capacity` and `leakage_sensitivity` are exact and never larger.
+Where a mechanism is at hand, `leakage_capacity` and `leakage_sensitivity` are exact and never larger.
 
 The last functions plan samples, before there is a mechanism: one of level epsilon under the empirical
 distribution of m samples has a level of at most epsilon' under the true one, except with probability
-delta over the sample. Each of the three follows from the others. With the samples in hand, `PML(epsilon,
+delta over the sample. Each of the three follows from the others. With the samples at hand, `PML(epsilon,
 over=confidence_ball(prior, delta))` promises more for the same. What is known beforehand sharpens all
 three: kappa, at least `weissman_kappa` of the true distribution, shrinks the radius; and `least`, which
 the least probability of the estimate is not below, makes leakage grow less with the radius where epsilon
@@ -216,7 +216,7 @@ def level_increase_within_distance(prior: PriorLike, epsilon: float, radius: flo
         radius: in [0, 2].
 
     Returns:
-        inf where the bound says nothing.
+        inf where the bound states nothing.
 
     Raises:
         PrivacyError: epsilon is negative, or the radius is outside its range.
@@ -302,7 +302,7 @@ def level_within_distance(epsilon: float, radius: float, least: float | None = N
         least: the least probability min p under the first prior, where it is known.
 
     Returns:
-        inf where `radius >= 2 e^-eps` (in the first region, `2 min p / (e^eps - 1)`): the bound then says
+        inf where `radius >= 2 e^-eps` (in the first region, `2 min p / (e^eps - 1)`): the bound then states
         nothing.
 
     Raises:

@@ -12,7 +12,7 @@ from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.solvers.structured.newton import factor_cholesky, solve_factored
 
 _MAX_ITERATIONS = 200
-"""Iterations after which a search ends with the bound in hand, which is valid; a dozen are usual."""
+"""Iterations after which a search ends with the bound at hand, which is valid; a dozen are usual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +361,7 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
 
     It solves a fractional knapsack. Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`
     [rockafellar2000optimization], which is at least the mean for every c and equal to it where the largest
-    entries have filled the mass. A c that is large by itself drowns digits of the sum, so a few units in its
+    entries have filled the mass. A c that is large on its own drowns digits of the sum, so a few units in its
     last place are added; what is left is the rounding of the sum itself, which the caller allows for.
 
     Args:
@@ -370,7 +370,9 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
         mass: in (0, 1].
 
     Examples:
-        >>> conditional_value_at_risk(np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5).round(12)
+        >>> conditional_value_at_risk(
+        ...     np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5
+        ... ).round(12)
         array([2.5])
     """
     falling = np.negative(

@@ -111,7 +111,7 @@ class LinearUtility(Utility):
 
     matrix: Numbers | LabelledArray | Callable[[Any, Any], float]
     axes: ClassVar[Axes] = (None, None)
-    """The letters and the outputs that a matrix came with, None for a side that nobody named."""
+    """The letters and the outputs that a matrix came with, None for a side that no one named."""
 
     def __post_init__(self) -> None:
         if not callable(self.matrix):
@@ -200,11 +200,11 @@ class LinearUtility(Utility):
         """Compute the (C,) values of f on orbits of pairs, on which f must be constant.
 
         Where there are at most 2^20 pairs all are looked at. Of more, one of each orbit and three random
-        images of it: that f is constant on orbits is then what the person says who gives it.
+        images of it: that f is constant on orbits is then what the person states who gives it.
 
         Raises:
             UtilityError: f differs by more than rounding (1e-12 of its size) within an orbit; the message
-                says where.
+                states where.
         """
         orbits = space.orbits
         # Pairs on which it is checked one by one whether a utility is constant on orbits.
@@ -251,7 +251,8 @@ class LinearUtility(Utility):
         # Differences within an orbit that are put down to rounding, as a share of the largest value.
         if abs(values[worst] - wanted[worst]) > 1e-12 * np.abs(values).max():
             raise UtilityError(
-                f"the {self.kind_text} is not invariant: it is {values[worst]:.9g} on the pair {pair(worst)!r}, "
+                f"the {self.kind_text} is not invariant: it is {values[worst]:.9g} on the pair "
+                f"{pair(worst)!r}, "
                 f"and {wanted[worst]:.9g} on another one of its orbit"
             )
 
@@ -279,7 +280,8 @@ class LinearUtility(Utility):
         ):
             if len(outputs) != len(inputs):
                 raise UtilityError(
-                    f"the mechanism has {len(outputs)} outputs without labels for the letters {abbreviate(inputs)}, "
+                    f"the mechanism has {len(outputs)} outputs without labels for the letters "
+                    f"{abbreviate(inputs)}, "
                     f"and the {self.kind_text} depends on labels: give Mechanism(matrix, inputs, outputs)"
                 )
             outputs = inputs

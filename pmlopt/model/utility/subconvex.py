@@ -112,14 +112,16 @@ class SubConvex(Utility):
             one, other = columns[:, 0], columns[:, 1]
             if abs(scaled - factor * left) > probe_tolerance * max(1.0, abs(left)):
                 raise UtilityError(
-                    f"the utility {self.name} is not homogeneous: {left:.9g} on {_format_column(one, p)}, but "
+                    f"the utility {self.name} is not homogeneous: {left:.9g} on "
+                    f"{_format_column(one, p)}, but "
                     f"{scaled:.9g} and not {factor * left:.9g} on {factor:.6g} times that column. Divide the "
                     "column by its mean p @ column where you need a shape, and multiply the result by it"
                 )
             if between > (left + right) / 2 + probe_tolerance * max(1.0, abs(left), abs(right)):
                 raise UtilityError(
                     f"the utility {self.name} is not convex: {between:.9g} half way between "
-                    f"{_format_column(one, p)}, where it is {left:.9g}, and {_format_column(other, p)}, where it is "
+                    f"{_format_column(one, p)}, where it is {left:.9g}, and {_format_column(other, p)}, "
+                    "where it is "
                     f"{right:.9g}; extreme columns reach the maximum of convex functions only"
                 )
 

@@ -186,4 +186,4 @@ METHODS = MethodRegistry(
         "a matrix has no bins: certify it in `program.on(grid)`, a design on the bins"
     ),
 )
-"""Designs for continuous secrets: what bins reach, beside what nothing betters."""
+"""Designs for continuous secrets: what bins reach, next to what nothing betters."""

@@ -35,7 +35,8 @@ def find_ratio_by_newton(program: EnvelopeProgram, multipliers: FloatArray, most
     """Find in floats where the mass that multipliers leave falls to delta, at most `most`: no proof.
 
     For any lam >= 0 no post-processing gives outcomes that leak log t or more a larger mass than
-    `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of `PostProcessingProgram.problem`. Over a set
+    `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of `PostProcessingProgram.problem`. Over
+    a set
     of priors, for any nu as well: `nu + sum_y max_q (max(0, max_x (q + lam[x] (P[x,y] - t q))) - nu q)`, q
     being the least or the largest probability of y over the set: the inner part is convex in q, so that
     between them it is below its chord. The mass is convex and piecewise linear in t and does not rise:
@@ -44,14 +45,16 @@ def find_ratio_by_newton(program: EnvelopeProgram, multipliers: FloatArray, most
     Examples:
         >>> from pmlopt import envelope
         >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
-        >>> round(find_ratio_by_newton(program, np.array([10.0, 10.0]), 2.0), 9)  # 1 + 20 (0.75 - t / 2) = 0.5
+        >>> round(
+        ...     find_ratio_by_newton(program, np.array([10.0, 10.0]), 2.0), 9
+        ... )  # 1 + 20 (0.75 - t / 2) = 0.5
         1.55
     """
     if not np.isfinite(multipliers).all():
         return most
     (n, m), law = program.merged.shape, program.law
     lam, total = np.maximum(multipliers[:n], 0.0)[:, None], float(multipliers[n:].sum())
-    # of the letters and of nobody, copies of an output in one column
+    # of the letters and of no person, copies of an output in one column
     fixed = np.vstack([law + lam * program.columns - total * law, -total * law]).reshape(-1, m)
     rates = np.vstack([lam * law, 0 * law]).reshape(-1, m)
     outputs, ratio = np.arange(m), 1.0
@@ -127,11 +130,11 @@ class RatioPrograms:
 
     HiGHS' tolerances are absolute. So probabilities count as shares of a mass, that of the outcomes in
     question, and no entry that matters is far from one: the entries of output y are in units of
-    `mass / q[y]`, or less where they tell more than t, and what is to spare in units of t times the mass.
+    `mass / q[y]`, or less where they reveal more than t, and what is to spare in units of t times the mass.
 
     Args:
         program: of the mechanism.
-        mass: about what the worst outcomes have together; delta, where that is asked for.
+        mass: about what the worst outcomes have together; delta, where that is requested.
     """
 
     def __init__(self, program: PostProcessingProgram[Any], mass: float) -> None:
@@ -260,7 +263,7 @@ def repair_attack(gains: FloatArray, shares: FloatArray) -> FloatArray:
 
     What a letter's outputs have to spare, `P[x,y] - t q[y]` where that is positive, must cover the others: of
     these it gives back what it cannot cover, with a margin for rounding. Outputs that leak so much by
-    themselves go whole to the letter that they tell most of.
+    themselves go whole to the letter that they reveal most of.
     """
     terms = gains.T * shares
     spare, cost = np.maximum(terms, 0.0).sum(axis=0), np.maximum(-terms, 0.0).sum(axis=0)
@@ -389,7 +392,7 @@ def _check_sizes(
 def _compute_value(program: EnvelopeProgram, attack: Mechanism) -> float:
     """Compute the upper quantile of the leakage after the attack, lowered until rationals reach it.
 
-    Where the mass of the likeliest leaks is short of delta by rounding alone, the next outcome counts.
+    Where the mass of the likeliest leaks is short of delta by rounding only, the next outcome counts.
     """
     found = sorted(program.rational_mechanism.compute_outcomes(attack.matrix), reverse=True)
     mass, level = Fraction(0), 0.0

@@ -134,8 +134,8 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
 
     Attributes:
         epsilon: in nats.
-        multipliers: (N,) lam of `multipliers.find_ratio_by_newton`, over a set with nu (N + 1,); with zeros alone
-            the bound is 1.
+        multipliers: (N,) lam of `multipliers.find_ratio_by_newton`, over a set with nu (N + 1,); with zeros
+            only the bound is 1.
 
     Source: [saeidian2026envelopes, Theorem 2].
     """

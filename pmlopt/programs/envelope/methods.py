@@ -110,13 +110,13 @@ class _RatioFeasibility:
 
 AttackAndProof = tuple[FloatArray, FloatArray | None, int, str, bool]
 """What a method found: (M, N) of each output, what goes to the outcome of each letter; the multipliers; how
-many linear programs there were; how it ended, in words; and whether by itself."""
+many linear programs there were; how it ended, in words; and whether separately."""
 
 
 def search_worst_ratio(program: EnvelopeProgram, options: MethodOptions) -> AttackAndProof:
     """Search the largest ratio that outcomes of mass delta can have, from both ends.
 
-    Over a set of priors the attacks come from the priors that look worst, each searched alone.
+    Over a set of priors the attacks come from the priors that look worst, each searched only.
     """
     search, count, ending = _search_ratio(program, options)
     assert search.witness is not None
@@ -263,7 +263,7 @@ ENVELOPE_METHODS = _make_registry(
     search_worst_ratio,
     certify_envelope,
 )
-"""Envelopes: the post-processing in hand is returned with its gap."""
+"""Envelopes: the post-processing at hand is returned with its gap."""
 
 FAILURE_METHODS = _make_registry(
     ProcessedFailureProgram, "one-ratio", "one linear program", solve_worst_failure, certify_failure

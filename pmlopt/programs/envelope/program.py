@@ -154,8 +154,8 @@ class PostProcessingProgram(Program[C_co]):
 class EnvelopeProgram(PostProcessingProgram[EnvelopeCertificate]):
     """The program of the leakage that the worst post-processing exceeds with probability delta.
 
-    `problem` is the linear program for one likelihood ratio t (see `PostProcessingProgram`): V(t), the largest
-    probability that an outcome of a post-processing leaks log t or more. The envelope at delta is the
+    `problem` is the linear program for one likelihood ratio t (see `PostProcessingProgram`): V(t), the
+    largest probability that an outcome of a post-processing leaks log t or more. The envelope at delta is the
     logarithm of the largest t with `V(t) >= delta`, and `solve` searches for it.
 
     Attributes:

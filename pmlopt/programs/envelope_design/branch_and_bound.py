@@ -33,8 +33,9 @@ MIN_BOX_WIDTH_FRACTION = 1e-7
 class MarginBox:
     """A box of margins with a `bound` on the gain with margins in it, by its `rows` and `thresholds`.
 
-    `scores` (N,) says what cutting across each letter promises, and `likely_margins` (N,) the margins with which the
-    optimum of the relaxation is nearest to a design; cut across `letter` at `cut`, it has two `parts`.
+    `scores` (N,) states what cutting across each letter promises, and `likely_margins` (N,) the margins with
+    which the optimum of the relaxation is nearest to a design; cut across `letter` at `cut`, it has two
+    `parts`.
     """
 
     lower: FloatArray

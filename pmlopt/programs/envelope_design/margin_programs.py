@@ -302,7 +302,7 @@ class MarginPrograms:
         """Move the margins to where no small step gains.
 
         With steps d of the margins, `P[x,y] <= (t - s[x]) q[y] + s[x] b[y] + d[x] (b'[y] - q'[y])` at the
-        masses b' and the law q' in hand is linear in all; steps are kept short, and count where the program
+        masses b' and the law q' at hand is linear in all; steps are kept short, and count where the program
         at the new margins gains.
         """
         most = float(self.span.max_margins.max())

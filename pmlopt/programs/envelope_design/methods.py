@@ -184,4 +184,4 @@ METHODS = MethodRegistry(
     _certify_given,
     find_first_result=_find_first,
 )
-"""Designs within an envelope: the mechanism in hand is returned with its gap."""
+"""Designs within an envelope: the mechanism at hand is returned with its gap."""

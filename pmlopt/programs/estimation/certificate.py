@@ -21,8 +21,8 @@ from pmlopt.programs.estimation.columns import build_design_columns
 class EstimationCertificate(DesignCertificate):
     """The certificate of a design for estimation.
 
-    The bound is `bound_from_columns(columns, p, workload, criterion, sensitivities, multipliers)`, the maximum
-    over the listed extreme columns being taken one by one.
+    The bound is `bound_from_columns(columns, p, workload, criterion, sensitivities, multipliers)`, the
+    maximum over the listed extreme columns being taken one by one.
 
     Attributes:
         criterion: "A" or "D".

@@ -32,7 +32,7 @@ letters as a share of the error."""
 
 IDLE_ENTRY_ATOL, RARE_ENTRY_ATOL = 1e-8, 1e-6
 """Entries up to the first are taken for zero, and outputs with entries up to the second where that costs next
-to nothing: what one person in a million gets tells little, and makes lists of outputs long."""
+to nothing: what one person in a million gets reveals little, and makes lists of outputs long."""
 
 
 LIMIT_MESSAGE = "the rounds or the time are used up"
@@ -45,7 +45,7 @@ class GenerationResult:
     Attributes:
         matrix: (N, M) of the weights.
         proof: of a bound; None where there is none.
-        finished, message, iterations: whether it ended by itself, how, and after how many Newton steps.
+        finished, message, iterations: whether it ended separately, how, and after how many Newton steps.
     """
 
     matrix: FloatArray
@@ -167,7 +167,7 @@ def _reduce_outputs(
     """Find the best mechanism with so many outputs: merged ones, or columns with weights of their own.
 
     Raises:
-        MethodError: none of these tells enough.
+        MethodError: none of these reveals enough.
     """
     p, gap = program.prior.pmf, 0.1 * program.compute_allowed_gap(0.0)
     few = reduce_by_information(matrix, p)

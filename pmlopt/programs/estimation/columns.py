@@ -47,7 +47,8 @@ class EstimationCone:
         mean: (N + S,) the prior, and zeros.
         size: an upper bound on |v|^2.
         forms: (N + S, N + S) symmetric, each with `v' form v >= 0` at the extreme columns.
-        has_two_ends: whether the first N rows are the lower ends of the letters, and the next N their upper ends.
+        has_two_ends: whether the first N rows are the lower ends of the letters, and the next N their upper
+            ends.
     """
 
     letters: int
@@ -450,8 +451,8 @@ def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
     """List the extreme columns; where they are too many, a few to start from.
 
     Raises:
-        PrivacyError: the requirement does not bound each column by itself.
-        ProgramError: there are too many; the message says how many can be listed.
+        PrivacyError: the requirement does not bound each column separately.
+        ProgramError: there are too many; the message states how many can be listed.
     """
     p, allowed = prior.pmf, privacy.extreme_columns(prior)
     batches: Sequence[ColumnBatch] | None = None

@@ -27,15 +27,15 @@ class EstimationDesign(Design[EstimationCertificate]):
     """The least error of estimated frequencies: `min tr(W J^-1 W')`, `J = sum_y q[y] lam_y lam_y'`.
 
     `problem` is a semidefinite program in the law `variables["weights"]` of the output over the columns;
-    `constraints["rows"]` says that rows of the mechanism sum to one, and for "A" Schur's complement makes
+    `constraints["rows"]` states that rows of the mechanism sum to one, and for "A" Schur's complement makes
     `variables["error"]` a bound on `W J^-1 W'`. Extreme columns suffice: J grows when a column is split.
 
     Attributes:
         columns: all extreme columns of mean one under the prior.
         workload: (L, N) W.
         centered_workload: (L, N) what is designed for: for "A" each row of W less its mean under the prior.
-        max_outputs: outputs that the mechanism may have, where that was asked for. The bound is that of any number;
-            what fewer cost is in the gap.
+        max_outputs: outputs that the mechanism may have, where that was requested. The bound is that of any
+            number; what fewer cost is in the gap.
 
     Source: [pukelsheim2006optimal, Chapter 9]; [grosse2024extremal, Theorem 1] (extreme columns).
 

@@ -176,10 +176,10 @@ def min_mixing_weight(
     """Find the least share of a constant by a doubling search, and the mixture; it ends at theta = 1.
 
     Args:
-        theta: the share that the chord of the convex excess tells.
+        theta: the share that the chord of the convex excess reveals.
         mixture: what a share makes, rounded.
         holds: whether that meets the requirement, in exact arithmetic.
-        missing: the share that the chord tells where it does not.
+        missing: the share that the chord reveals where it does not.
     """
     for attempt in count():
         candidate = mixture(theta)
@@ -229,8 +229,8 @@ def _needed_shares(
 ) -> FloatArray:
     """Compute the share of a constant that each column needs mixed in; one number where the bound is joint.
 
-    The excess is convex along the mixture, so the chord between both ends tells a share that suffices: of
-    each of several requirements by itself, since each has an excess in a unit of its own.
+    The excess is convex along the mixture, so the chord between both ends reveals a share that suffices: of
+    each of several requirements separately, since each has an excess in a unit of its own.
     """
     parts = privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,)
     constant = np.broadcast_to(means, matrix.shape)
@@ -485,7 +485,7 @@ def polish(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray
     """Find the nearest matrix with the same zeros that meets ratio bounds and row sums, up to rounding.
 
     Solvers leave pairs broken by 1e-10. Where a constant is within a pair by 1e-9 only, mixing that away
-    would take a tenth of the mechanism. The pairs that are broken are held with equality instead, by the
+    would take a tenth of the mechanism. The pairs that are broken are kept with equality instead, by the
     least change of the positive entries that also mends the row sums, until no other pair is broken.
 
     Args:

@@ -37,7 +37,7 @@ def certify_level(
     """Put a matrix on the exact grid without noise, and claim the level it then has.
 
     Args:
-        program: what was asked for.
+        program: what was requested.
         matrix: (N, M) a mechanism, up to a solver's noise.
         proofs: multipliers; the best are kept.
 

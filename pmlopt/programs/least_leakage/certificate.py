@@ -157,7 +157,7 @@ def find_usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:
     """Find (N, M) the allowed pairs of the outputs that can occur at a finite level, decided in integers.
 
     Those are the ones whose letters have together a positive probability under every prior of the set:
-    under a prior that leaves all of them out, the output tells all.
+    under a prior that leaves all of them out, the output reveals all.
 
     Examples:
         >>> from pmlopt import AllPriors
@@ -264,7 +264,9 @@ def bound_exp_neg_level(
         >>> from pmlopt import L1Ball
         >>> p, allowed = Prior([0.5, 0.5]), np.array([[True, False], [True, True]])
         >>> none = LevelMultipliers(np.zeros(2))
-        >>> bound_exp_neg_level(p, allowed, None, none, L1Ball(p, 0.5))  # both letters may have the first output
+        >>> bound_exp_neg_level(
+        ...     p, allowed, None, none, L1Ball(p, 0.5)
+        ... )  # both letters may have the first output
         Fraction(1, 1)
         >>> bound_exp_neg_level(p, ~np.eye(2, dtype=bool), None, none, L1Ball(p, 0.5))  # 0.5 less a quarter
         Fraction(1, 4)
@@ -329,8 +331,8 @@ def bound_level(
 ) -> float:
     """Compute a PML level that no mechanism on allowed pairs, with the floor met, can be below, in nats.
 
-    It is -log of `bound_exp_neg_level`. Small tables, and those over a set of priors, are computed as rationals; of
-    others, what rounding may have taken off the sums is allowed for.
+    It is -log of `bound_exp_neg_level`. Small tables, and those over a set of priors, are computed as
+    rationals; of others, what rounding may have taken off the sums is allowed for.
 
     Args:
         prior: N letters.
@@ -531,7 +533,8 @@ class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
 class SymmetricLevelCertificate(OrbitCertificate, _LeastLeakageCertificate):
     """The certificate of a least leakage by orbits: `value` is the level, `bound` what none can be below.
 
-    The bound is `bound_level_on_columns(columns, allowed, normalized_floor, LevelMultipliers(multipliers, weight))`, all allowed.
+    The bound is `bound_level_on_columns(columns, allowed, normalized_floor, LevelMultipliers(multipliers,
+    weight))`, all allowed.
 
     Attributes:
         privacy: PML at the level.

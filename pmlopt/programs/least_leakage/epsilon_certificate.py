@@ -162,5 +162,5 @@ class LeastEpsilonCertificate(Certificate):
 
 
 def _named(claim: Claim, prefix: str) -> Claim:
-    """Return a claim of the proof under a name that tells it from those of the least epsilon."""
+    """Return a claim of the proof under a name that distinguishes it from those of the least epsilon."""
     return replace(claim, name=f"{prefix}{claim.name}")

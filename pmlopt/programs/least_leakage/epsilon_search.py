@@ -280,7 +280,7 @@ class EpsilonSearch:
         return level if low < level < high else middle
 
     def _between(self) -> float | None:
-        """Return a level beside the undecided ones, on the wider side; None where both are narrow."""
+        """Return a level next to the undecided ones, on the wider side; None where both are narrow."""
         assert self.undecided is not None
         low, high = self.undecided
         allowed = self.program.compute_allowed_gap(self.options.tolerance)

@@ -106,7 +106,7 @@ class LevelProgramFamily:
     """The programs of a least leakage, one for each e^-level, as a `TwoSidedSearch` takes them.
 
     At the mass of the letters that may emit an output it can occur, and not above: no tangent foresees that
-    (and where there is a floor, the least level of the pairs alone is known).
+    (and where there is a floor, the least level of the pairs only is known).
     """
 
     blur = 0.0
@@ -168,11 +168,11 @@ def search_level(
 ) -> LevelSearchResult:
     """Search the least level from both ends, by linear programs at e^-epsilon.
 
-    First the least level of the allowed pairs alone, then, where there is a floor on the expectation, from
+    First the least level of the allowed pairs only, then, where there is a floor on the expectation, from
     there on the least at which the best expected gain reaches it.
 
     Args:
-        program: what is asked for.
+        program: what is requested.
         start: a mechanism that meets the demands, or None.
         options: the time limit, and the gap, in nats, that is good enough: it ends at a hundredth of that.
     """

@@ -198,7 +198,7 @@ METHODS = MethodRegistry(
     certify_given,
     find_first_result=partial(find_first, certify_level),
 )
-"""Least leakages under floors on the utility: the mechanism in hand is returned with its gap."""
+"""Least leakages under floors on the utility: the mechanism at hand is returned with its gap."""
 
 ORBIT_METHODS = MethodRegistry(
     SymmetricLeastLeakage,

@@ -186,7 +186,7 @@ class SymmetricLeastLeakage(LeastLeakage):
     @property
     def columns(self) -> OrbitColumns:
         """Return the columns, one for each orbit of outputs."""
-        return cast("ReducedColumns", self.floor.columns)
+        return cast("OrbitColumns", self.floor.columns)
 
     @property
     def uniform_mechanism(self) -> FloatArray:
@@ -344,14 +344,14 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
         utility: as in `design`: a gain, a loss, `MutualInformation` or any other `SubConvex`,
             `EstimationError`, or a name.
         reach: what a utility that is maximised reaches at least; a loss or an error is at most that.
-        expected: the same of an expected gain or loss; with PML it may stand beside `worst`.
+        expected: the same of an expected gain or loss; with PML it may stand next to `worst`.
         worst: what the gain of every pair that can occur must reach; the loss must not exceed it.
         outputs: the M outputs, as in `design`.
         over: the set of priors that the level is over.
         about: the secret that the level is about, in place of the data.
 
     Raises:
-        ProgramError: no target is given, or no mechanism of a finite level reaches it; the message says how
+        ProgramError: no target is given, or no mechanism of a finite level reaches it; the message states how
             far one gets.
         PrivacyError: `privacy` is no family with one level, or `over` and `about` do not fit it.
         UtilityError: the utility does not fit.
@@ -491,7 +491,8 @@ def _check_letters(
     if len(empty):
         x = int(empty[0])
         raise ProgramError(
-            f"no output has a {utility.kind_text} of {limit:g} for the letter {prior.labels[x]!r}: the best is "
+            f"no output has a {utility.kind_text} of {limit:g} for the letter {prior.labels[x]!r}: the "
+            "best is "
             f"{(table[x].max() if utility.maximised else table[x].min()):g}"
         )
 

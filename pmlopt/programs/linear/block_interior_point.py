@@ -27,7 +27,7 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
     Args:
         program: the design; constraints that were added get their multipliers.
         task: the same as numbers.
-        options: what was asked.
+        options: what was required.
     """
     begin = time.perf_counter()
     added = program.build_added_rows() if program.added else None

@@ -404,7 +404,7 @@ def build_lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     """Build gains and a constant whose sum bounds the expected gain wherever the added constraints hold.
 
     With multipliers m >= 0 of convex constraints c(P) <= 0 (any sign for equalities),
-    E[g] <= E[g] - <m, c(P)>, and c(P) is at least its linearisation at the point in hand. What is
+    E[g] <= E[g] - <m, c(P)>, and c(P) is at least its linearisation at the point at hand. What is
     linear in P and in q = p P joins the gains; other variables take their best value within their bounds.
 
     The variables of the program must have their values. No solver is trusted: any multipliers do.

@@ -126,7 +126,7 @@ class StatedConstraint:
     """A constraint of the library from which its rows follow, with their multipliers.
 
     Attributes:
-        constraint: what is asked.
+        constraint: what is required.
         multipliers: (R,) of its rows.
     """
 
@@ -308,7 +308,7 @@ class LinearCertificate(_ExpectationCertificate, DesignCertificate):
         maximised: whether the table holds gains.
         table: (N, M) the gain or loss.
         witness: from which the requirement's part in the bound follows; see `Requirement.dual_certificate`.
-        added: the constraints that were added; None where one is not affine in the mechanism alone.
+        added: the constraints that were added; None where one is not affine in the mechanism only.
     """
 
     kind: ClassVar[str] = "linear"

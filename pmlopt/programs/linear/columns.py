@@ -44,7 +44,7 @@ class ColumnSystem(ABC):
 
     Values on pairs are (N, M), or (C,) on C orbits of pairs.
 
-    Every mechanism is told by its *lifts*, values on pairs: the entries of its matrix, times the number of
+    Every mechanism is given by its *lifts*, values on pairs: the entries of its matrix, times the number of
     outputs in their orbit. Letters are N, or stand for an orbit of letters.
 
     Attributes:
@@ -104,7 +104,8 @@ class ColumnSystem(ABC):
         )
 
     def compute_value(self, table: FloatArray, maximised: bool, lifts: FloatArray) -> float:
-        """Compute the expectation of a table, up to `bound_value_rounding`, without the digits that outputs share.
+        """Compute the expectation of a table, up to `bound_value_rounding`, without the digits that outputs
+        share.
 
         It is rounded as bounds are: a value that reaches its bound is the same float.
         """
@@ -236,12 +237,12 @@ class OrbitColumns(ColumnSystem):
 
     A column v of it is constant on the cells of its output y. With w the masses of the cells its mean is
     `<w, v>`: it meets PML, LDP or LIP iff the values on the cells do under the prior w. So each orbit of
-    outputs has one column, with a prior of its own, and requirements are asked of it as of any other.
+    outputs has one column, with a prior of its own, and requirements is required of it as of any other.
 
     Attributes:
         orbits: of pairs, which stand by outputs.
         cells: those of one output of each orbit.
-        privacy: what is asked of each column.
+        privacy: what is required of each column.
     """
 
     orbits: PairOrbits
@@ -358,7 +359,7 @@ class OrbitColumns(ColumnSystem):
     def compute_levels(self, lifts: FloatArray) -> dict[str, float]:
         """Compute the largest levels of the columns that occur, by name, in nats.
 
-        Each is measured beside a column that tells nothing, which has no larger level than the largest.
+        Each is measured next to a column that reveals nothing, which has no larger level than the largest.
         """
         found: dict[str, float] = {}
         for own, prior, column in self._iterate_columns(lifts):

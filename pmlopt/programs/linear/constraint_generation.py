@@ -1,7 +1,7 @@
 """Designs under many bounds on pairs of letters, such as metric privacy: violated bounds are added.
 
 Where the way over a third letter is hardly longer, the bound on a pair nearly follows from those on the way.
-So a program with the other pairs alone is small, and its answer breaks few of the bounds that it leaves out.
+So a program with the other pairs only is small, and its answer breaks few of the bounds that it leaves out.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def generate_constraints(
 ) -> SolverResult:
     """Solve `max <c, P>` by Clarabel, adding bounds `P[x'] - e^-eps P[x] >= 0` as they are violated.
 
-    The multipliers of every round bound the whole program, since it asks for less.
+    The multipliers of every round bound the whole program, since it requires less.
     """
     # The share of that which a step of the interior point takes.
     step_share = 0.3
@@ -197,7 +197,7 @@ def _run_clarabel(
     """Solve by Clarabel's interior point, given the sparse rows directly.
 
     Returns:
-        The matrix, with the multipliers of the rows and the weights of the pairs; whether the solver says
+        The matrix, with the multipliers of the rows and the weights of the pairs; whether the solver states
         that it came to its end; and its steps.
     """
     import clarabel

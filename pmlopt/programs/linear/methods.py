@@ -369,7 +369,8 @@ AUTOMATIC_METHODS = (
     _make_method(
         CLOSED_FORM,
         CLOSED_FORM,
-        f"over {MAX_WARM_SIMPLEX_ENTRIES:,} entries, or bounds on pairs, and a closed form is optimal: nothing to solve",
+        f"over {MAX_WARM_SIMPLEX_ENTRIES:,} entries, or bounds on pairs, and a closed form is optimal: "
+        "nothing to solve",
         lambda start: (
             start.is_closed_form
             and (start.only_ratio_bounds or start.program.table.size > MAX_WARM_SIMPLEX_ENTRIES)

@@ -132,7 +132,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
     """A design with expected gain or loss: a linear program in the mechanism.
 
     `variables["mechanism"]` is the (N, M) matrix, `variables["output_law"]` the (1, M) law of the
-    output, `constraints["rows"]` says that rows sum to one, and the privacy requirement brings its own.
+    output, `constraints["rows"]` states that rows sum to one, and the privacy requirement brings its own.
     Constraints of a person's own go in with `with_constraints`; `solve` then takes the program as any other.
 
     Examples:
@@ -215,7 +215,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
     ) -> tuple[sparse.csr_array, FloatArray] | None:
         """Convert an added constraint to (R, N M) coefficients on the mechanism, and (R,) offsets.
 
-        The variables must have their values. None where it is not affine in the mechanism alone.
+        The variables must have their values. None where it is not affine in the mechanism only.
         """
         law, (n, m) = self.variables["output_law"], self.table.shape
         if not has_expression(constraint) or not constraint.expr.is_affine():
@@ -565,7 +565,7 @@ class SymmetricDesign(ExpectationProgram[SymmetricCertificate]):
 
     `variables["orbits"]` has one entry for each orbit of pairs, the probability of an output of the orbit
     given a letter of it, times the number of outputs in their orbit; `space.names` names them.
-    `variables["output_law"]` has the probability of each orbit of outputs. `constraints["rows"]` says that
+    `variables["output_law"]` has the probability of each orbit of outputs. `constraints["rows"]` states that
     rows of the mechanism sum to one, one for each orbit of letters, and for each orbit of outputs the
     requirement brings its own, named after it.
 

@@ -145,7 +145,9 @@ def build_class_relaxation(adversary: BoundedAdversary) -> CvxpyModel:
 
     Examples:
         >>> rows = np.array([[0.9, 0.1], [0.1, 0.9]])
-        >>> program = build_class_relaxation(BoundedAdversary(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, np.log(16)))
+        >>> program = build_class_relaxation(
+        ...     BoundedAdversary(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, np.log(16))
+        ... )
         >>> value = program.problem.solve(solver="CLARABEL")  # log 2 - h(0.1), the capacity of the channel
         >>> round(float(value), 6)
         0.368064

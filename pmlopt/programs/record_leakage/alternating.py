@@ -50,7 +50,7 @@ def compute_conditional_gradient(
 ) -> FloatArray:
     """Compute (A, R) the derivative of I(X_i; Y) in p(x_-i|x_i).
 
-    The printed gradient, [wu2026entropy, eq. (37)], has two terms more: they are those of one letter alone,
+    The printed gradient, [wu2026entropy, eq. (37)], has two terms more: they are those of one letter only,
     and cancel against those of the others once the sum over all letters is kept.
 
     Examples:
@@ -77,7 +77,7 @@ def optimize_marginal(
 ) -> FloatArray:
     """Find the p(x_i) that leaks most within the entropy bound, by a modified Blahut-Arimoto iteration.
 
-    The printed stopping rule looks at I alone, which stands still before the entropy is met: here it also
+    The printed stopping rule looks at I only, which stands still before the entropy is met: here it also
     waits for the multiplier to settle, and a law that is short of entropy is drawn towards its start. It
     starts from p(x_i), (A,), within the bound; laws are p(y|x_i), (A, M), inner is H(X_-i | x_i), (A,).
 

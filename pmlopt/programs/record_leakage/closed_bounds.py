@@ -62,7 +62,7 @@ MOST_ENTRIES = 500_000
 class OneClassCapacity:
     """The largest capacity of a channel whose input is the letter and whose rows are one class for each.
 
-    It is the leakage L(0), and L(b) for every b up to the entropy of a dataset of these classes alone:
+    It is the leakage L(0), and L(b) for every b up to the entropy of a dataset of these classes only:
     `h(pi) + sum_a pi_a log c(a, t_a)`, pi the capacity-achieving law of the letters. For I(X_i; Y) is convex
     in the laws of T given each letter together, so that extreme ones leak most, and those are classes.
 
@@ -84,7 +84,9 @@ def compute_one_class_capacity(adversary: BoundedAdversary) -> OneClassCapacity 
 
     Examples:
         >>> rows = np.array([[0.9, 0.1], [0.1, 0.9]])  # parity of four records through a symmetric channel
-        >>> found = compute_one_class_capacity(BoundedAdversary(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, np.log(16)))
+        >>> found = compute_one_class_capacity(
+        ...     BoundedAdversary(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, np.log(16))
+        ... )
         >>> round(found.upper_bound, 6), round(float(np.exp(found.entropy)), 6)  # log 2 - h(0.1), of 3 log 2
         (0.368064, 8.0)
     """

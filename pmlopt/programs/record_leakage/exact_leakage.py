@@ -40,7 +40,7 @@ class BranchAndBound:
 
     For binary records over simplices of posteriors, where there are not many more outputs than classes, else
     over those of the laws of classes, or of two outputs, given each letter. First the largest capacity of one
-    class of datasets for each letter is tried, which is the leakage where little entropy is asked for.
+    class of datasets for each letter is tried, which is the leakage where little entropy is requested.
 
     Attributes:
         nodes: how many cells are bounded at most for each kind of records; where left out, 200,000, or fewer

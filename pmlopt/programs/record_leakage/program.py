@@ -20,9 +20,9 @@ from pmlopt.programs.record_leakage.certificate import RecordCertificate
 class RecordLeakage(Program[RecordCertificate]):
     """The program of the most that a mechanism reveals of a record, over the priors of enough entropy.
 
-    `problem` is a relaxation for the first kind of records (see `build_class_relaxation`): its optimum is at least
-    what a record of that kind leaks. `solve` splits simplices of posteriors, or of class laws, until the
-    largest bound of the parts meets what a prior leaks, for every kind.
+    `problem` is a relaxation for the first kind of records (see `build_class_relaxation`): its optimum is at
+    least what a record of that kind leaks. `solve` splits simplices of posteriors, or of class laws, until
+    the largest bound of the parts meets what a prior leaks, for every kind.
 
     Attributes:
         channel: the query and the mechanism, by classes of datasets.
@@ -51,7 +51,7 @@ def record_leakage(query: Query, mechanism: MechanismLike, entropy: float) -> Re
     """Declare `L(b) = max_i max_{H(X) >= b} I(X_i; Y)`: what an adversary of little knowledge learns.
 
     `solve` reduces it to the law J of (X_i, T), T the class of the dataset (see `queries.RecordChannel`),
-    without loss and whatever n is. Where little entropy is asked for, it is the largest capacity of one class
+    without loss and whatever n is. Where little entropy is requested, it is the largest capacity of one class
     of datasets for each letter. Else branch and bound on chords of the convex part of I bounds it from above,
     a local method from below. The result is OPTIMAL where both meet; UNPROVED where the nodes or the
     dimensions gave out and STOPPED at the time limit, with the bound that is left. `solver="alternating"` is

@@ -153,7 +153,9 @@ def proves_bound(
 
 
 def _compute_leakage(joint: Sequence[Decimal], rows: DecimalRows) -> Decimal:
-    """Compute I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a negative_entropy(J_a W) - negative_entropy(J W)`."""
+    """Compute I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a negative_entropy(J_a W) -
+    negative_entropy(J W)`.
+    """
     width = len(rows)
     parts = [joint[at : at + width] for at in range(0, len(joint), width)]
     whole = [*map(sum_decimals, zip(*parts, strict=True))]

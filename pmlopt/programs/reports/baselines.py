@@ -29,7 +29,7 @@ class UtilityBaselines:
         more_is_better: whether it is maximised.
         without_release: of the best mechanism that releases nothing.
         response: of randomized response at the same limits; None where even that much noise is not enough.
-        design: of the mechanism in hand.
+        design: of the mechanism at hand.
         everything: of releasing the best output of each letter, with no privacy.
     """
 
@@ -107,7 +107,12 @@ def compute_baselines(certificate: DesignCertificate) -> UtilityBaselines | None
         >>> from pmlopt import PML, ExpectedLoss, design, solve
         >>> flip = solve(design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]])))
         >>> found = compute_baselines(flip.certificate)
-        >>> found.utility_name, found.without_release, found.everything, abs(found.response - found.design) < 1e-9
+        >>> (
+        ...     found.utility_name,
+        ...     found.without_release,
+        ...     found.everything,
+        ...     abs(found.response - found.design) < 1e-9,
+        ... )
         ('expected loss', 0.5, 0.0, True)
     """
     found = make_utility_measure(certificate)

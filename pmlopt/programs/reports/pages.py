@@ -135,7 +135,8 @@ def draw_bars_svg(
         length = max(1.0, abs(value) * scale)
         text = name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"
         parts += [
-            f'<text x="{NAME_WIDTH - 8}" y="{y + 14}" text-anchor="end">{html.escape(escape_control_characters(text))}'
+            f'<text x="{NAME_WIDTH - 8}" y="{y + 14}" '
+            f'text-anchor="end">{html.escape(escape_control_characters(text))}'
             f"<title>{html.escape(escape_control_characters(name))}</title></text>",
             f'<rect class="{kind}" x="{NAME_WIDTH}" y="{y}" width="{length:.1f}" height="18" rx="2"/>',
             f'<text x="{NAME_WIDTH + length + 6:.1f}" y="{y + 14}">{value:.4g}</text>',
@@ -170,7 +171,7 @@ class ReportSection:
 
     Attributes:
         title: of the heading; "" goes on under the one before.
-        lines: sentences, or what `kind` says.
+        lines: sentences, or what `kind` states.
         head, rows: of the table.
         kind: "text", a "list", the "promise", a "warning", "code", or "soft", small print.
         html: a picture, which only a page in HTML has.

@@ -118,7 +118,7 @@ class BallPricer(ColumnPricer):
     Args:
         exact: prices the columns without plateau.
         split: looks for plateaus, and bounds them.
-        told: what no column tells, where the utility is mutual information and it is proved; else infinite.
+        told: what no column reveals, where the utility is mutual information and it is proved; else infinite.
         information: whether the utility is mutual information.
     """
 

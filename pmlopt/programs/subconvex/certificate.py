@@ -25,8 +25,8 @@ from pmlopt.programs.subconvex.column_spaces import build_column_space
 class ColumnCertificate(DesignCertificate):
     """The certificate of a sub-convex utility.
 
-    The bound is `bound_column_utility(prior, privacy, utility, multipliers)`, or, where that took a search, what
-    the search proved for these multipliers.
+    The bound is `bound_column_utility(prior, privacy, utility, multipliers)`, or, where that took a search,
+    what the search proved for these multipliers.
 
     Attributes:
         utility: the name of the utility.

@@ -116,7 +116,7 @@ def _search_fewer(lifts: FloatArray, at_most: int) -> IntArray | None:
 
 
 SMOOTHING_WEIGHT = 0.7
-"""Weight of the best multipliers beside the master's [wentges1997weighted]."""
+"""Weight of the best multipliers next to the master's [wentges1997weighted]."""
 
 
 STAGE_KNOT_COUNTS = (2, 6, 14, 32)
@@ -132,7 +132,7 @@ def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) 
 
     Every round solves the master, whose value is that of a mechanism, and prices at its multipliers rho:
     `<p, rho> + max (mu(lam) - <p rho, lam>)` bounds every mechanism. It ends at the gap that is
-    asked for, or when nothing improves any more.
+    requested, or when nothing improves any more.
 
     Source: Gilmore and Gomory, A linear programming approach to the cutting-stock problem, Oper. Res. 9
     (1961).
@@ -212,8 +212,8 @@ class _ColumnGeneration:
     def _mix_by_counts(self, pricer: CountPricer) -> bool:
         """Mix columns that lose least, and return whether their multipliers prove the mixture optimal.
 
-        What they are worth beyond their cost is next to the same for all, so that their linear program asks
-        for little more than weights that meet the rows.
+        What they are worth beyond their cost is next to the same for all, so that their linear program
+        requires for little more than weights that meet the rows.
         """
         p, space = self.program.prior.pmf, self.program.space
         if self.bound - self.master.solve(self.clock)[0] <= self.allowed:

@@ -101,13 +101,15 @@ class ColumnSpace:
             return (
                 f"the extreme columns under {self.privacy} are sought among {number} bases, of "
                 f"{len(self.allowed.exponents):,} bounds on {self.prior.size} letters, and at most "
-                f"{min(self.listing_limit, MAX_BASES):,} are tried for the utility {self.utility.name}: merge "
+                f"{min(self.listing_limit, MAX_BASES):,} are tried for the utility {self.utility.name}: "
+                "merge "
                 "letters, merge values of the secret or leave out bounds, or take an expected gain or loss, "
                 "which needs no columns"
             )
         return (
             f"under {self.privacy} there are {number} extreme columns on {self.prior.size} letters, and at "
-            f"most {self.listing_limit:,} can be listed for the utility {self.utility.name}: merge letters, or use "
+            f"most {self.listing_limit:,} can be listed for the utility {self.utility.name}: merge "
+            "letters, or use "
             "an FInformation (such as MutualInformation, TotalVariation, ChiSquare, Hellinger) or a linear "
             "utility, which need no list"
         )
@@ -127,7 +129,7 @@ class ColumnSpace:
         known = [recognize_columns(box, lifts) for lifts in columns for box in boxes]
         return [*known, *(build_unit_columns(family, p) for family in self.allowed)]
 
-    # ------------------------------------------------------------ what the utility says
+    # ------------------------------------------------------------ what the utility states
 
     @cached_property
     def column_utility(self) -> ColumnUtility | None:

@@ -111,7 +111,7 @@ def certify_closed_form(
     """Certify a closed form that is proved optimal but for the allowed gap; None without one.
 
     Its multipliers price its own columns at what they are worth, where a solver's price columns that were
-    given room; that tells where the largest entries of columns are a million times the others.
+    given room; that shows where the largest entries of columns are a million times the others.
     """
     p = program.prior.pmf
     for _, form in build_closed_forms(program.prior, program.privacy):
@@ -270,7 +270,8 @@ def _make_full_method(
         partial(_solve_and_certify, partial(_solve_declared, name)),
         lambda program, _: program.has_all_columns,
         automatic,
-        requirements_text="programs that declare all extreme columns, and cannot generate them as `auto` does; "
+        requirements_text="programs that declare all extreme columns, and cannot generate them as "
+        "`auto` does; "
         "program.with_every_column() declares them where they are few enough",
         accepts_options=name != "highs",  # its columns are pmlopt's own linear program
     )
@@ -294,4 +295,4 @@ METHODS = MethodRegistry(
     make_cvxpy_method=_make_full_method,
     find_first_result=_find_first,
 )
-"""Designs with a sub-convex utility: the mechanism in hand is returned with its gap."""
+"""Designs with a sub-convex utility: the mechanism at hand is returned with its gap."""

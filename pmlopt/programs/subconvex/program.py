@@ -31,7 +31,7 @@ class ColumnDesign(Design[ColumnCertificate]):
     """A design with a sub-convex utility: `max sum_y q[y] mu(lam_y)`, `sum_y q[y] lam_y = 1`, `q >= 0`.
 
     `variables["weights"]` is the (K,) law of the output over the columns of `lifts`, and
-    `constraints["rows"]` says that rows of the mechanism sum to one. Where `has_all_columns` is false the
+    `constraints["rows"]` states that rows of the mechanism sum to one. Where `has_all_columns` is false the
     columns are a start, and `solve` generates others.
 
     Attributes:
@@ -74,7 +74,7 @@ class ColumnDesign(Design[ColumnCertificate]):
         """Return the same program with all extreme columns declared: [grosse2024extremal, Theorem 6].
 
         Raises:
-            ProgramError: there are too many to list; the message says how many.
+            ProgramError: there are too many to list; the message states how many.
         """
         p = self.prior.pmf
         listed = self.space.list_columns(self.space.listing_limit)

@@ -181,8 +181,9 @@ class PlateauKinds(ColumnKinds):
     """Plateaus over an l1 ball: `s >= 1` on a set A lighter than `half`, 1 on a set S and 0 elsewhere.
 
     The radius 2 half leaves `s = (p(A) + P - half) / exp_neg_epsilon`, and the worth is concave in P where
-    `half <= 2 exp_neg_epsilon`: its second derivative is `a / (exp_neg_epsilon^2 s) - (1 + a / exp_neg_epsilon)^2 / D` with a = p(A) and
-    `D = (exp_neg_epsilon + a) s + half - a`, which is not positive where `a (half - a) <= s exp_neg_epsilon (exp_neg_epsilon + a)`.
+    `half <= 2 exp_neg_epsilon`: its second derivative is `a / (exp_neg_epsilon^2 s) - (1 + a /
+    exp_neg_epsilon)^2 / D` with a = p(A) and `D = (exp_neg_epsilon + a) s + half - a`, which is not positive
+    where `a (half - a) <= s exp_neg_epsilon (exp_neg_epsilon + a)`.
 
     Attributes:
         own: (K,) p(A).
@@ -329,7 +330,7 @@ class TangentPricer(ColumnPricer):
     For each kind of columns the worth over the set's mass is concave, so that a tangent and the letters of
     the largest gains bound it; the best tangents of all kinds are found by one bisection. Where that is not
     enough, the sets are gone through letter by letter, those whose place is clearest first, and left when
-    one of five tangents says so.
+    one of five tangents states so.
 
     Args:
         kinds: the columns.

@@ -31,8 +31,8 @@ class BestResponse:
         matrix: (K, M).
         proof: that no mechanism of the program betters a bound.
         own_bound: the bound that the multipliers give for the mechanisms with these rows.
-        leakage: what the solver says that it leaks, in nats.
-        objective_value: what is minimised, the leakage as the solver says.
+        leakage: what the solver states that it leaks, in nats.
+        objective_value: what is minimised, the leakage as the solver states.
         compile_seconds, solve_seconds: what it took.
     """
 

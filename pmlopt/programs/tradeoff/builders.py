@@ -72,7 +72,8 @@ def leakage_distortion(
     program = _make_program(query, loss, law, entropy, "leakage", limit)
     if limit < program.min_distortion * (1 - LOSS_RTOL):
         raise InfeasibleError(
-            f"no mechanism has an expected distortion of {limit!r} or less: the least is {program.min_distortion!r}"
+            f"no mechanism has an expected distortion of {limit!r} or less: the least is "
+            f"{program.min_distortion!r}"
         )
     return program
 
@@ -238,7 +239,7 @@ def build_penalty_model(
 def binding_priors(program: TradeoffProgram) -> tuple[WorstCasePrior, ...]:
     """Return the priors that bind at the optimum of a trade-off, each as the law of a record and the class.
 
-    They are those whose multipliers in the proof of the bound are not negligible: against them alone the
+    They are those whose multipliers in the proof of the bound are not negligible: against them only the
     optimum is that of the program, up to its tolerance. Where nothing binds, it is the uniform dataset, seen
     from one record of each kind.
 

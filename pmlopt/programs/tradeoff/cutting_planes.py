@@ -44,7 +44,7 @@ AUDIT_TIME_FRACTION, LONG_AUDIT_TIME_FRACTION = 0.3, 0.7
 where audits take long."""
 
 FIRST_AUDIT_TIME_FRACTION, MEMBER_AUDIT_TIME_FRACTION = 0.3, 0.6
-"""Of the time left: for the audit that says how far to go on a path, and for that of a member of it, which
+"""Of the time left: for the audit that states how far to go on a path, and for that of a member of it, which
 ends early where it proves enough (Problem 3)."""
 
 
@@ -185,7 +185,7 @@ class CuttingPlanePhase:
         certain: whether mechanisms are audited; else the phase ends where the local method finds no prior.
         reserved_seconds: seconds that are kept for an audit.
         last_matrix: the mechanism of the last program.
-        objective_value: its value, as the solver says.
+        objective_value: its value, as the solver states.
         max_leakage: what is known of its leakage: the most under a prior that was found.
         total_weight: of the leakage in the last program, in distortion (Problem 3).
         solved_for: how many priors the last program had.
@@ -434,9 +434,9 @@ class CuttingPlanePhase:
 def search_tradeoff(state: TradeoffSearch, first: FloatArray | None) -> str:
     """Search with few rows, then with all, and return how it ended.
 
-    Mechanisms by formula are audited first, so that there is something in hand whatever happens. Where there
+    Mechanisms by formula are audited first, so that there is something at hand whatever happens. Where there
     are many more classes than values, the best with a row for each value is audited before others are sought:
-    the local method alone may go round for hours among priors that are nearly alike. Otherwise it is where
+    the local method only may go round for hours among priors that are nearly alike. Otherwise it is where
     these begin, and audited where the gap stays open.
     """
     plans = plan_groupings(state.program)

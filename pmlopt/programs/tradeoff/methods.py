@@ -210,4 +210,4 @@ METHODS = MethodRegistry(
     _certify_given,
     find_first_result=_find_first,
 )
-"""Trade-offs of leakage and distortion: the mechanism in hand is returned with its gap."""
+"""Trade-offs of leakage and distortion: the mechanism at hand is returned with its gap."""

@@ -12,7 +12,7 @@ What the paper leaves open or gets wrong, and what is done here:
 - The mechanism has a row for each class of `queries.orbits`, such as q(y|f) for the parity, in place of each
   dataset: a row of its own for each dataset is drawn to the one prior of the round, and the rounds swing.
 - `softplus(z)^2` is positive on the feasible side and biased: what is left of a violation of at most the
-  margin delta is mixed away; a larger one is said in the result.
+  margin delta is mixed away; a larger one is stated in the result.
 """
 
 from __future__ import annotations

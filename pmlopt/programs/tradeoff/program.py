@@ -38,7 +38,7 @@ class TradeoffProgram(Program[TradeoffCertificate]):
 
     Attributes:
         query: f, as a person gave it.
-        orbits: the K classes of datasets that the mechanism tells apart.
+        orbits: the K classes of datasets that the mechanism distinguishes.
         outputs: its M outputs.
         tradeoff: (K, M) the probability of each class times d(f, y), and the entries that may be positive.
         entropy: b, in nats.

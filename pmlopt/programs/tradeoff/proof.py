@@ -60,8 +60,8 @@ class TradeoffLosses:
 def make_tradeoff_losses(losses: FloatArray, sense: Sense, limit: float) -> TradeoffLosses:
     """Return the losses with the support of the mechanisms that may be optimal.
 
-    That is everything, unless Problem 2 asks for the least distortion of all: then the rows are on their
-    cheapest outputs alone.
+    That is everything, unless Problem 2 requires the least distortion of all: then the rows are on their
+    cheapest outputs only.
 
     Examples:
         >>> make_tradeoff_losses(1 - np.eye(2), "leakage", 0.0).allowed.tolist()
@@ -142,7 +142,9 @@ def compute_tradeoff_bound(
         >>> tradeoff = TradeoffLosses((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
         >>> posterior = np.array([[0.9, 0.1], [0.1, 0.9]])
         >>> cut = PriorCut(0, np.eye(2) / 2, posterior, 1.0)
-        >>> round(compute_tradeoff_bound(tradeoff, "leakage", 0.1, TradeoffProof((cut,), np.log(9).item())), 6)
+        >>> round(
+        ...     compute_tradeoff_bound(tradeoff, "leakage", 0.1, TradeoffProof((cut,), np.log(9).item())), 6
+        ... )
         0.368064
     """
     if not proof.is_nonnegative:

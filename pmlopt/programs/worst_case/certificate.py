@@ -29,7 +29,7 @@ class ThresholdCertificate(Certificate):
     """The certificate of a highest threshold: `value` is kept within the level, none above `bound` can be.
 
     Attributes:
-        epsilon: the PML level asked for, in nats.
+        epsilon: the PML level requested, in nats.
         kept: the mechanism that keeps the threshold, with its level.
         beyond: the proof that the threshold after `bound` leaks more; None where there is no such one.
         order: (N, M) the ranks, from 1.
@@ -95,9 +95,9 @@ class ThresholdCertificate(Certificate):
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims that the threshold is kept within the level, and that the next one leaks more.
 
-        The mechanism is `kept`'s, has its level, which is at most epsilon (as `is_within_level` decides), and emits no
-        rank below `value`; and with no rank of `bound` or less every mechanism leaks more than epsilon, or
-        there is no higher rank for all letters. Over a set of priors, all that for the same set.
+        The mechanism is `kept`'s, has its level, which is at most epsilon (as `is_within_level` decides), and
+        emits no rank below `value`; and with no rank of `bound` or less every mechanism leaks more than
+        epsilon, or there is no higher rank for all letters. Over a set of priors, all that for the same set.
         """
         matrix, kept = self.mechanism.matrix, self.kept
         same = self.mechanism == kept.mechanism

@@ -50,9 +50,10 @@ def explore_columns(
 ) -> Exploration:
     """Explore how a total level is split over two columns that are both released, each by its best design.
 
-    At each split (e, total - e) the columns are designed for their PML, and what both releases together tell
+    At each split (e, total - e) the columns are designed for their PML, and what both releases together
+    reveal
     is computed from the joint law: of both columns, and of each. Where the columns depend on one another,
-    what is told of one is above its own level.
+    what is revealed of one is above its own level.
 
     Args:
         joint: the law of both columns; its secret is the first one.
@@ -146,7 +147,7 @@ def explore_stream(
     """Explore a stream over time: what was revealed so far, and what each next release would reveal.
 
     Releases are drawn along the given states, in a copy: the stream stays as it is. Each is designed and
-    certified under what the ones before it told.
+    certified under what the ones before it revealed.
 
     Args:
         stream: with or without releases.
@@ -202,7 +203,7 @@ def explore_stream(
 def explore_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
     """Explore a ledger by person: what was revealed, what is left of the total, and the posterior of each.
 
-    People with the same history share a point; those of whom most was told come first.
+    People with the same history share a point; those of whom most was revealed come first.
 
     Examples:
         >>> ledger = Ledger([0.5, 0.5], people=3, total=1.0)
@@ -213,7 +214,7 @@ def explore_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
     """
     groups = sorted(ledger.groups(), key=lambda group: -ledger.levels[group[0]])
     points = []
-    # Histories of a ledger that a page shows: those of which most is told.
+    # Histories of a ledger that a page shows: those of which most is revealed.
     for place, group in enumerate(groups[:60], 1):
         person, level = int(group[0]), float(ledger.levels[group[0]])
         facts = [("people with this history", f"{len(group)}: {join_words(group.tolist())}")]

@@ -1,5 +1,5 @@
-"""What `explore` returns, curves of points and what each tells, and the page that it becomes: one file, which
-asks nothing of any network.
+"""What `explore` returns, curves of points and what each reveals, and the page that it becomes: one file,
+which sends no request to any network.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ MIN_SHOWN_PROBABILITY = 1e-9
 
 
 MAX_PAGE_ENTRIES = 800_000
-"""Entries of all matrices on a page, of four bytes each: 4.3 MB. Of more, matrices are left out, and said."""
+"""Entries of all matrices on a page, of four bytes each: 4.3 MB. Of more, matrices are left out, and
+stated.
+"""
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 """What a browser lets the page do: run its own scripts (Vega compiles expressions), and load nothing."""
@@ -46,7 +48,7 @@ class ExploredPart:
         outputs: M labels, of outcomes that occur.
         matrix: (N, M) the probability of each outcome for each letter.
         prior: (N,) the law of the letters; None where none is known, and then no posterior is shown.
-        tells: what each outcome tells of the letter, those that leak most first.
+        tells: what each outcome reveals of the letter, those that leak most first.
         likelihood: whether the matrix is what was observed, up to a factor, and no mechanism.
     """
 
@@ -85,8 +87,8 @@ class ExploredPart:
 
     @property
     def occurring(self) -> BoolArray:
-        """Return (M,) which outcomes are likelier than `MIN_SHOWN_PROBABILITY`; for some letter if no prior is
-        known.
+        """Return (M,) which outcomes are likelier than `MIN_SHOWN_PROBABILITY`; for some letter if no prior
+        is known.
         """
         law = self.matrix.max(axis=0) if self.prior is None else self.prior @ self.matrix
         return np.asarray(law > MIN_SHOWN_PROBABILITY)
@@ -104,7 +106,7 @@ class CurvePoint:
         meanings: the same in plain words.
         facts: further names and what they are.
         warnings: what a reader must not overlook.
-        parts: the mechanisms, with what their outcomes tell.
+        parts: the mechanisms, with what their outcomes reveal.
         command, python: a command line and a line of Python that give this point again; "" where none does.
     """
 
@@ -130,7 +132,7 @@ class ExploredCurve:
     Attributes:
         name: of the requirement, in words.
         points: at least one.
-        about: a sentence; "" where the name says all.
+        about: a sentence; "" where the name states all.
     """
 
     name: str
@@ -143,8 +145,13 @@ class ExploredCurve:
         text.
 
         Examples:
-            >>> told = [ExploredPart.from_mechanism("", Mechanism(m), Prior([0.5, 0.5])) for m in (np.eye(2), [[1, 0], [1, 0]])]
-            >>> ExploredCurve("", (CurvePoint(0.1, 0, parts=(told[1],)), CurvePoint(0.2, 0, parts=(told[0],)))).changes
+            >>> told = [
+            ...     ExploredPart.from_mechanism("", Mechanism(m), Prior([0.5, 0.5]))
+            ...     for m in (np.eye(2), [[1, 0], [1, 0]])
+            ... ]
+            >>> ExploredCurve(
+            ...     "", (CurvePoint(0.1, 0, parts=(told[1],)), CurvePoint(0.2, 0, parts=(told[0],)))
+            ... ).changes
             [(0.1, 0.2, 'the outcome 1 appears')]
         """
         found = []
@@ -204,7 +211,7 @@ def _normalize_columns(part: ExploredPart) -> dict[Label, bytes]:
     """
     places = np.flatnonzero(part.occurring)
     columns = part.matrix[:, places]
-    # How far, as a share, columns may differ that count as proportional: their outcomes tell the same.
+    # How far, as a share, columns may differ that count as proportional: their outcomes reveal the same.
     shapes = np.round(columns / columns.max(axis=0) / 1e-6)
     return {part.outputs[y]: shape.tobytes() for y, shape in zip(places, shapes.T, strict=True)}
 
@@ -223,7 +230,7 @@ class Exploration:
         failures: sentences on points that could not be solved.
         warnings: sentences on what the whole page reveals.
         limit: a line that no point may exceed, on the axis of the height.
-        before_command, before_python: what is said before the command, and before the line of Python.
+        before_command, before_python: what is stated before the command, and before the line of Python.
     """
 
     title: str
@@ -256,7 +263,8 @@ class Exploration:
             "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
             "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-            f"<title>{title}</title><style>{read_style_sheet()}{(own / 'page.css').read_text('utf-8')}</style></head>"
+            f"<title>{title}</title>"
+            f"<style>{read_style_sheet()}{(own / 'page.css').read_text('utf-8')}</style></head>"
             f"<body>{body}<script type='application/json' id='data'>{data}</script>"
             f"<script>{load_vega_scripts()}</script>"
             f"<script type='module'>{(own / 'page.js').read_text('utf-8')}</script></body></html>\n"

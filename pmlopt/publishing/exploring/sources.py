@@ -42,7 +42,7 @@ from pmlopt.releases import Ledger, Stream
 from pmlopt.sweeps import Sweep, SweepRow
 
 LEVELS, HIGHEST = 40, 3.0
-"""How many levels are solved where nobody says, and the highest, in nats."""
+"""How many levels are solved where no one states, and the highest, in nats."""
 
 BESIDE = ("ldp", "response", "nothing")
 """What a design is compared with: LDP at the same level, randomized response, releasing nothing."""
@@ -69,9 +69,9 @@ class CopyFormat:
 def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
     """Solve a trade-off at many points, with proofs, for a page on which to choose one of them.
 
-    What `source` is says what is explored; the arguments after it are those of that function:
+    What `source` is states what is explored; the arguments after it are those of that function:
 
-        a prior, then a utility          designs over the level, beside LDP and others (`explore_design`)
+        a prior, then a utility          designs over the level, next to LDP and others (`explore_design`)
         a `Secret`, then a utility       the same about a secret (`explore_secret`)
         a `Secret`, a utility, `total`   two columns that are both released (`explore_columns`)
         a builder, or several by name    any programs over a `grid`, such as of records (`explore_builders`)
@@ -139,7 +139,7 @@ def explore_design(
         outputs: as of `design`.
         half_width: of estimated frequencies, for which people are counted.
         title: of the page.
-        copied: how a point is said again; left out, by the prior's numbers.
+        copied: how a point is stated again; left out, by the prior's numbers.
         exact_counts: state the exact counts of a sample, and design for them.
         solving: options of `sweep`, such as `time_limit`.
 
@@ -296,7 +296,7 @@ def explore_sweep(
 
     Args:
         table: what `sweep` returned.
-        mechanisms: the folder that it wrote its mechanisms to; without one the page has values alone.
+        mechanisms: the folder that it wrote its mechanisms to; without one the page has values only.
         height: what the value is, with its unit.
         across: what the horizontal axis is, with its unit; left out, the first name of the grid.
         title: of the page.

@@ -62,7 +62,7 @@ def count_outputs(
     Raises:
         PriorError: a count is negative or not a whole number, or there are no people.
         MechanismError: an output is none of the mechanism's or cannot occur, there are not M counts, or
-            outputs have no labels that tell them from the letters.
+            outputs have no labels that distinguish them from the letters.
         InputError: there are both counts and a column, or neither.
     """
     if (counts is None) == (released is None):
@@ -104,7 +104,8 @@ def _check_distinguishable(mechanism: Mechanism) -> None:
         alike = [label for label in letters if make_label_key(label) in outputs]
         if alike:
             raise MechanismError(
-                f"the outputs {abbreviate(outputs)} have no labels, and {alike[0]!r} is a letter too: nothing tells "
+                f"the outputs {abbreviate(outputs)} have no labels, and {alike[0]!r} is a letter too: "
+                "nothing tells "
                 "released data from data that were not; give the mechanism labels of its outputs"
             )
 
@@ -187,7 +188,7 @@ class Estimate:
         values: (K,) the estimates W f less the origins.
         covariance: (K, K) of the estimates.
         people: n.
-        effective: as many people drawn alike tell as much: n, and of a weighted sample less (Kish).
+        effective: as many people drawn alike reveal as much: n, and of a weighted sample less (Kish).
         total: n, or what the weights add up to.
         confidence: with which `intervals` hold together.
         method, kind: of the estimates and of the intervals.
@@ -355,8 +356,8 @@ class Estimate:
     ) -> FrequencyPosterior:
         """Return the posterior after these counts, if the frequencies are from a Dirichlet law.
 
-        Its weights are `people` times the prior's frequencies: it counts as much as that many people who told
-        the truth. The means are sampled, to a twentieth of the posterior's spread (`error`).
+        Its weights are `people` times the prior's frequencies: it counts as much as that many people who
+        revealed the truth. The means are sampled, to a twentieth of the posterior's spread (`error`).
 
         Args:
             prior: the frequencies that are expected; left out, even ones.
@@ -457,7 +458,7 @@ def estimate(
         least_fit: counts are refused if the p-value of the test of fit is lower; 0 never refuses.
 
     Raises:
-        MechanismError: the mechanism's rank does not allow what is asked for, and the message says what it
+        MechanismError: the mechanism's rank does not allow what is requested, and the message states what it
             allows; an output is unknown; or no frequencies agree with the counts.
         PriorError: a count or weight is negative, a count is not a whole number, or there are no people.
         UtilityError: the workload does not fit the letters.

@@ -119,7 +119,7 @@ def compute_exact_intervals(
 ) -> FloatArray:
     """Compute the (K, 2) range of each combination w f over the frequencies that agree with the counts.
 
-    The law of the output is in a box [l, u] of Clopper-Pearson intervals with the confidence asked for, for
+    The law of the output is in a box [l, u] of Clopper-Pearson intervals with the confidence requested, for
     any number of people. An end is the linear program `max w f` over `f >= 0`, `sum f = 1`, `l <= f P <= u`,
     as proved by its multipliers v: for every v in R^M
 
@@ -207,7 +207,8 @@ def goodness_of_fit(
         counts: (M,) of n people.
         frequencies: (N,) the most likely ones.
 
-    Before it is held against chi-square the statistic is divided by what its mean is larger, of many outputs.
+    Before it is compared with chi-square the statistic is divided by what its mean is larger, of many
+    outputs.
 
     Source: [susko2013likelihood] (the degrees); [agrawal2020finite, Theorem 1.2] (the bound);
     [williams1976improved] (the divisor).
@@ -244,7 +245,7 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
     """Test whether two columns are independent, from the counts of pairs of their released values.
 
     `G = 2 sum c log(c n / (r c'))` with the sums r and c' of rows and columns. Where each column is released
-    by itself (or left clear), independent columns have independent outputs: a low p-value speaks against
+    separately (or left clear), independent columns have independent outputs: a low p-value speaks against
     independence of the columns themselves. The outputs show less of a dependence than the columns have.
 
     Args:

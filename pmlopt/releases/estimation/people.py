@@ -48,7 +48,7 @@ def half_width(
         intervals: "score", "wald" or "bernstein"; the last with `expected` given to `estimate`.
 
     Raises:
-        MechanismError: the mechanism's rank does not allow what is asked for.
+        MechanismError: the mechanism's rank does not allow what is requested.
         InputError: there are no people, the confidence is outside (0, 1), or the intervals cannot be planned.
 
     Examples:
@@ -85,7 +85,7 @@ def people_needed(
             number of people.
 
     Raises:
-        MechanismError: the mechanism's rank does not allow what is asked for.
+        MechanismError: the mechanism's rank does not allow what is requested.
         InputError: the half-width is not positive, the confidence outside (0, 1), or the intervals cannot be
             planned.
 
@@ -133,7 +133,7 @@ def level_needed(
         half_width: h, as for `people_needed`.
         confidence: with which the intervals hold together, in (0, 1).
         workload: as `estimate` takes it.
-        most: the largest level that is tried; left out, `-log min p`, at which PML asks for nothing, and
+        most: the largest level that is tried; left out, `-log min p`, at which PML requires nothing, and
             where that is not enough, as under LDP, up to 64 times as much.
         intervals: as for `people_needed`.
 
@@ -141,9 +141,9 @@ def level_needed(
         The level and its mechanism.
 
     Raises:
-        PrivacyError: the mechanism at `most` leaves wider intervals; the message says how many people it
+        PrivacyError: the mechanism at `most` leaves wider intervals; the message states how many people it
             takes.
-        MechanismError: the rank of the mechanism at `most` does not allow what is asked for.
+        MechanismError: the rank of the mechanism at `most` does not allow what is requested.
         InputError: the half-width is not positive, there are no people, or the confidence is outside (0, 1).
 
     Examples:
@@ -155,7 +155,7 @@ def level_needed(
         >>> round(level, 2), round(math.log(1.5), 2)
         (0.41, 0.41)
     """
-    # How often the level at which PML asks for nothing is doubled: LDP asks for something at every level.
+    # How often the level at which PML requires nothing is doubled: LDP requires something at every level.
     doublings = 6
     p, count = as_prior(prior), check_integer(people, "the number of people", InputError)
     width = check_positive(half_width, *_HALF_WIDTH)

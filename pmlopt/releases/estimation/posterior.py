@@ -11,7 +11,7 @@ from pmlopt.errors import SolverError
 from pmlopt.releases.estimation.intervals import check_confidence
 
 CHAIN_COUNT = 64
-"""Chains that run side by side: their means tell the error of the mean of all."""
+"""Chains that run side by side: their means reveal the error of the mean of all."""
 
 BLOCK, MOST_STEPS = 200, 30_000
 """Points of each chain after which the error is looked at, of which the first half is forgotten; and the

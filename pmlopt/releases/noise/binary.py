@@ -48,7 +48,7 @@ class Promise:
 class BinaryNoise(ABC):
     """Y = X + noise, for X = -1 on the prior's first letter and X = 1 on its second.
 
-    What is said of the noise holds for the prior alone, or for every prior of a set.
+    What is stated of the noise holds for the prior only, or for every prior of a set.
 
     Args:
         prior: two letters.
@@ -224,9 +224,9 @@ class BinaryNoise(ABC):
     def sample(self, values: Iterable[object], seed: Seed = None) -> FloatArray:
         """Release each value, one of the prior's labels, as -1 or 1 with noise.
 
-        The noise is drawn from the discrete law on the multiples of `grid_step`, exactly: its low digits tell
-        nothing. The leakage of an outcome on the grid, and with it the level, is that of the density there,
-        and failure probabilities have in them what they can be more on the grid.
+        The noise is drawn from the discrete law on the multiples of `grid_step`, exactly: its low digits
+        reveal nothing. The leakage of an outcome on the grid, and with it the level, is that of the density
+        there, and failure probabilities have in them what they can be more on the grid.
 
         Args:
             values: labels.

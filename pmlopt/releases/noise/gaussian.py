@@ -153,9 +153,9 @@ class BinaryGaussian(BinaryNoise):
         """Calibrate sigma to a failure probability: the least from which on it is delta at most.
 
         From `plocal_scale` on it is delta at most, and down to a sigma in closed form
-        (`GaussianFailure.decreases_from`) it is monotone: bisection finds the start. Below that it may rise again
-        where a letter is rare, so if it is delta at most down to there, sigmas are tried further down, each
-        2 % below the last, until one fails. No noise is the answer only if none does, nor 0 itself.
+        (`GaussianFailure.decreases_from`) it is monotone: bisection finds the start. Below that it may rise
+        again where a letter is rare, so if it is delta at most down to there, sigmas are tried further down,
+        each 2 % below the last, until one fails. No noise is the answer only if none does, nor 0 itself.
 
         Args:
             prior: two letters.
@@ -167,7 +167,7 @@ class BinaryGaussian(BinaryNoise):
         Raises:
             PrivacyError: an argument is outside its range, or epsilon so small that sigma^2 is no float.
         """
-        # Below this sigma no float tells the noise from none: of a Gaussian nothing is 40 sigma out.
+        # Below this sigma no float reveals the noise from none: of a Gaussian nothing is 40 sigma out.
         falls_to = 0.025
         # The largest sigma: its square is a float.
         largest_sigma = 1e150

@@ -33,15 +33,15 @@ class LaplaceHistogram:
     Records are independent, and each is in every class with probability `min_mass` or more. The level is
     what all k noisy counts together leak about any one record.
 
-    The classes have to be public: a release has a row for each, so classes taken from the records tell which
-    of them occur. Name them beforehand, with those that nobody is in.
+    The classes have to be public: a release has a row for each, so classes taken from the records reveal
+    which of them occur. Name them beforehand, with those that no one is in.
 
     Args:
         scale: b; 0 for no noise.
         min_mass: alpha, at most one over the number of classes; 0 where nothing is known, as in
             differential privacy.
         sensitivity: by how much the counts change, all together, when one record does: 2 for a histogram, for
-            the record leaves one class and enters another; 1 for the count of one class alone; 2 c where each
+            the record leaves one class and enters another; 1 for the count of one class only; 2 c where each
             record counts c times. alpha is then the least probability of a record's contribution.
 
     Raises:
@@ -79,7 +79,7 @@ class LaplaceHistogram:
             epsilon: in nats, above 0; from -log(min_mass) on the scale is 0: no noise is needed.
             min_mass: alpha; where the classes' probabilities are estimated by p, `min p - radius / 2` with
                 the radius of a confidence ball.
-            sensitivity: by how much the counts change when one record does; 1 for one count alone.
+            sensitivity: by how much the counts change when one record does; 1 for one count only.
 
         Raises:
             PrivacyError: an argument is outside its range.
@@ -124,7 +124,7 @@ class LaplaceHistogram:
 
         `m ((1 - alpha)/b + alpha^2 / (2 b^2))` for m released counts, each of which one record changes by 1.
         It is a bound on what they leak together, and looser than `level`: a counting query leaks at most
-        `L(1/b)` with `L(r) = r - log(1 - alpha + alpha e^r)`, and all counts leak L(2/b), or one alone
+        `L(1/b)` with `L(r) = r - log(1 - alpha + alpha e^r)`, and all counts leak L(2/b), or one only
         L(1/b); L is concave with L(0) = 0, so `L(2/b) <= 2 L(1/b)`.
 
         Args:
@@ -174,7 +174,7 @@ class LaplaceHistogram:
 
         The noise y has the probability `(1 - q) / (1 + q) q^(|y| / g)`, `q = e^(-g / b)`, on the multiples of
         a fine step g, drawn exactly. Counts are on the grid, so that ratios of probabilities at its outcomes
-        are those of the densities, and the level is `level`: the digits of floating point tell nothing.
+        are those of the densities, and the level is `level`: the digits of floating point reveal nothing.
 
         Args:
             counts: (k,) or (..., k) whole numbers, of at least 0.

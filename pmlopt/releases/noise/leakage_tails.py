@@ -82,7 +82,7 @@ the smallest float, the last digit of its argument moves it by 40^2 units in the
 
 
 MAX_CELLS = 1_000_000
-"""Cells past which the search ends with the bound in hand."""
+"""Cells past which the search ends with the bound at hand."""
 
 
 @dataclass(frozen=True)

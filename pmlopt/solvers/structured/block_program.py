@@ -21,7 +21,8 @@ class HingeVariables:
 
     Attributes:
         sign: 1 for what is above a threshold, -1 for what is below.
-        threshold_coefficients: (k, 1) the threshold, linear in the scalars u, or (1, N) one of its own for each letter.
+        threshold_coefficients: (k, 1) the threshold, linear in the scalars u, or (1, N) one of its own for
+            each letter.
         interior_value: the r of the column of ones, a number or (N, 1).
         costs: (K, N) what r takes from the rows of the column, or None. Letters that cost nothing have no r.
         budget: the most that the r of a letter may add up to over all columns, or None where there are costs.
@@ -53,10 +54,10 @@ class ColumnBlock:
     `lower'u <= v[x] <= upper'u` for every letter x; with weights, for each of K rows,
     `weights_k'v - costs_k'r = mean_k'u`, or `>=`; and with a total, `u[0]` adds up to at most that over all
     columns.
-    What a requirement declares in cvxpy says the same, with a row for each output where this has a number.
+    What a requirement declares in cvxpy states the same, with a row for each output where this has a number.
 
     Attributes:
-        lower: (k,) zeros, or one scalar's alone: then `lower'u >= 0` must be said, unless that is the only
+        lower: (k,) zeros, or one scalar's alone: then `lower'u >= 0` must be stated, unless that is the only
             scalar.
         upper: (k,), infinite where nothing bounds the entries from above.
         interior_scalars: (k,) the u at which the column of ones is strictly between the ends.

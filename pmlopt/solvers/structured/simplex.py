@@ -27,7 +27,7 @@ def solve_by_simplex(
 
     Args:
         task: the program.
-        options: what was asked.
+        options: what was required.
         matrix: (N, M) a mechanism to start from.
         basis: "columns" and "rows", the statuses that a neighbour's solve ended with.
     """

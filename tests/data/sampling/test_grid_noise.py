@@ -148,7 +148,7 @@ def test_the_level_on_a_grid_is_that_of_the_density(scale: float) -> None:
 def test_failures_on_a_grid_are_within_the_bound(
     law: str, scale: float, share: float, part: float, fineness: int
 ) -> None:
-    """`raise_for_grid` bounds the failure of the discrete law by that of the density, at steps that can be summed."""
+    """`raise_for_grid` bounds the failure of the discrete law by that of the density."""
     steps = 2 ** math.ceil(fineness - math.log2(scale))
     noise = (BinaryLaplace if law == "laplace" else BinaryGaussian)([share, 1 - share], scale)
     reach = round(steps * (2 + 40 * scale if law == "laplace" else 2 + 9 * scale))

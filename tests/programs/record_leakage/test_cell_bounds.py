@@ -239,13 +239,17 @@ def test_a_climb_ends_where_no_law_near_it_leaks_more() -> None:
         return joint
 
     found = minimize(
-        lambda point: -compute_record_information(joint_of(point), ROWS), np.log(np.maximum(best[used], 1e-4)),
+        lambda point: -compute_record_information(joint_of(point), ROWS),
+        np.log(np.maximum(best[used], 1e-4)),
         constraints={
             "type": "ineq",
-            "fun": lambda point: compute_dataset_entropy(joint_of(point), adversary.log_counts) - 2.2,
+            "fun": lambda point: (
+                compute_dataset_entropy(joint_of(point), adversary.log_counts) - 2.2
+            ),
         },
-        method="SLSQP", options={"ftol": 1e-12},
-    )  # fmt: skip
+        method="SLSQP",
+        options={"ftol": 1e-12},
+    )
     assert values.max() == pytest.approx(-found.fun, abs=1e-7)
 
 
