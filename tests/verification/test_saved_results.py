@@ -522,7 +522,10 @@ def test_sets_of_other_sizes_are_refused() -> None:
         solve(design(P, PML(0.6, MinimumMass(4, 0.1)), LOSS))
 
 
-BREAKABLE = "pml ldp lip maximal-leakage approximate-pml ball secret pufferfish metric g-leakage ratio-bound both"
+BREAKABLE = (
+    "pml ldp lip maximal-leakage approximate-pml ball secret pufferfish metric g-leakage "
+    "ratio-bound both"
+)
 
 
 @pytest.mark.parametrize("name", BREAKABLE.split())

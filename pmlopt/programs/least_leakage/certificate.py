@@ -462,7 +462,8 @@ class _LeastLeakageCertificate(RequirementCertificate):
             return ()
         slack = floor.compute_slack(np.where(floor.allowed, self.lifts, 0.0))
         holds = -slack <= floor.rounding
-        found = f"the expected {floor.kind_text} {floor.expected.value:.9g} is {'reached' if holds else 'missed'}"
+        verdict = "reached" if holds else "missed"
+        found = f"the expected {floor.kind_text} {floor.expected.value:.9g} is {verdict}"
         return (Claim("demand", holds, FLOATS, found, floor.min_gain, floor.min_gain + slack),)
 
 

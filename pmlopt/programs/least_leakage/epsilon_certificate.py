@@ -135,9 +135,12 @@ class LeastEpsilonCertificate(Certificate):
             text = "the proof is of another requirement, level or utility"
             return (Claim("bound", False, FLOATS, text, self.bound),)
         if not is_short(self.proof, self.reach):
-            text = f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, which is not short of the target"
+            text = (
+                f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, not short of the target"
+            )
             return (Claim("bound", False, FLOATS, text, self.bound),)
-        text = f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, short of the target {self.reach:.12g}"
+        best = f"at {self.bound:.12g} the best is {self.proof.bound:.12g}"
+        text = f"{best}, short of the target {self.reach:.12g}"
         return (
             *(
                 _named(one, "proof ")

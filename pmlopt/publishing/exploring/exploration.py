@@ -34,7 +34,10 @@ MAX_PAGE_ENTRIES = 800_000
 stated.
 """
 
-POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data:"
+)
 """What a browser lets the page do: run its own scripts (Vega compiles expressions), and load nothing."""
 
 
