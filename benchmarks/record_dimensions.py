@@ -86,7 +86,7 @@ def families(largest: int) -> dict[str, list[tuple[Query, MechanismLike]]]:
 def proved(query: Query, mechanism: MechanismLike, method: str, seconds: float) -> Leakage:
     """What one method proves at b = (n - 1/2) log 2."""
     program = record_leakage(query, mechanism, (query.records - 0.5) * BIT)
-    with patch.object(branch_and_bound, "OUTPUTS_BY_DIMENSION", METHODS[method]):
+    with patch.object(branch_and_bound, "MAX_OUTPUTS_BY_DIMENSION", METHODS[method]):
         return solve(program, time_limit=seconds)
 
 
@@ -159,7 +159,7 @@ def adversaries(cases: int) -> None:
         entropy = float(random.uniform(0, 0.98)) * math.log(size)
         program = record_leakage(TableQuery(np.arange(size).reshape(alphabets)), rows, entropy)
         nodes = (None, 1, 10)[seed // len(shapes) % 3]
-        with patch.object(branch_and_bound, "OUTPUTS_BY_DIMENSION", 3 * (seed // 2 % 2)):
+        with patch.object(branch_and_bound, "MAX_OUTPUTS_BY_DIMENSION", 3 * (seed // 2 % 2)):
             found = solve(program, solver=BranchAndBound(nodes), tolerance=1e-3, time_limit=2)
         verified += found.certificate.verify()
         reached = max(

@@ -401,7 +401,7 @@ def _make_parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     shown = bool(more) and kind is not bool and given != Path("-")
     more |= {"is_flag": True} if kind is bool else {"type": note.type or choice}
     return click.Option(
-        [*note.flags(key), key], help=note.help, multiple=several,
+        [*note.list_flags(key), key], help=note.help, multiple=several,
         required=required, show_default=shown, **more,
     )  # fmt: skip
 

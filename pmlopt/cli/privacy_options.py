@@ -654,7 +654,7 @@ def _find_field_setters() -> dict[str, tuple[str, SetsFields]]:
     sets.
     """
     return {
-        name: (hint.__metadata__[-1].flags(name)[0], hint.__metadata__[0])
+        name: (hint.__metadata__[-1].list_flags(name)[0], hint.__metadata__[0])
         for name, hint in get_type_hints(PrivacyOptions, include_extras=True).items()
         if isinstance(hint.__metadata__[0], SetsFields)
     }

@@ -585,7 +585,7 @@ def format_options(record: Any, names: set[str] | None = None) -> list[str]:
     for one in fields(record):
         value = getattr(record, one.name)
         if value != one.default and (names is None or one.name in names):
-            flag = hints[one.name].__metadata__[-1].flags(one.name)[0]
+            flag = hints[one.name].__metadata__[-1].list_flags(one.name)[0]
             found += [
                 text
                 for part in (value if isinstance(value, tuple) else (value,))

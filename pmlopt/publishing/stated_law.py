@@ -209,7 +209,7 @@ def check_no_exact_prior(
     Raises:
         InputError: the result is about a prior with the shares of the exact counts, which are not stated.
     """
-    prior = None if isinstance(made, Mechanism) else made.certificate.about
+    prior = None if isinstance(made, Mechanism) else made.certificate.listed_prior
     if not isinstance(prior, Prior) or prior.size != len(exact):
         return
     known = dict(zip(map(make_label_key, prior.labels), prior.probabilities.tolist(), strict=True))

@@ -220,5 +220,5 @@ def _halve_interval(curves: Sequence[_LossCurve], cells: Sequence[int]) -> bool:
         low, high = curves[k].levels[cells[k]], curves[k].levels[cells[k] + 1]
         middle = math.floor((low + high) / 2 / curves[k].unit) * curves[k].unit
         if low < middle < high:
-            return bool(curves[k].solved(middle))
+            return bool(curves[k].solve_level(middle))
     return False

@@ -357,7 +357,7 @@ BROKEN: dict[str, list[tuple[str | bytes, str]]] = {
         (promising((2, 2)), "not a whole mechanism"),
         (zipped(matrix=b"text", about=b"text"), "not a whole mechanism"),
         (zipped(matrix=promising((10**8, 10**7)), about=b""), "not a whole mechanism"),
-        (npz(True, matrix=np.zeros((3000, 3000)), about=ABOUT), "LARGEST_EXPANSION"),
+        (npz(True, matrix=np.zeros((3000, 3000)), about=ABOUT), "MAX_EXPANDED_ENTRIES"),
     ],
 }  # fmt: skip
 

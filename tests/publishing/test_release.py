@@ -306,7 +306,7 @@ class TestPlans:
             ("sex", LDP(0.5), "hamming"),
         ):
             prior = Prior.from_counts(rounded.groupby(column).sum())
-            assert made[(column,)].certificate.about.probabilities == pytest.approx(
+            assert made[(column,)].certificate.listed_prior.probabilities == pytest.approx(
                 prior.probabilities
             )
             alone = solve(design(prior, privacy, utility))

@@ -75,7 +75,7 @@ class TestExactCounts:
             assert "rounded to steps of 10, and no exact count" in text
         described = json.loads((out / "release.json").read_text())
         assert described["people"] == [140, 80, 30, 10]  # the rare letter keeps a positive mass
-        about = load(out / "mechanisms" / "ill.json").certificate.about
+        about = load(out / "mechanisms" / "ill.json").certificate.listed_prior
         assert (about.counts, about.samples) == ((140, 80, 30, 10), None)
 
     def test_exact_counts_are_an_option_that_is_said(self, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ class TestExactCounts:
         plan, data = read_plan(tmp_path / "plan.toml"), people(143, 78)
         made: Any = plan.make_mechanisms(data)
         draft = release(data, made)
-        assert made[("ill",)].certificate.about.counts == draft.planned.people == (140, 80)
+        assert made[("ill",)].certificate.listed_prior.counts == draft.planned.people == (140, 80)
         assert draft.levels.together <= 0.3 + 1e-12
 
     def test_a_ball_is_larger_by_the_rounding(self, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class OrbitMechanism(Mechanism):
     to 2^16, and up to 2^24 pairs) it is a `Mechanism` for everything else, too.
 
     Args:
-        space: the pairs, from `prior.pairs()`.
+        space: the pairs, from `prior.make_pairs()`.
         masses: a whole number for each orbit of pairs.
         total: the sum of the masses of each orbit of letters.
 

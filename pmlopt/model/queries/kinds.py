@@ -175,7 +175,7 @@ class ModularSum(FormulaQuery):
 
     def __init__(self, records: int, modulus: int, letters: int | Iterable[int] = 2) -> None:
         vars(self).update(
-            modulus=check_within_limit(modulus, "the modulus", "MOST_VALUES"),
+            modulus=check_within_limit(modulus, "the modulus", "MAX_QUERY_VALUES"),
             sizes=check_alphabets(records, letters),
         )
         if (entries := self.modulus * max(self.sizes)) > MAX_COUNT_ENTRIES:

@@ -136,14 +136,14 @@ def check_alphabets(records: int, letters: int | Iterable[int]) -> tuple[int, ..
     n = check_record_count(records)
     if isinstance(letters, Iterable) and getattr(letters, "ndim", None) != 0:
         sizes = tuple(
-            check_within_limit(size, "an alphabet's size", "MOST_LETTERS") for size in letters
+            check_within_limit(size, "an alphabet's size", "MAX_RECORD_LETTERS") for size in letters
         )
         if len(sizes) != n:
             raise QueryError(
                 f"{len(sizes)} alphabets for {n} records: give one size for each record"
             )
         return sizes
-    return (check_within_limit(letters, "the alphabets' size", "MOST_LETTERS"),) * n
+    return (check_within_limit(letters, "the alphabets' size", "MAX_RECORD_LETTERS"),) * n
 
 
 def check_within_limit(value: Any, what: str, limit: str) -> int:

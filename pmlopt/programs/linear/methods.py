@@ -183,7 +183,7 @@ def _solve_and_certify(
         detail=_explain_mixing(program, certificate),
         closed_form=_compare_closed_form(start.known, certificate),
         arrays={"matrix": certificate.mechanism.matrix, **outcome.warm_start_arrays},
-        asked=certificate.privacy.limits == program.privacy.limits,
+        requirement_unchanged=certificate.privacy.limits == program.privacy.limits,
     )
 
 

@@ -43,7 +43,7 @@ def get_common_min_mass(cone: ColumnCone) -> float | None:
     """Return the minimum mass of every letter, where the set of priors has no other constraint; else None."""
     if not cone.is_additive:
         return None
-    nu = cone.priors.floats  # type: ignore[attr-defined]
+    nu = cone.priors.float_probability  # type: ignore[attr-defined]
     return float(nu.lower[0] / nu.total) if np.ptp(nu.lower) == 0 else None
 
 

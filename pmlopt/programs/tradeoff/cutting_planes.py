@@ -286,7 +286,7 @@ class CuttingPlanePhase:
             return "no prior was found that leaks more"
         news = self._audit_and_learn(self.last_matrix, found.leakage)
         if self.end_reason:
-            return self.met
+            return self.end_reason
         if not news and self.leakage_slack >= room / 2:
             return (
                 "no prior was found that leaks more, and the audit left a gap: allow it more time"

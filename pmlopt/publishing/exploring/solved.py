@@ -76,7 +76,7 @@ class SweepAnswers:
     def warnings(self) -> tuple[str, ...]:
         """A sentence where a certificate has the exact counts of a sample."""
         return warn_of_exact_counts(*(
-            one.certificate.about for one in self.results if one is not None
+            one.certificate.listed_prior for one in self.results if one is not None
         ))  # fmt: skip
 
     @property
@@ -133,7 +133,7 @@ def make_point(
     )
     if result is None:
         return plain
-    certificate, prior = result.certificate, result.certificate.about
+    certificate, prior = result.certificate, result.certificate.listed_prior
     warned = list_outcome_warnings(result.tells) if result.tells else ()
     if isinstance(certificate, ListedCertificate) and prior is not None:
         warned = list_warnings(prior, certificate.privacy, result.tells)
@@ -149,7 +149,7 @@ def make_point(
 
 def make_parts(result: Result[Any], name: str = "") -> tuple[ExploredPart, ...]:
     """Return the mechanism of a result; nothing where its letters are not listed."""
-    mechanism, prior = result.mechanism, result.certificate.about
+    mechanism, prior = result.mechanism, result.certificate.listed_prior
     if not isinstance(mechanism, Mechanism):
         return ()
     known = prior is not None and prior.size == len(mechanism.inputs)
@@ -158,7 +158,7 @@ def make_parts(result: Result[Any], name: str = "") -> tuple[ExploredPart, ...]:
 
 def compute_facts(result: Result[Any], half_width: float) -> tuple[tuple[str, str], ...]:
     """Compute the PML of a design under its prior, and how many people an estimate needs."""
-    prior, mechanism = result.certificate.about, result.mechanism
+    prior, mechanism = result.certificate.listed_prior, result.mechanism
     if not result.tells or prior is None:
         return ()
     return (

@@ -112,10 +112,10 @@ def test_outputs_may_be_no_letters() -> None:
     ],
 )
 def test_a_symmetric_prior_is_a_prior(prior: Any) -> None:
-    plain, orbits = prior.listed(), prior.pairs().orbits
+    plain, orbits = prior.listed(), prior.make_pairs().orbits
     assert prior.size == plain.size == len(prior.labels)
     assert prior.pmf.tolist() == plain.pmf.tolist()
-    space = prior.pairs()
+    space = prior.make_pairs()
     of = space.letter_orbits(space.listed())
     assert plain.labels == tuple(space.decode(space.listed(), letters=True))
     wanted = np.array(orbits.masses) / np.array(orbits.letters, dtype=float)

@@ -52,9 +52,9 @@ def by_simplices(part: str, **options: Any) -> RecordCertificate:
     query, rows, entropy = CASES[part]
     with (
         patch.object(
-            branch_and_bound, "OUTPUTS_BY_DIMENSION", math.inf if part == "posteriors" else 0
+            branch_and_bound, "MAX_OUTPUTS_BY_DIMENSION", math.inf if part == "posteriors" else 0
         ),
-        patch.object(one_class_each, "MOST_CHOICES", 0),
+        patch.object(one_class_each, "MAX_CLASS_CHOICES", 0),
     ):
         program = record_leakage(query, rows, entropy)
         found: RecordCertificate = solve(program, **{"tolerance": 1e-4, **options}).certificate

@@ -53,8 +53,8 @@ def test_the_problem_is_a_relaxation_for_the_first_kind() -> None:
     found = solve(program, tolerance=1e-3)
     assert found.value <= above + 1e-7
     with (  # near it, where H(X_i) bounds nothing, is what the first cell of class laws proves
-        patch.object(branch_and_bound, "OUTPUTS_BY_DIMENSION", 0),
-        patch.object(one_class_each, "MOST_CHOICES", 0),
+        patch.object(branch_and_bound, "MAX_OUTPUTS_BY_DIMENSION", 0),
+        patch.object(one_class_each, "MAX_CLASS_CHOICES", 0),
     ):
         first = solve(program, solver=ONE_NODE)
     assert above - 1e-7 <= first.bound <= 1.05 * above
