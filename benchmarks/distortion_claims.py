@@ -12,7 +12,7 @@ from common import FloatArray
 from pmlopt import leakage_distortion, record_leakage, solve
 from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.model.closed_forms.parity import parity_prior
-from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, orbits
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, orbits
 from pmlopt.model.queries.channel import compute_loss_table
 from pmlopt.programs.record_leakage.alternating import compute_joint_law
 from pmlopt.programs.tradeoff.penalty import PenalizedProblem
@@ -164,7 +164,7 @@ def swinging(
     classes, values, masses = found.query, found.values, found.masses
     if listed:
         every = query.table()
-        classes = TableQuery(np.arange(every.size).reshape(every.shape))
+        classes = Explicit(np.arange(every.size).reshape(every.shape))
         values, masses = every.ravel(), np.full(every.size, 1 / every.size)
     losses = masses[:, None] * loss[values]
     tradeoff = TradeoffLosses(losses, np.ones(losses.shape, dtype=bool))

@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 from pmlopt import Result, queries, record_leakage, solve
 from pmlopt.cli.printing import iterate_with_progress
 from pmlopt.data.mechanism import MechanismLike
-from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
 from pmlopt.model.queries.record_leakage_measures import (
     compute_dataset_entropy,
     compute_record_information,
@@ -157,7 +157,7 @@ def adversaries(cases: int) -> None:
         size = math.prod(alphabets)
         rows = random.dirichlet(np.full(int(random.integers(2, 5)), 0.6), size=size)
         entropy = float(random.uniform(0, 0.98)) * math.log(size)
-        program = record_leakage(TableQuery(np.arange(size).reshape(alphabets)), rows, entropy)
+        program = record_leakage(Explicit(np.arange(size).reshape(alphabets)), rows, entropy)
         nodes = (None, 1, 10)[seed // len(shapes) % 3]
         with patch.object(branch_and_bound, "MAX_OUTPUTS_BY_DIMENSION", 3 * (seed // 2 % 2)):
             found = solve(program, solver=BranchAndBound(nodes), tolerance=1e-3, time_limit=2)

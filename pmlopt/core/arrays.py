@@ -318,7 +318,7 @@ def select_labels(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Lab
 
     Examples:
         >>> select_labels(("a", "b", "c"), [2, 0]), type(select_labels(DefaultLabels(2), [0, 1])).__name__
-        (('c', 'a'), 'Positions')
+        (('c', 'a'), 'DefaultLabels')
     """
     chosen = tuple(labels[place] for place in places)
     return labels if isinstance(labels, DefaultLabels) and chosen == labels else chosen

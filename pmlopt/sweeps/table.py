@@ -40,7 +40,7 @@ def to_plain_value(value: Any) -> Any:
         ...     to_plain_value(to_plain_value),
         ...     to_plain_value((1, 2)),
         ... )
-        (0.5, 'a', 'plain', '(1, 2)')
+        (0.5, 'a', 'to_plain_value', '(1, 2)')
     """
     value = to_plain_number(value)
     if value is None or isinstance(value, str | bool | int | float):

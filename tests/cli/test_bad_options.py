@@ -170,9 +170,7 @@ BAD: Mapping[str, list[str]] = {
         f"{AUDIT} --confidence 0.9",
     ],
     "the least leakage and the worst case": [
-        *values(
-            LEAST, expected="nan inf -1 x", utility="mutual-information", solver="clarabel magic"
-        ),
+        *values(LEAST, expected="nan inf -1 x", utility="mutual", solver="clarabel magic"),
         *more(LEAST.partition(" --expected")[0], "--worst=-1 |"),
         *values(WORST, threshold="0 -1 9 x"),
         *more(WORST, "--threshold 2 --epsilon 1 | --tolerance 0 | -o out.json | --mps out.mps"),
@@ -209,7 +207,7 @@ def test_options_that_cannot_be_meant_are_refused(folder: Path, kind: str) -> No
     [
         (f"{DESIGN} --outputs=1e11", "at most 100000"),
         (f"{SWEEP.replace('1,2', '0:1:1000000000')}", "at most 100000 are solved at once"),
-        (f"{RECORDS} --letters=100000000", "MOST_LETTERS raises it"),
+        (f"{RECORDS} --letters=100000000", "MAX_RECORD_LETTERS raises it"),
         (f"{SWEEP} --workers=9999999999", "1<=x<=256"),
     ],
 )

@@ -58,7 +58,7 @@ from pmlopt.data.symmetry import CirclePrior, IIDPrior, InvariantPrior, ProductP
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import FileFormatError, InputError, InstanceError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
 from pmlopt.model.queries.kinds import ResidueTypes
 from pmlopt.model.uncertainty import AllPriors, Box, ConvexHull, JointLaws, PriorSet
 from pmlopt.model.uncertainty.l1_ball import Center
@@ -163,7 +163,7 @@ def queries(draw: st.DrawFn) -> Query:
         lambda: Quadratic(3),
         lambda: Weight(3),
         lambda: Weight(3, labels.__getitem__),
-        lambda: TableQuery(table),
+        lambda: Explicit(table),
     ]
     return draw(st.sampled_from(kinds))()
 

@@ -11,10 +11,10 @@ from oracles.designs import FloatArray
 
 from pmlopt import queries, record_leakage, solve
 from pmlopt.model.queries import (
+    Explicit,
     ModularSum,
     Quadratic,
     Query,
-    TableQuery,
     Weight,
     independent_leakage,
 )
@@ -27,8 +27,8 @@ QUERIES: list[Query] = [
     Weight(3),
     Quadratic(4),
     ModularSum(3, 3, [2, 3, 2]),
-    TableQuery([[0, 1, 2], [1, 2, 0]]),
-    TableQuery(
+    Explicit([[0, 1, 2], [1, 2, 0]]),
+    Explicit(
         np.indices((2, 2, 2))[1:].sum(axis=0) % 2
     ),  # an idle record has the counts of the others
 ]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from pmlopt.model.queries import ModularSum, Quadratic, Query, TableQuery, Weight
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
 
 Dataset = tuple[int, ...]
 Function = Callable[[Dataset], Any]
@@ -85,7 +85,7 @@ def explicit(sizes: tuple[int, ...], entries: list[Any]) -> Case:
     """The entries in lexicographic order of the datasets."""
     table = dict(zip(product(*map(range, sizes)), entries, strict=True))
     array = np.array(entries, dtype=object).reshape(sizes)
-    return Case(TableQuery(array), sizes, _distinct(entries), lambda x: table[x])
+    return Case(Explicit(array), sizes, _distinct(entries), lambda x: table[x])
 
 
 def _distinct(entries: list[Any]) -> tuple[Any, ...]:

@@ -44,10 +44,18 @@ WHOLE: tuple[tuple[str, Mapping[str, Any]], ...] = (
 BY_LEVEL = ("least", "threshold", "threshold-over", "types-least", "envelope", "envelope-over")
 """Their value is a level, and the problem is for one level, which is a parameter."""
 
+BY_EPSILON = ("least-epsilon", "least-epsilon-secret", "least-epsilon-over")
+"""Their problem is how far a design stays short of the target, with epsilon as a parameter."""
+
+AT_THE_LEVEL = {
+    "least-epsilon-information": 0.4, "least-epsilon-estimation": 3.0, "types-least-epsilon": 0.7,
+}  # fmt: skip
+"""Their problem is the design at the least level, whose optimum is the target."""
+
 RELAXED = ("record", "record-quadratic")
 """Not convex: the problem is the relaxation at the root of their branch and bound."""
 
-DIRECT = [name for name in CASES if name not in (*BY_LEVEL, *RELAXED)]
+DIRECT = [name for name in CASES if name not in (*BY_LEVEL, *RELAXED, *BY_EPSILON, *AT_THE_LEVEL)]
 
 
 def solvers_of(problem: cp.Problem) -> tuple[tuple[str, Mapping[str, Any]], ...]:
@@ -92,6 +100,28 @@ def test_the_problem_of_a_level_is_disciplined_in_its_parameter(name: str) -> No
     assert np.ptp(first) <= 1e-6
     parameter.value = before  # compiled once, and solved again
     assert values_of(problem) == pytest.approx(first, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", BY_EPSILON)
+def test_the_problem_reaches_the_target_from_the_least_epsilon_on(name: str) -> None:
+    program: Any = CASES[name]()
+    problem = program.problem
+    assert problem.is_dcp(dpp=True)
+    program.epsilon.value = solved(name).value
+    assert max(values_of(problem)) <= 1e-6
+    program.epsilon.value = 0.9 * solved(name).value
+    short = values_of(problem)
+    assert np.ptp(short) <= 1e-6
+    assert min(short) > 1e-3
+
+
+@pytest.mark.parametrize(("name", "target"), AT_THE_LEVEL.items())
+def test_the_problem_at_the_least_level_has_the_target_as_its_optimum(
+    name: str, target: float
+) -> None:
+    problem = CASES[name]().problem
+    assert problem.is_dcp(dpp=True)
+    assert values_of(problem) == pytest.approx([target] * len(values_of(problem)), abs=1e-6)
 
 
 def bisected(feasible: Callable[[float], bool], high: float) -> float:

@@ -174,6 +174,7 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("LeastLeakage", "inversion-large"): Instance(
         lambda: least_leakage(large(21).prior, large(21).utility, expected=0.79)
     ),
+    ("LeastEpsilon", "level-search"): Instance(lambda: least_leakage(PRIOR, LDP, GAINS, 0.7)),
     ("LeastLeakage", "level-search"): Instance(lambda: least_leakage(PRIOR, GAINS, expected=0.79)),
     ("LeastLeakage", "inversion-by-name"): Instance(
         lambda: least_leakage(PRIOR, GAINS, expected=0.79)

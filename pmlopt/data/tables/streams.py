@@ -103,7 +103,7 @@ class CsvFormat:
 
     Examples:
         >>> CsvFormat().detect(b"id;income\n1;2,5\n2;3,0\n", "people.csv")
-        CsvForm(delimiter=';', encoding='utf-8')
+        CsvFormat(delimiter=';', encoding='utf-8')
     """
 
     delimiter: str | None = None

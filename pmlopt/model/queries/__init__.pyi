@@ -4,9 +4,9 @@ from .channel import exponential as exponential
 from .channel import laplace as laplace
 from .channel import record_channel as record_channel
 from .channel import symmetric_channel as symmetric_channel
+from .kinds import Explicit as Explicit
 from .kinds import ModularSum as ModularSum
 from .kinds import Quadratic as Quadratic
-from .kinds import TableQuery as TableQuery
 from .kinds import Weight as Weight
 from .query import Query as Query
 from .record_leakage_measures import independent_leakage as independent_leakage

@@ -22,7 +22,7 @@ from pmlopt.core.arrays import (
 from pmlopt.core.records import ContextReference
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError, PrivacyError, QueryError, UtilityError
-from pmlopt.model.queries.kinds import TableQuery
+from pmlopt.model.queries.kinds import Explicit
 from pmlopt.model.queries.query import Query, check_listable, check_query, values_as_numbers
 from pmlopt.model.queries.symmetry import check_dataset_law, orbits
 
@@ -126,7 +126,7 @@ def record_channel(
     check_listable(query)
     _check_row_names(known, datasets, "the datasets, as tuples of letters,")
     rows, places = _find_distinct_rows(known.matrix)
-    return _merge_rows(TableQuery(places.reshape(query.alphabets)), known, rows)
+    return _merge_rows(Explicit(places.reshape(query.alphabets)), known, rows)
 
 
 def _check_row_names(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:

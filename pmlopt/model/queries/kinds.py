@@ -32,7 +32,7 @@ from pmlopt.model.queries.query import (
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class TableQuery(Query):
+class Explicit(Query):
     """A query given as the table of its values; records may have alphabets of any size.
 
     Args:
@@ -42,7 +42,7 @@ class TableQuery(Query):
         QueryError: the table is ragged, empty or has more than 2^20 entries, or a value cannot be a label.
 
     Examples:
-        >>> query = TableQuery([[0, 1, 2], [1, 2, 3]])  # x_1 + x_2, of 2 and 3 letters
+        >>> query = Explicit([[0, 1, 2], [1, 2, 3]])  # x_1 + x_2, of 2 and 3 letters
         >>> query.alphabets, query.values
         ((2, 3), (0, 1, 2, 3))
         >>> np.exp(query.log_counts(1)).round(9).tolist()
@@ -54,7 +54,7 @@ class TableQuery(Query):
     labels: tuple[Label, ...]
 
     @classmethod
-    def from_fields(cls, places: IntArray, labels: tuple[Label, ...]) -> TableQuery:
+    def from_fields(cls, places: IntArray, labels: tuple[Label, ...]) -> Explicit:
         """Build the query from the fields of a file: by the indices of its values in the list of them.
 
         Raises:

@@ -16,9 +16,9 @@ from pmlopt.data.symmetry.prior import compute_orbits
 from pmlopt.errors import PriorError
 from pmlopt.model.queries.kinds import (
     MAX_RESIDUE_CLASSES,
+    Explicit,
     ModularSum,
     ResidueTypes,
-    TableQuery,
     Weight,
 )
 from pmlopt.model.queries.query import Query, check_listable, check_query
@@ -210,7 +210,7 @@ def _find_listed_orbits(query: Query, law: ArrayLike | None) -> DatasetOrbits:
     )
     first = np.unique(classes, return_index=True)[1]
     return DatasetOrbits(
-        TableQuery(classes.reshape(table.shape)),
+        Explicit(classes.reshape(table.shape)),
         table.ravel()[first],
         np.asarray(np.bincount(classes, weights=masses.ravel())),
     )

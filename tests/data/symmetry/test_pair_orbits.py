@@ -116,8 +116,8 @@ def test_a_symmetric_prior_is_a_prior(prior: Any) -> None:
     assert prior.size == plain.size == len(prior.labels)
     assert prior.pmf.tolist() == plain.pmf.tolist()
     space = prior.make_pairs()
-    of = space.letter_orbits(space.listed())
-    assert plain.labels == tuple(space.decode(space.listed(), letters=True))
+    of = space.letter_orbits(space.list_letters())
+    assert plain.labels == tuple(space.decode_labels(space.list_letters(), letters=True))
     wanted = np.array(orbits.masses) / np.array(orbits.letters, dtype=float)
     assert np.abs(plain.pmf - wanted[of]).max() < 1e-15
 

@@ -365,7 +365,7 @@ def test_budgets_beside_a_letter_of_which_no_float_holds_the_odds_as_integers() 
         (lambda: RatioBound([[1, 0]], [[1, 1], [1, 1]], 0.1), "shape"),
         (lambda: RatioBound([[1, 0]], [[1, 1]], [0.1, 0.2]), "2 entries for 1"),
         (lambda: RatioBound([[-1, 0]], [[1, 1]], 0.1), "negative"),
-        (lambda: PML(0.1) & PML(0.2), "named 'pml'"),
+        (lambda: PML(0.1) & PML(0.2), "one follows from the other"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused(declare: Callable[[], Any], said: str) -> None:

@@ -21,10 +21,10 @@ from pmlopt import Mechanism
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PrivacyError
 from pmlopt.model.queries import (
+    Explicit,
     ModularSum,
     Quadratic,
     Query,
-    TableQuery,
     Weight,
     exponential,
     laplace,
@@ -185,9 +185,9 @@ class TestLevel:
 
 
 HARD: list[Query] = [
-    ModularSum(4, 2), ModularSum(7, 5, 3), Weight(40), Quadratic(30), TableQuery([[0, 1e6], [1e-6, 3]]),
-    TableQuery([-1e300, 0.0, 1e300]), TableQuery([0.1, 0.1 + 2**-56]), Weight(3, lambda w: Fraction(w, 7)),
-    TableQuery([True, False]),
+    ModularSum(4, 2), ModularSum(7, 5, 3), Weight(40), Quadratic(30), Explicit([[0, 1e6], [1e-6, 3]]),
+    Explicit([-1e300, 0.0, 1e300]), Explicit([0.1, 0.1 + 2**-56]), Weight(3, lambda w: Fraction(w, 7)),
+    Explicit([True, False]),
 ]  # fmt: skip
 
 

@@ -16,10 +16,10 @@ from strategies import MODEST
 
 from pmlopt.errors import QueryError
 from pmlopt.model.queries import (
+    Explicit,
     ModularSum,
     Quadratic,
     Query,
-    TableQuery,
     Weight,
     exponential,
     laplace,
@@ -148,25 +148,25 @@ class TestQuadratic:
 class TestExplicit:
     def test_numbers_beside_text_stay_numbers(self) -> None:
         mixed: Any = [[1, "a"], [0.5, "a"]]
-        assert TableQuery(mixed).values == (1, "a", 0.5)
-        assert TableQuery(["b", "a", "b"]).values == ("b", "a")
-        assert TableQuery(np.array(["b", "a", "b"])).values == ("b", "a")
+        assert Explicit(mixed).values == (1, "a", 0.5)
+        assert Explicit(["b", "a", "b"]).values == ("b", "a")
+        assert Explicit(np.array(["b", "a", "b"])).values == ("b", "a")
 
     def test_the_array_is_kept_as_it_was(self) -> None:
         array = np.array([[0, 1], [1, 0]])
-        query = TableQuery(array)
+        query = Explicit(array)
         array[0, 0] = 1
         assert query.table().tolist() == [[0, 1], [1, 0]]
         with pytest.raises(ValueError, match="read-only"):
             query.table()[0, 0] = 1
 
     def test_a_million_entries_and_no_more(self) -> None:
-        assert TableQuery(np.zeros(2**20)).log_size == pytest.approx(20 * math.log(2), rel=1e-15)
-        refused(QueryError, TableQuery, "1,048,576 entries", (np.zeros(2**20 + 1),))
+        assert Explicit(np.zeros(2**20)).log_size == pytest.approx(20 * math.log(2), rel=1e-15)
+        refused(QueryError, Explicit, "1,048,576 entries", (np.zeros(2**20 + 1),))
 
 
 QUERIES: list[Query] = [
-    ModularSum(3, 2), Weight(3), Quadratic(3), TableQuery([[[0, 1], [1, 1]], [[2, 1], [0, 1]]]),
+    ModularSum(3, 2), Weight(3), Quadratic(3), Explicit([[[0, 1], [1, 1]], [[2, 1], [0, 1]]]),
 ]  # fmt: skip
 BAD_TABLES: list[tuple[str, list[Any]]] = [
     ("shape", [[], [[], []], 3, "abc", None]),
@@ -176,12 +176,12 @@ BAD_TABLES: list[tuple[str, list[Any]]] = [
 ]
 WITHOUT_DISTANCE: list[tuple[str, list[Query]]] = [
     ("not numbers", [
-        Weight(2, lambda w: "abc"[w]), TableQuery(np.array([[0, "a"], [1, 1]], dtype=object)),
-        TableQuery([1j, 2.0]), TableQuery(np.array([None, 0])), TableQuery([["yes", "no"], ["no", "no"]])]),
+        Weight(2, lambda w: "abc"[w]), Explicit(np.array([[0, "a"], [1, 1]], dtype=object)),
+        Explicit([1j, 2.0]), Explicit(np.array([None, 0])), Explicit([["yes", "no"], ["no", "no"]])]),
     ("not all finite", [
-        TableQuery([0.0, INF]), TableQuery([-1e308, 1e308]), Weight(2, lambda w: 10 ** (400 * w)),
-        TableQuery([0, 10**400])]),
-    ("are the same float", [TableQuery([2**53, 2**53 + 1]), Weight(2, lambda w: 10**20 + w)]),
+        Explicit([0.0, INF]), Explicit([-1e308, 1e308]), Weight(2, lambda w: 10 ** (400 * w)),
+        Explicit([0, 10**400])]),
+    ("are the same float", [Explicit([2**53, 2**53 + 1]), Weight(2, lambda w: 10**20 + w)]),
 ]  # fmt: skip
 
 
@@ -213,7 +213,7 @@ class TestRefusals:
             (0,),
         )
         for message, tables in BAD_TABLES:
-            refused(QueryError, TableQuery, message, *((table,) for table in tables))
+            refused(QueryError, Explicit, message, *((table,) for table in tables))
 
     @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
     def test_there_is_no_such_record(self, query: Query) -> None:

@@ -17,10 +17,10 @@ from strategies import MODEST
 from pmlopt import Mechanism
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.model.queries import (
+    Explicit,
     ModularSum,
     Quadratic,
     RecordChannel,
-    TableQuery,
     orbits,
     record_channel,
 )
@@ -123,7 +123,7 @@ class TestStructure:
 
 
 class TestWhatTheRowsAre:
-    INJECTIVE = TableQuery([[3, 2], [1, 0]])
+    INJECTIVE = Explicit([[3, 2], [1, 0]])
     ORDERED = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=float)
 
     def test_unless_they_have_the_datasets_names(self) -> None:

@@ -18,10 +18,10 @@ from strategies import MODEST
 from pmlopt.errors import InputError, MechanismError, PriorError, QueryError, UtilityError
 from pmlopt.model.queries import (
     DatasetOrbits,
+    Explicit,
     ModularSum,
     Quadratic,
     Query,
-    TableQuery,
     Weight,
     expected_distortion,
     orbits,
@@ -87,7 +87,7 @@ def assert_orbits(query: Query, law: FloatArray | None) -> None:
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[TableQuery, FloatArray]:
+def tables(draw: st.DrawFn) -> tuple[Explicit, FloatArray]:
     """A random table on a small product alphabet, with some symmetry at times; and a law."""
     sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
     count = math.prod(sizes)
@@ -110,14 +110,14 @@ def tables(draw: st.DrawFn) -> tuple[TableQuery, FloatArray]:
         law = symmetrised(law)
     elif form == "few":
         law = np.where(law >= np.median(law), law, 0.0)
-    return TableQuery(places), law / law.sum()
+    return Explicit(places), law / law.sum()
 
 
 class TestOrbits:
     @given(tables(), st.booleans())
     @MODEST
     def test_masses_values_and_counts_are_those_of_the_definition(
-        self, drawn: tuple[TableQuery, FloatArray], given_law: bool
+        self, drawn: tuple[Explicit, FloatArray], given_law: bool
     ) -> None:
         query, law = drawn
         assert_orbits(query, law if given_law else None)
@@ -130,7 +130,7 @@ class TestOrbits:
     @given(tables())
     @MODEST
     def test_a_class_lies_in_an_orbit_of_what_keeps_function_and_law(
-        self, drawn: tuple[TableQuery, FloatArray]
+        self, drawn: tuple[Explicit, FloatArray]
     ) -> None:
         """And it is closed under exchanges of two records that keep both."""
         query, law = drawn
@@ -158,7 +158,7 @@ class TestOrbits:
     def test_there_are_as_many_classes_as_the_table_alone_tells(self, query: Query) -> None:
         """Where letters of one residue are alike, alphabets are whole, or records binary."""
         assert_orbits(query, None)
-        assert len(orbits(query).values) == len(orbits(TableQuery(query.table())).values)
+        assert len(orbits(query).values) == len(orbits(Explicit(query.table())).values)
 
     def test_known_classes(self) -> None:
         # of thirteen ternary records the 3^13 datasets are not listed: 14 numbers of odd letters, binomial
@@ -175,7 +175,7 @@ class TestOrbits:
 
         # relabellings of two records at a time: of a parity or a sum modulo 3 the values, in their order
         for table in ([[0, 1], [1, 0]], np.indices((3, 3)).sum(axis=0) % 3):
-            query = TableQuery(table)
+            query = Explicit(table)
             found = orbits(query)
             assert found.query is query
             assert found.values.tolist() == list(range(len(query.values)))
@@ -200,7 +200,7 @@ def test_what_is_no_law_no_query_or_too_large_is_refused() -> None:
         [[0.25] * 4], [[math.nan, 0.5], [0.25, 0.25]], [[math.inf, 0.5], [0.25, 0.25]], [[0.5], [0.25, 0.25]],
         [["a", "b"], ["c", "d"]], "uniform", 0.25, [],
     ]  # fmt: skip
-    for query in (ModularSum(2, 2), Weight(2), TableQuery([[0, 1], [1, 3]])):
+    for query in (ModularSum(2, 2), Weight(2), Explicit([[0, 1], [1, 3]])):
         for law in laws:
             with pytest.raises(PriorError, match="law") as caught:
                 orbits(query, law)
@@ -223,7 +223,7 @@ class TestExpectedDistortion:
     @given(tables(), st.integers(0, 2**16), st.booleans(), st.booleans())
     @MODEST
     def test_against_enumeration(
-        self, drawn: tuple[TableQuery, FloatArray], seed: int, own_loss: bool, own_law: bool
+        self, drawn: tuple[Explicit, FloatArray], seed: int, own_loss: bool, own_law: bool
     ) -> None:
         query, law = drawn
         random = np.random.default_rng(seed)
@@ -258,7 +258,7 @@ class TestExpectedDistortion:
         assert by_dataset == pytest.approx(by_value, rel=1e-12)
 
     def test_bad_losses_mechanisms_and_queries(self) -> None:
-        parity, text = ModularSum(3, 2), TableQuery([["no", "yes"]])
+        parity, text = ModularSum(3, 2), Explicit([["no", "yes"]])
         losses: list[tuple[Any, str]] = [
             ([[0.0, 1.0]], "one for each of the query's 2 values"), ([[0.0, -1.0], [1.0, 0.0]], "at least 0"),
             ([[0.0, 1.0, 2.0], [1.0, 0.0, 2.0]], "shape"), ([[0.0, math.nan], [1.0, 0.0]], "finite"),

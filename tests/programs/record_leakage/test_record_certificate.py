@@ -16,10 +16,10 @@ from oracles.designs import FloatArray
 
 from pmlopt import Mechanism, Result, record_leakage, solve
 from pmlopt.model.queries import (
+    Explicit,
     ModularSum,
     Quadratic,
     Query,
-    TableQuery,
     Weight,
     laplace,
     symmetric_channel,
@@ -42,7 +42,7 @@ THREE = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.3, 0.1, 0.6]])
 CASES: dict[str, tuple[Query, FloatArray, float]] = {
     "posteriors": (Weight(3), ROWS, 1.9),
     "laws": (Weight(3), ROWS, 1.9),
-    "classes": (TableQuery([[0, 1], [1, 2]]), THREE, 1.1),
+    "classes": (Explicit([[0, 1], [1, 2]]), THREE, 1.1),
 }
 """What is proved by simplices of each kind."""
 

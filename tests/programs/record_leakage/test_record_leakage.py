@@ -17,10 +17,10 @@ from scipy.optimize import brentq
 from pmlopt import Mechanism, Result, record_leakage, solve
 from pmlopt.errors import QueryError
 from pmlopt.model.queries import (
+    Explicit,
     ModularSum,
     Quadratic,
     Query,
-    TableQuery,
     Weight,
     exponential,
     laplace,
@@ -154,8 +154,8 @@ def test_ten_thousand_records_cost_what_four_do(b: float) -> None:
         (Weight(2), 3, 0.5, 0.5),
         (Weight(4), 2, 0.8, 0.5),
         (Quadratic(3), 3, 0.9, 0.5),
-        (TableQuery([["a", "b"], ["b", "c"], ["c", "c"]]), 2, 0.7, 0.5),
-        (TableQuery([[[0, 1], [1, 1]], [[1, 0], [2, 2]]]), 3, 0.6, 0.4),
+        (Explicit([["a", "b"], ["b", "c"], ["c", "c"]]), 2, 0.7, 0.5),
+        (Explicit([[[0, 1], [1, 1]], [[1, 0], [2, 2]]]), 3, 0.6, 0.4),
     ],
 )
 def test_reduced_and_full_problem_have_the_same_optimum(
@@ -173,7 +173,7 @@ def test_a_mechanism_by_dataset_has_the_same_optimum(
     alphabets: tuple[int, ...], outputs: int, share: float
 ) -> None:
     random = np.random.default_rng(len(alphabets) + outputs)
-    query = TableQuery(np.zeros(alphabets, dtype=int))
+    query = Explicit(np.zeros(alphabets, dtype=int))
     rows = random.dirichlet(np.ones(outputs), size=math.prod(alphabets))
     agree(query, rows, share * query.log_size)
 
@@ -193,7 +193,7 @@ def agree(query: Query, rows: FloatArray, least: float) -> None:
 
 @pytest.mark.parametrize("least", [0.6, 1.3])
 def test_no_prior_of_a_grid_on_four_datasets_leaks_more(least: float) -> None:
-    query = TableQuery([[0, 1], [2, 3]])
+    query = Explicit([[0, 1], [2, 3]])
     rows = np.random.default_rng(8).dirichlet([0.5, 0.5], size=4)
     data, steps = by_dataset(query, rows), 30
     priors = np.array(list(oracle.grid(4, steps)))
@@ -212,7 +212,7 @@ def test_no_prior_of_a_grid_on_four_datasets_leaks_more(least: float) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
-    "query", [Weight(3), ModularSum(3, 3), Quadratic(4), TableQuery([[0, 1], [2, 0]])]
+    "query", [Weight(3), ModularSum(3, 3), Quadratic(4), Explicit([[0, 1], [2, 0]])]
 )
 def test_without_a_bound_on_the_entropy_it_is_the_best_capacity_of_a_pair_of_rows(
     query: Query, seed: int
@@ -328,7 +328,7 @@ def test_a_little_below_the_largest_entropy(query: Query, room: float) -> None:
 
 # mechanisms that say nothing, everything, or almost nothing
 
-THIRDS = TableQuery([[1, 0], [1, 1], [0, 1]])  # three letters: thirds are no floats
+THIRDS = Explicit([[1, 0], [1, 1], [0, 1]])  # three letters: thirds are no floats
 CONSTANT = [[1.0], [0.1, 0.2, 0.7], [0.0, 1.0]]
 CONSTANT.append([0.0007578505896010982, 9.834025597269338e-05, 0.9991438091544262])
 
@@ -391,7 +391,7 @@ def test_the_record_that_leaks_most_is_named() -> None:
     rows = np.array([[0.9, 0.1], [0.1, 0.9]])
     for place, table in enumerate(([[0, 0, 0], [1, 1, 1]], [[0, 1, 0], [0, 1, 0]])):
         found = solve(
-            record_leakage(TableQuery(table), rows, math.log(6))
+            record_leakage(Explicit(table), rows, math.log(6))
         )  # f is a function of one record
         assert found.certificate.record == place
         shares = (0.5, 0.5) if place == 0 else (2 / 3, 1 / 3)
@@ -452,8 +452,8 @@ def test_counts_need_no_datasets() -> None:
     random = np.random.default_rng(6)
     table = np.array([[[0, 1], [1, 2]], [[1, 1], [2, 0]]])
     rows = random.dirichlet([0.7, 0.7], size=3)
-    plain = solve(record_leakage(TableQuery(table), rows, 1.6)).certificate.value
-    turned = TableQuery(2 - table[::-1].transpose(2, 0, 1))
+    plain = solve(record_leakage(Explicit(table), rows, 1.6)).certificate.value
+    turned = Explicit(2 - table[::-1].transpose(2, 0, 1))
     assert solve(record_leakage(turned, rows[::-1, ::-1], 1.6)).value == pytest.approx(
         plain, abs=1e-7
     )

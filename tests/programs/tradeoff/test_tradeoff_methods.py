@@ -17,10 +17,10 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError, QueryError
 from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import (
+    Explicit,
     ModularSum,
     Quadratic,
     Query,
-    TableQuery,
     Weight,
     expected_distortion,
 )
@@ -296,7 +296,7 @@ def test_small_queries_are_never_worse_than_a_row_for_each_value(seed: int) -> N
     """Random queries, losses and laws: random mechanisms of the distortion D, and those of both families."""
     random = np.random.default_rng(seed)
     shape = [(2, 2), (2, 3), (3, 2), (2, 2)][seed]
-    query = TableQuery(random.integers(0, 3, shape))
+    query = Explicit(random.integers(0, 3, shape))
     outputs = len(query.values)
     law = random.dirichlet(np.ones(math.prod(shape))).reshape(shape)
     loss = random.uniform(0, 1, (outputs, outputs)) * (1 - np.eye(outputs))
@@ -363,7 +363,7 @@ def silent_optimum(query: Query) -> float:
         ModularSum(3, 2),
         Quadratic(4),
         ModularSum(2, 2, 3),
-        TableQuery([[0, 1, 2], [1, 2, 4]]),
+        Explicit([[0, 1, 2], [1, 2, 4]]),
     ],
 )
 def test_no_leakage_of_a_uniform_dataset_is_a_linear_program(query: Query) -> None:
