@@ -28,7 +28,6 @@ from pmlopt.errors import (
 from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query
 from pmlopt.programs import Status
-from pmlopt.programs.program import MethodOptions
 from pmlopt.programs.tradeoff.best_response import BestResponse, solve_best_response
 from pmlopt.programs.tradeoff.builders import build_penalty_model
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
@@ -44,7 +43,7 @@ from pmlopt.programs.tradeoff.proof import (
     bound_in_decimals,
     compute_tradeoff_bound,
 )
-from pmlopt.solvers.solver_result import Deadline
+from pmlopt.solvers.solver_result import Deadline, MethodOptions
 
 LOG2 = math.log(2)
 Answer = Result[TradeoffCertificate]
