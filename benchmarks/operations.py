@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rates = {False: rate(matrix), True: rate(np.asarray(matrix, dtype=np.float32))}
     start = time.process_time()
     with (
-        patch.object(interior_point, "_iterate", timed_iterate),
+        patch.object(interior_point, "_step_once", timed_iterate),
         patch.object(NewtonSystem, "__init__", timed_build),
     ):
         solve(design(p, PML(1.0), ExpectedGain(gains)), "structured", tolerance=1e-6)

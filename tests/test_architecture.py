@@ -306,12 +306,12 @@ PUBLIC_PACKAGES = (
 
 
 KNOWN = """
-from pmlopt.core.fields import kinds_of
+from pmlopt.core.fields import find_tagged_classes
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.model.queries.query import Query
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.utility.linear import Utility
-known = {**kinds_of(Utility), **kinds_of(PriorSet), **kinds_of(Query), **kinds_of(PairSpace)}
+known = {**find_tagged_classes(Utility), **find_tagged_classes(PriorSet), **find_tagged_classes(Query), **find_tagged_classes(PairSpace)}
 assert {"sum-of-parts", "vertices", "quadratic", "circle"} <= set(known), known
 """
 

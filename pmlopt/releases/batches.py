@@ -306,7 +306,7 @@ class BatchRelease:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_tables"}
+        return {name: value for name, value in self.__dict__.items() if name != "_sampler_tables"}
 
 
 def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechanism:

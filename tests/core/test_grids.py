@@ -40,10 +40,10 @@ def test_no_two_points_of_boxes_are_nearer_or_farther_than_the_boxes(grid: Any, 
         for _ in "ab"
     )
     nearest = distance(grid, here[:, :, None, :], there[:, None, :, :]).min(axis=0)
-    assert (grid.nearest() <= nearest + 1e-12).all()
+    assert (grid.compute_min_distances() <= nearest + 1e-12).all()
     points = there[0]
     farthest = distance(grid, here[:, :, None, :], points[None, None, :, :]).max(axis=0)
-    assert (grid.farthest(points, slice(None)) >= farthest - 1e-12).all()
+    assert (grid.compute_max_distances(points, slice(None)) >= farthest - 1e-12).all()
 
 
 @MODEST
@@ -69,7 +69,7 @@ def test_both_distances_are_reached(grid: Any, seed: Any) -> None:
 @MODEST
 @given(grids(), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_a_divided_grid_has_its_boxes_inside(grid: Any, pieces: Any, seed: Any) -> None:
-    fine, parents = grid.divided(pieces), grid.parents(pieces)
+    fine, parents = grid.divide(pieces), grid.find_parents(pieces)
     assert fine.size == grid.size * pieces ** len(grid.edges)
     assert (fine.lower >= grid.lower[parents] - 1e-12).all()
     assert (fine.upper <= grid.upper[parents] + 1e-12).all()

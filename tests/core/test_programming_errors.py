@@ -107,8 +107,8 @@ def test_an_error_is_described_with_its_type_its_file_and_its_line() -> None:
             "ascend",
             envelope_design([0.5, 0.3, 0.2], 0.5, 0.1, ExpectedGain(np.eye(3))),
         ),
-        (interior_point, "_iterate", design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))),
-        (RatioPrograms, "solve", envelope(PRIOR, CHANNEL, 0.3)),
+        (interior_point, "_step_once", design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))),
+        (RatioPrograms, "solve_at", envelope(PRIOR, CHANNEL, 0.3)),
     ],
     ids=["envelope-design", "interior-point", "envelope"],
 )

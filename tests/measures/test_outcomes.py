@@ -58,7 +58,7 @@ def test_the_posterior_is_that_of_bayes(table: list[list[int]], data: st.DataObj
     for y, one in tells.items():
         column = [row[y] for row in rows]
         assert one.leakage == pytest.approx(levels[y], abs=1e-12)
-        assert one.identifies == (sum(entry > 0 for entry in column) == 1)
+        assert one.identifies_letter == (sum(entry > 0 for entry in column) == 1)
         assert set(one.excluded) == {x for x, entry in enumerate(column) if entry == 0}
         assert column[one.letter] == max(column)
 

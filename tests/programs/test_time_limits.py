@@ -171,7 +171,8 @@ def test_a_method_ends_when_its_time_is_over_with_what_is_true(kind: str) -> Non
     sign = 1 if program.maximised else -1
     kept = [sign * found.value for found in held if getattr(found, "violation", 0.0) == 0]
     assert (
-        max(kept, default=-math.inf) <= min(sign * found.bound for found in held) + program.rounding
+        max(kept, default=-math.inf)
+        <= min(sign * found.bound for found in held) + program.rounding_gap
     )
 
 

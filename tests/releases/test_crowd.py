@@ -219,7 +219,7 @@ def test_a_block_that_fails_or_is_interrupted_counts_nothing_and_lets_the_next_o
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    for place, name in ((Streams, "release"), (files, "write_whole")):
+    for place, name in ((Streams, "release"), (files, "atomic_write")):
         with monkeypatch.context() as patched:
             patched.setattr(place, name, interrupted)
             with pytest.raises(KeyboardInterrupt), Streams.open(path) as stored:

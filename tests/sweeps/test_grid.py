@@ -164,8 +164,8 @@ def test_what_cannot_be_told_apart_is_refused(tmp_path: Path) -> None:
 def test_the_fingerprint_is_the_same_in_another_process() -> None:
     code = (
         "from functools import partial\nfrom pmlopt import PML, L1Ball\nfrom sweeps.builders import plain\n"
-        "from pmlopt.sweeps.journal import fingerprint\n"
-        "print(fingerprint(partial(plain, PML(1.0, over=L1Ball([0.5, 0.5], 0.1)), {'a', 'b'})))"
+        "from pmlopt.sweeps.journal import compute_fingerprint\n"
+        "print(compute_fingerprint(partial(plain, PML(1.0, over=L1Ball([0.5, 0.5], 0.1)), {'a', 'b'})))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "7"}
     there = subprocess.run(

@@ -126,7 +126,7 @@ def test_mappings_and_series_of_pandas_keep_their_letters() -> None:
         Prior({"a": 1.0}, ["b"])
     assert Prior(pandas.Series([0.25, 0.75], index=["x", "y"])).labels == ("x", "y")
     assert Prior.from_counts(pandas.Series(["b", "a", "b"]).value_counts()).labels == ("b", "a")
-    assert type(Prior(pandas.Series([0.25, 0.75])).labels).__name__ == "Positions"
+    assert type(Prior(pandas.Series([0.25, 0.75])).labels).__name__ == "DefaultLabels"
     two = pandas.MultiIndex.from_tuples([("a", 1), ("b", 2)])
     assert Prior.from_counts(pandas.Series([3, 1], index=two)).labels == (("a", 1), ("b", 2))
     frame = pandas.DataFrame({"letter": ["a", "b"], "n": [3, 1]})

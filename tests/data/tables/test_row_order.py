@@ -38,7 +38,11 @@ def test_a_seed_gives_one_order_in_memory_and_on_disk(monkeypatch: pytest.Monkey
     expected = order_of(5000, 5000, make_random_bits(3))
     assert sorted(expected) == list(range(5000))
     assert expected != order_of(5000, 5000, make_random_bits(4))
-    for name, size in (("MAX_SMALL_ROWS", 100), ("SORTED_ROWS", 64), ("MAX_CHUNK_BYTES", 10_000)):
+    for name, size in (
+        ("MAX_SMALL_ROWS", 100),
+        ("SORT_BLOCK_ROWS", 64),
+        ("MAX_CHUNK_BYTES", 10_000),
+    ):
         monkeypatch.setattr(row_order, name, size)
         for length in (17, 999):
             assert order_of(5000, length, make_random_bits(3)) == expected

@@ -32,7 +32,7 @@ def test_no_level_allows_a_constant_alone(form: str, alpha: float) -> None:
     requirement = FORMS[form](alpha, 0.0)
     for gains in (-ABSOLUTE, 5.0 - ABSOLUTE, 1e8 * ABSOLUTE, 1e-12 * ABSOLUTE):
         for column in gains.T[:, :, None]:
-            found = requirement.relaxation(PRIOR, column)
+            found = requirement.support_function(PRIOR, column)
             true = float(PRIOR.pmf @ column[:, 0])
             assert true - 1e-13 * np.abs(column).max() <= found <= true + 1e-9 * np.ptp(column)
 

@@ -163,7 +163,7 @@ def test_it_is_at_most_what_rationals_say(place: int, seed: int, size: float) ->
 @pytest.mark.parametrize("exact", [True, False])
 def test_rounding_never_adds_to_a_level(exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """In rationals and in floats: e^-level is not below the share, for 40 priors."""
-    monkeypatch.setattr(f"{bound_level.__module__}.EXACT_ENTRIES", 100 if exact else 0)
+    monkeypatch.setattr(f"{bound_level.__module__}.MAX_EXACT_ENTRIES", 100 if exact else 0)
     for seed in range(40):
         rng = np.random.default_rng([35, seed])
         prior, allowed = Prior(random_prior(rng, 4)), rng.random((4, 3)) < 0.4
