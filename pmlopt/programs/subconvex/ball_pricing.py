@@ -178,7 +178,7 @@ class BallPricer(ColumnPricer):
         self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
     ) -> float:
         """Compute the larger of the bounds of both kinds of columns."""
-        # mu <= told and <p rho, lam> >= min rho since the mean of lam is one
+        # the closed bound on mu, and <p rho, lam> >= min rho since the mean of lam is one
         loose = self.told - float(rho.min())
         if loose <= enough:
             return loose

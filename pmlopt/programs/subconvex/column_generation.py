@@ -241,6 +241,7 @@ class _ColumnGeneration:
                 columns.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL),
             )
             worths = space.column_values(lifts)
+            # subtracting the common costs avoids cancellation: what is left differs by the loss
             beyond = worths - costs @ lifts
             _, weights, _ = MasterProblem(lifts, beyond - beyond.max(), self.program.scale).solve(
                 self.clock
@@ -376,6 +377,7 @@ class _ColumnGeneration:
             fresh = self.master.select_new(
                 batch.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL)
             )
+            # the worth is that of the column with its margin, not of the extreme one near it
             worths = self.program.utility.column_values(p, fresh)
             if duals is not None:
                 good = worths - duals @ fresh > 0
