@@ -235,7 +235,6 @@ def optimize_conditionals(
                 tried = laws.copy()
                 tried[k] = moved @ channel[k]
                 found = compute_information(letters, tried)
-                # equality counts: the step may still move towards a better vertex
                 if found >= value:
                     others[k], laws, value = moved, tried, found
                     break

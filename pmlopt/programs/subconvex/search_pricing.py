@@ -449,6 +449,7 @@ class SearchPricer(ColumnPricer):
                 above = self._find_above(family, rho, enough, most)
                 if above is not None:
                     columns, value = join_columns([columns, above[1]]), max(value, above[0])
+                    # the exhaustive search found all columns above `enough`: no other exceeds it
                     bound = min(bound, max(value, enough))
             best, upper = max(best, value), max(upper, bound)
             found.append(columns)
@@ -462,6 +463,7 @@ class SearchPricer(ColumnPricer):
         for family in self.families:
             bound = bound_family(self.kernel, family, rho)
             if bound > enough and not clock.expired:
+                # a good column raises the threshold, and so shrinks the exact search's budget
                 threshold = max(self._search_near_orders(family, rho, 1)[0], enough)
                 above = self._find_above(family, rho, threshold, 1)
                 if above is not None:
