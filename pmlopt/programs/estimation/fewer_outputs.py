@@ -83,7 +83,7 @@ def merge_outputs(
         # |a - b|^2 = |a|^2 + |b|^2 - 2 <a, b> for all pairs at once
         apart = squares[:, None] + squares - 2 * points.T @ points
         costs = apart * law[:, None] * law / (law[:, None] + law)
-        # an output is not merged with its own self
+        # the diagonal is no pair
         np.fill_diagonal(costs, np.inf)
         y, z = sorted(int(place) for place in np.unravel_index(costs.argmin(), costs.shape))
         # the centroid by mass: the posterior of the merged output
