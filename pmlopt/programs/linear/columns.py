@@ -347,7 +347,7 @@ class OrbitColumns(ColumnSystem):
             part = self.orbits.orbits_of_output(place)
             if not any(masses[part]):
                 continue  # an output that never occurs
-            # integer lifts in a common unit, as e^epsilon is replaced by a rational below it
+            # integers in a common unit, so that the comparison has no rounding
             common = math.lcm(*cells.counts)
             sizes = zip(masses[part], cells.counts, cells.letters.tolist(), strict=True)
             entries = [

@@ -47,7 +47,7 @@ def divide_groups(
         >>> divide_groups(law, counts, np.log([[4.0, 2.0]]), groups).round(9).tolist()
         [[0.1, 0.3, 0.6]]
     """
-    # a negative group marks a class without datasets: its share is 0
+    # a negative group marks a class that is in none: its share is 0
     known = groups >= 0
     shares = np.zeros(counts.shape)
     # -inf less -inf is nan, which np.where replaces by 0 below

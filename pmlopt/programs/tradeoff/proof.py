@@ -184,7 +184,7 @@ def sharpen_proof(
     def compute_loss(place: float) -> float:
         return -compute_tradeoff_bound(tradeoff, sense, limit, proof, math.exp(place), gains)
 
-    # the bound is concave in the scale: one-dimensional, and solvers leave it slightly off
+    # a sum of minima of affine functions: concave in the factor, so that one search suffices
     found = optimize.minimize_scalar(
         compute_loss, bounds=(-0.2, 0.2), method="bounded", options={"xatol": 1e-12}
     )
