@@ -210,7 +210,7 @@ class TwoSidedSearch(Generic[W, P]):
                 # the solver may fail on three programs of a search
                 if self._failures > 3 or str(cause) == TIME_LIMIT:
                     return str(cause)
-                # a failure at one value says nothing of its neighbours: the next try is half way
+                # a failure at one value need not recur next to it: the next try is half way
                 self.number = (
                     self.number + (self.upper if self.number < self.upper else self.reached)
                 ) / 2

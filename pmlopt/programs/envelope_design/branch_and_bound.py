@@ -213,6 +213,7 @@ def _collect_proof(root: MarginBox) -> BoxProof:
         box = ahead.pop()
         letters.append(box.letter)
         cuts.append(box.cut)
+        # a stack: reversed, so that the lower part comes first, as in the order of `BoxProof`
         if box.parts:
             ahead += box.parts[::-1]
         else:

@@ -329,11 +329,13 @@ class MarginPrograms:
                 np.maximum(-s, -reach),
                 np.minimum(np.maximum(self.span.max_margins - s, 0.0), reach),
             )
+            # sequential linear programming: the bilinear term s b, linearised at the current b
             moved = self.solve_program(
                 self.span.ratio - s, s, point.bad - self.span.pmf @ point.matrix, bounds
             )
             if moved.gain <= point.gain + MIN_GAIN_FRACTION * self.scale:
                 break
+            # the linear model errs by d times the change of b: only the true program decides
             new = self.solve_at(s + moved.step)
             if new.solution.gain > point.gain:
                 best, reach = new, 1.5 * reach

@@ -204,6 +204,7 @@ class CellSearch:
         """Bound cells, and use the law at the largest bound as a candidate, too."""
         found = self.relaxation.minimize_bounds(corners, start, enough, clock)
         self.nodes += len(corners)
+        # the law at the largest bound is the relaxed optimum: a good feasible law may be near
         joint = found.joint[int(found.bound.argmax())]
         if joint.sum() > 0:
             near = self.adversary.make_allowed(joint)

@@ -129,6 +129,7 @@ class LeakageRelaxation:
         if self.part == "laws" and size == 2:
             for letter, used in enumerate(self.used_mask):
                 met = self.adversary.rows[used]
+                # two outputs: mixtures of rows are on the segment between the extreme ones
                 if np.ptp(met[:, 0]) > MIN_HULL_WIDTH:
                     corners[0, letter] = met[[met[:, 0].argmax(), met[:, 0].argmin()]]
         return corners, start
