@@ -151,7 +151,7 @@ class ParametricModel:
             if left is not None:
                 if left <= 0:
                     raise ArithmeticError(TIME_LIMIT)
-                # HiGHS counts from the creation of the solver, not from this call
+                # HiGHS adds up the time of all runs of one solver
                 solver.setOptionValue("time_limit", solver.getRunTime() + left)
             solver.run()
             self.iterations += max(solver.getInfo().simplex_iteration_count, 0)
@@ -273,7 +273,7 @@ def _make_column_keys(lifts: FloatArray) -> list[bytes]:
     """Return columns rounded to twelve digits as keys; entries of 1e100 and more as they are."""
     # entries from 1e100 on have no twelfth place
     large = 1e100
-    # columns that differ by rounding would make the basis nearly singular
+    # columns that differ by rounding are one column of the problem
     rounded = np.where(lifts < large, np.round(np.minimum(lifts, large), 12), lifts)
     return [column.tobytes() for column in rounded.T + 0.0]
 

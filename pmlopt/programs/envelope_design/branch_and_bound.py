@@ -75,7 +75,7 @@ def search_margins(
     heap, ending, finished = [(-root.bound, next(order), root)], "", True
     # best first: the largest bound of an open box is the bound of the whole search
     while heap and -heap[0][0] > best.solution.gain + allowed:
-        # below this width the relaxation's gap is rounding
+        # a box as narrow as this is a point but for rounding
         if not (heap[0][2].upper - heap[0][2].lower).max() > MIN_BOX_WIDTH_FRACTION * widest.max():
             ending = "margins are as narrow as it takes"
             break

@@ -101,7 +101,6 @@ class AffineConstraint:
             np.abs(self.coefficients).max(axis=(1, 2), initial=0.0), self.offset, signs
         )
         if self.equal:
-            # an equation has no slack that could cancel: its largest coefficient is the unit
             return sizes
         # terms below 1e-9 of the row's largest coefficient are rounding
         terms = np.maximum(self.term_sums(matrix), 1e-9 * sizes)

@@ -467,7 +467,7 @@ class _CellRefinement:
         self, kernel: ColumnUtility, split: SplitFamily, rho: FloatArray, largest: float
     ) -> None:
         self._relaxation = SplitRelaxation(kernel, split, rho)
-        # multipliers beyond the range of prices and worths are of no use
+        # multipliers are sought within the size of prices and worths
         spread = float(np.ptp(rho)) + float(np.ptp(kernel.phi(np.array([0.0, 1.0, largest]))))
         self._radius = 2 * (1 + spread)
         n = FIRST_CELLS_PER_SIDE

@@ -242,7 +242,7 @@ class CuttingPlanePhase:
         """
         program, search = self.program, self.search
         if not search.priors:
-            # half way to the constant: neither extreme, so that the first priors are of use later
+            # the first priors are those against a mechanism between both ends of the curve
             half = combine_convexly(program.least_distortion_matrix, program.constant_matrix, 0.5)
             first = program.repair_matrix(half) if first is None else first
             self._add_priors(self.rows.repeat_rows(first[self.rows.first_classes]), -math.inf)

@@ -205,7 +205,7 @@ def build_largest_block(weights: FloatArray, count: int, keep: float) -> ColumnB
         return None
     threshold = ordered[count - 1]
     at = 1 / weights[None, :]
-    # any r above the hinge is interior; the room is shared by all letters
+    # strictly above the hinge, by the room that the bound leaves
     inside = np.maximum(1 - threshold * at.T, 0.0) + room
     hinge = HingeVariables(1.0, at, inside, keep * weights[None, :])
     return ColumnBlock(np.zeros(1), np.full(1, np.inf), np.array([threshold]), weights[None, :],
