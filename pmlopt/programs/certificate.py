@@ -176,6 +176,7 @@ class Certificate(ABC):
     def is_beyond_bound(self) -> bool:
         """Return whether the value is beyond its bound by more than rounding: one of them is false."""
         beyond = _excess_over_bound(self.value, self.bound, self.is_maximised)
+        # negated, so that nan counts as beyond the bound
         return not (beyond <= 0 or beyond <= self.bound_rounding)
 
     @property
@@ -411,6 +412,7 @@ def check_level(prior: Prior, privacy: Requirement, mechanism: Mechanism, statem
 
 def check_value(claimed: float, found: float, rounding: float, arithmetic: str = FLOATS) -> Claim:
     """Check the claim that a value follows from the matrix, up to rounding."""
+    # equality covers infinite values, whose difference is nan
     holds = (math.isfinite(found) and abs(claimed - found) <= rounding) or claimed == found
     other = "" if holds else f" is claimed, and {found:.12g} follows from the matrix"
     return Claim("value", holds, arithmetic, f"{claimed:.12g}{other}", claimed, found)
@@ -475,6 +477,7 @@ def check_confidence(over: Any, prior: Any) -> Claim:
     delta = over.delta
     if isinstance(over, JointLaws):
         balls, most = (over.law, *over.conditionals), math.log(delta)
+        # union bound: each ball misses its law with its own probability
         known = [one for one in balls if isinstance(one, L1Ball) and one.center.counts is not None]
         logs = [_log_miss_probability(one) for one in known]
         holds = len(known) == len(balls) and sum(map(math.exp, logs)) <= math.exp(most) * (1 + near)
@@ -529,6 +532,7 @@ def describe_violation(prior: Prior, privacy: Requirement, mechanism: Mechanism)
         return "; ".join(
             describe_violation(prior, part, mechanism) for part in broken or privacy.parts
         )
+    # outputs that never occur have no posterior: 0 over 0
     used = np.flatnonzero(mechanism.support)
     matrix, outputs = mechanism.matrix[:, used], [mechanism.outputs[y] for y in used]
     law = prior.pmf @ matrix
@@ -553,6 +557,7 @@ def describe_violation(prior: Prior, privacy: Requirement, mechanism: Mechanism)
         )
         if isinstance(privacy, PML) and privacy.over is not None:
             capacities = pointwise_capacity(privacy.over, mechanism)[used]
+            # over a set the largest leakage is that of the likeliest letters of an output
             leaks = np.where(matrix == matrix.max(axis=0), capacities, -1)
         elif isinstance(privacy, LIP):
             above = leaks.max() > privacy.upper

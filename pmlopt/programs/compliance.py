@@ -77,7 +77,9 @@ def prove(
     p, m = pair_with_prior(prior, mechanism)
     if not privacy.holds(p, m):
         raise PrivacyError(describe_violation(p, privacy, m))
+    # noise 0: the entries of a given mechanism are meant, however small
     fixed = repair_matrix(p, privacy, m.matrix, noise=0.0)
+    # default labels are numbers: the prior's names are kept where it has some
     inputs = p.labels if isinstance(m.inputs, DefaultLabels) else m.inputs
     exact = Mechanism(fixed.matrix, inputs, m.outputs)
     level = max(privacy.levels(p, exact).values())

@@ -43,10 +43,12 @@ def resolve_outputs(
         if columns is None or columns == len(inputs):
             return inputs
         return columns if isinstance(columns, tuple) else DefaultLabels(columns)
+    # numpy's integers are Real, too, and no iterables
     if isinstance(outputs, Real):
         return DefaultLabels(check_integer(outputs, "the number of outputs", ProgramError))
     if not isinstance(outputs, Iterable):
         raise ProgramError(f"the outputs are {outputs!r}: give their number or their labels")
+    # a generator is read once: its labels are kept
     letters: Sequence[Label] = (
         outputs if isinstance(outputs, str | DefaultLabels) else tuple(outputs)
     )

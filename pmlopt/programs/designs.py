@@ -130,6 +130,7 @@ def design(
         )
     utility = as_utility(utility)
     constraints = _listed_constraints(constraints)
+    # constraints name outcomes, which orbits and bins do not have
     listed = not isinstance(prior, Continuous | SymmetricPrior)
     free = isinstance(utility, SubConvex) and all(
         isinstance(one, OutcomeLeakage) for one in constraints
@@ -144,6 +145,7 @@ def design(
     known = as_prior(prior)
     if isinstance(known, SymmetricPrior) and isinstance(utility, LinearUtility):
         return symmetric_design(known, privacy, utility, outputs)
+    # only linear utilities are solved by orbits: others need the letters
     known = known.listed() if isinstance(known, SymmetricPrior) else known
     privacy = privacy.for_prior(known)
     if isinstance(utility, LinearUtility):
@@ -167,6 +169,7 @@ def design(
 
 def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
     """Return the constraints that are given; raise for what is no list, and for constraints of cvxpy."""
+    # a string is iterable, but a list of letters is not what was meant
     single = isinstance(constraints, Constraint | str | Mapping) or not isinstance(
         constraints, Iterable
     )
@@ -201,8 +204,10 @@ def _apply_budgets(
         for label, nats in one.most:
             place = indices_of([label], outputs, "the budgets of outcomes", ProgramError)[0]
             budgets[outputs[place]] = min(nats, budgets[outputs[place]])
+    # a column within a smaller budget is within the largest: other outputs add nothing
     most = max(budgets.values())
     first = [label for label in outputs if budgets[label] == most]
+    # a vertex of the weights may need as many columns as there are letters
     if len(first) < prior.size:
         raise ProgramError(
             f"{len(first)} outcomes have the largest budget, fewer than the {prior.size} letters: a "

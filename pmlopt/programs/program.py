@@ -355,6 +355,7 @@ class MethodRegistry(Generic[P, S, C]):
         Raises:
             SolverUnavailableError: there is none, or it cannot take this program; the message lists others.
         """
+        # rows for a name come first: their conditions are wider than those that `auto` needs
         rows = sorted(
             (one for one in self.methods if one.name == name), key=lambda one: one.automatic
         )
@@ -396,6 +397,7 @@ class MethodRegistry(Generic[P, S, C]):
             )
         for one in self.methods:
             if type(one.run) is type(solver) and one.run.__class__.__module__.startswith("pmlopt."):
+                # the same kind of run with other options: the rest of the row stays as it is
                 return [replace(one, run=solver)]
         names = ", ".join(["auto", *self.own_names])
         raise SolverUnavailableError(

@@ -270,6 +270,7 @@ def solve(
             status = _choose_status(
                 found, allowed, question.accepts_gap(program) and found.finished
             )
+            # classes of other packages may be wrong: then the certificate decides, not the method
             checked = status is Status.OPTIMAL and (method is solver or has_foreign_parts(program))
             failures = found.certificate.failures if checked else ()
         except PROPAGATED_ERRORS:
@@ -279,6 +280,7 @@ def solve(
             account = cause if isinstance(cause, MethodError) else describe_error(cause)
             attempts.append(f"{method.id}: {account}")
             continue
+        # a false certificate is no result: the next method is tried
         if failures:
             attempts.append(f"{method.id}: its certificate fails: {'; '.join(map(str, failures))}")
             continue
@@ -291,6 +293,7 @@ def solve(
         attempts.append(f"{method.id}: {found.message}, {_describe_shortcoming(found, allowed)}")
         if found.certificate.is_beyond_bound and has_foreign_parts(program):
             break  # a person's own class contradicts itself: a worse mechanism would only hide it
+    # without any result a formula is better than an error
     spent = options.deadline.is_limited and (options.deadline.expired or not results)
     stopped = _build_stopped_result(question, program, within, attempts, begin) if spent else None
     return _select_best_result(question, program, results, attempts) if stopped is None else stopped
@@ -414,6 +417,7 @@ def _relative_tolerance(program: Program[Any], tolerance: float | None, gap: flo
 
 def _choose_status(found: MethodResult[Any], allowed: float, answer: bool) -> Status:
     """Return the status of a certificate; `answer` is whether it is one though its gap is too large."""
+    # a violated limit outranks any gap: value and bound are then of different problems
     if found.certificate.violation > 0:
         return Status.VIOLATED
     # next to a large offset, value and bound are floats that may be a few units apart by rounding only
@@ -448,6 +452,7 @@ def _is_foreign(part: object) -> bool:
         return any(map(_is_foreign, part))
     if not isinstance(part, Record):
         return False
+    # by the top package: subclasses of pmlopt's classes elsewhere count as foreign
     own = type(part).__module__.partition(".")[0] == "pmlopt"
     return not own or any(map(_is_foreign, vars(part).values()))
 
@@ -509,6 +514,7 @@ def _build_stopped_result(
         return None
     sign = 1 if program.maximised else -1
     best = max(known, key=lambda result: sign * result.value)
+    # bounds hold for the program, not for a mechanism: the best one of any method fits
     tightest = min(known, key=lambda result: sign * result.bound)
     return replace(best, certificate=best.certificate.with_bound_from(tightest.certificate))
 
@@ -534,6 +540,7 @@ def _select_best_result(
     attempts: list[str],
 ) -> Result[C_co]:
     """Select the best result without a proof of optimality, or raise an error that carries it."""
+    # a method that ended on its own is preferred to one that a limit stopped
     unproved = [result for result in results if result.status is Status.UNPROVED]
     if unproved:
         sign = 1 if program.maximised else -1

@@ -66,6 +66,7 @@ def solve_problem(
     except cp.SolverError as cause:
         return SolverResult("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
     clock = time.perf_counter()
+    # compiling took time: what is left is known only now
     if options.deadline.is_limited:
         if options.deadline.expired:
             return SolverResult("failed", False, TIME_LIMIT, None, False, ready.seconds, 0.0)
@@ -111,6 +112,7 @@ def _build_settings(
         raise SolverOptionError(
             f"SCIPY takes its options as scipy_options={{...}}, and not {', '.join(sorted(strange))}"
         )
+    # at most 1e-8, since the certificate's gap inherits the solver's error
     tolerances = dict.fromkeys(_TOLERANCE_OPTIONS.get(solver, ()), min(1e-8, options.tolerance))
     # nested ones are copied, for scipy's are changed on the way
     return {
@@ -174,6 +176,7 @@ def _encode_mps(solver: Any) -> bytes:
         raise FileFormatError(
             f"the temporary file of the MPS format: {describe_os_error(cause)}"
         ) from None
+    # the format ends with this word: without it the file is cut off
     if content.split()[-1:] != [b"ENDATA"]:
         raise FileFormatError(
             f"the temporary file of the MPS format in {tempfile.gettempdir()} is cut short: is the disk "

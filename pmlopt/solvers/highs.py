@@ -77,6 +77,7 @@ def run_loaded(
     """Run a solver whose model is loaded, and return how it ended."""
     solver.run()
     status, info, solution = solver.getModelStatus(), solver.getInfo(), solver.getSolution()
+    # without both parts there is nothing to certify, whatever the status
     solved = solution.value_valid and solution.dual_valid
     return SolverResult(
         state="infeasible" if status in _INFEASIBLE_STATUSES else "point" if solved else "failed",
@@ -118,6 +119,7 @@ _ITERATION_COUNT_FIELDS = (
 
 def build_options(options: MethodOptions) -> dict[str, Any]:
     """Return HiGHS's tolerances and time limit, and the options that a user gave."""
+    # HiGHS accepts no tolerance below 1e-10
     tolerance = max(1e-10, min(1e-9, options.tolerance))
     limits: dict[str, Any] = {
         "primal_feasibility_tolerance": tolerance,
@@ -136,6 +138,7 @@ def build_compiled_model(data: dict[str, Any]) -> highspy.HighsLp:
     right, equalities = data["b"], data["dims"].zero
     lower, upper = data["lower_bounds"], data["upper_bounds"]
     bounds = -np.inf if lower is None else lower, np.inf if upper is None else upper
+    # cvxpy puts equations first; all others are upper limits only
     rows = np.where(np.arange(len(right)) < equalities, right, -np.inf), right
     return build_sparse_model(data["c"], bounds, rows, data["A"])
 

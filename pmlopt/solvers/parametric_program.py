@@ -105,6 +105,7 @@ class ParametricModel:
 
     def replace_model(self, model: highspy.HighsLp) -> None:
         """Load another program of the same size, where most of the entries vary; the basis stays."""
+        # the size is unchanged, so that the old basis is a start for the new program
         basis = self.solver.getBasis()
         self.solver.passModel(model)
         if basis.valid:
@@ -129,6 +130,7 @@ class ParametricModel:
         self._run_highs(near or self._simplex, clock)
         solution = solver.getSolution()
         duals, values = np.array(solution.row_dual), np.array(solution.col_value)
+        # the envelope theorem: the derivative of the optimum is -y' (dA/dt) x
         slope = -float((part.rates * duals[part.rows] * values[part.columns]).sum())
         return ParametricSolution(solver.getInfo().objective_function_value, slope, values, duals)
 
@@ -137,6 +139,7 @@ class ParametricModel:
         solver = self.solver
         for again, name in enumerate(["primal" if simplex else "interior", *_METHOD_OPTIONS]):
             if again:
+                # cold: a bad basis may be what failed
                 solver.clearSolver()
             for option, value in _METHOD_OPTIONS[name].items():
                 solver.setOptionValue(option, value)
@@ -148,6 +151,7 @@ class ParametricModel:
             if left is not None:
                 if left <= 0:
                     raise ArithmeticError(TIME_LIMIT)
+                # HiGHS adds up the time of all runs of one solver
                 solver.setOptionValue("time_limit", solver.getRunTime() + left)
             solver.run()
             self.iterations += max(solver.getInfo().simplex_iteration_count, 0)
@@ -201,6 +205,7 @@ class MasterProblem:
         )  # columns whose largest entry is 1: under a rare letter it can be 1e12
         columns = (lifts / peaks).T
         used = columns != 0
+        # compressed columns: each begins where the nonzeros of those before end
         starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))[:-1]]).astype(np.int32)
         letters = np.nonzero(used)[1].astype(np.int32)
         count = len(worths)
@@ -214,6 +219,7 @@ class MasterProblem:
             letters,
             columns[used],
         )
+        # dividing by the peak scales the weight by it; undone when weights are read
         self._known.update(_make_column_keys(lifts))
         self.lifts = np.hstack([self.lifts, lifts])
         self.worths = np.append(self.worths, worths)
@@ -267,6 +273,7 @@ def _make_column_keys(lifts: FloatArray) -> list[bytes]:
     """Return columns rounded to twelve digits as keys; entries of 1e100 and more as they are."""
     # entries from 1e100 on have no twelfth place
     large = 1e100
+    # columns that differ by rounding are one column of the problem
     rounded = np.where(lifts < large, np.round(np.minimum(lifts, large), 12), lifts)
     return [column.tobytes() for column in rounded.T + 0.0]
 

@@ -69,6 +69,7 @@ class Deadline:
         if not self.is_limited:
             return self
         now = self.read()
+        # an expired deadline stays one: the rest is cut off at 0
         return replace(self, end=now + share * max(0.0, self.end - now))
 
     def earlier(self, seconds: float) -> Deadline:
@@ -120,6 +121,7 @@ def make_options(
     if not isinstance(verbose, bool):
         raise InputError(f"verbose is True or False, not {verbose!r:.60}")
     accuracy = check_real(tolerance, "the tolerance", InputError)
+    # a tolerance of 0 is never met in floats
     if accuracy <= 0:
         raise InputError(f"the tolerance must be positive, not {accuracy}")
     if time_limit is None:
@@ -176,6 +178,7 @@ class CompiledProblem:
 
     def unpack_solution(self, solution: Any) -> None:
         """Put a solution of the chain into the problem's variables and multipliers, in their units."""
+        # the objective was divided by the scale, and multipliers are in its units
         solution.dual_vars = {
             key: np.asarray(value) * self.scale for key, value in (solution.dual_vars or {}).items()
         }

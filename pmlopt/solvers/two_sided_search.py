@@ -161,6 +161,7 @@ class TwoSidedSearch(Generic[W, P]):
         self.task, self.enough, self.clock = task, enough, clock
         self.reached = 0.0
         self.witness: W | None = None
+        # witnesses are checked points: the largest is the first lower bound
         for reached, witness in start:
             self._raise_lower_bound(reached, witness)
         self.upper, best = min(
@@ -183,6 +184,7 @@ class TwoSidedSearch(Generic[W, P]):
         """Return the difference of the logarithms of both bounds."""
         if self.upper <= self.reached:
             return 0.0
+        # a difference of logarithms: the quotient may overflow
         return math.log(self.upper) - math.log(self.reached) if self.reached > 0 else math.inf
 
     def run(self) -> str:
@@ -208,6 +210,7 @@ class TwoSidedSearch(Generic[W, P]):
                 # the solver may fail on three programs of a search
                 if self._failures > 3 or str(cause) == TIME_LIMIT:
                     return str(cause)
+                # a failure at one value need not recur next to it: the next try is half way
                 self.number = (
                     self.number + (self.upper if self.number < self.upper else self.reached)
                 ) / 2
@@ -225,6 +228,7 @@ class TwoSidedSearch(Generic[W, P]):
         root: float | None = None
         stride = UNTRUSTED_STEP_FRACTION
         if answer.infeasibility > FEASIBILITY_ATOL or (answer.infeasibility and answer.slope > 0):
+            # Newton's step on what is missing, as a function of the parameter
             root = self._clip_to_bounds(
                 answer.tangent_root(self.number) if answer.slope > 0 else self.number
             )
@@ -233,6 +237,7 @@ class TwoSidedSearch(Generic[W, P]):
             for proof in self._extrapolate_multipliers(answer, root):
                 self._reduce_upper_bound(proof)
             self._earlier = self.number, answer
+        # nothing is missing, and yet no witness: below here the solver is of no help
         if answer.infeasibility <= 0 and self.number < self.upper:
             self._met = max(self._met, self.number)
         mark = self._choose_mark()
@@ -261,10 +266,12 @@ class TwoSidedSearch(Generic[W, P]):
     def _choose_mark(self) -> float | None:
         """Choose the middle one of the marks between the bounds, or a value just above the reached one."""
         left = self._untried
+        # marks outside of the bounds are decided already
         left = left[
             (left > self.reached * (1 + 2 * MARK_RTOL)) & (left < self.upper * (1 - MARK_RTOL))
         ]
         if len(left):
+            # bisection over marks: each program decides half of them
             middle = left[len(left) // 2]
             self._untried = left[left != middle]
             return float(middle) * (1 - MARK_RTOL)
@@ -292,11 +299,13 @@ class TwoSidedSearch(Generic[W, P]):
         all, and is so little short that its point is a witness. What is missing must be more than rounding.
         """
         proved, reached, hair = self.upper, self.reached, self._hair
+        # every third stalled step bisects, so that a wrong tangent cannot stall the search
         if self._idle % 3 == 2:
             return self._log_midpoint
         if root is not None and reached <= root <= proved and slope > 0:
             if stride < 1 and not self._idle:
                 return proved - stride * (proved - root)
+            # slightly above the root something is missing, and multipliers prove a bound
             above = root * (1 + hair) + self.task.blur / slope
             if above < proved * (1 - hair / 2) or not self._idle:
                 return min(proved, above)
@@ -314,6 +323,7 @@ class TwoSidedSearch(Generic[W, P]):
         if self._earlier is None:
             return UNTRUSTED_STEP_FRACTION
         number, last = self._earlier
+        # what the last tangent predicts here: if it was right, the function is nearly linear
         told = last.infeasibility + last.slope * (self.number - number)
         return (
             1.0

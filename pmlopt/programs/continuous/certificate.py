@@ -37,6 +37,7 @@ def compute_mean_losses(
     masses, parents = secret.masses(fine), grid.find_parents(pieces)
     totals = np.bincount(parents, weights=masses, minlength=grid.size)
     table = np.zeros((grid.size, grid.size))
+    # in slices: the full table of distances would take fine.size times grid.size entries
     for first in range(0, fine.size, BOUND_BOXES):
         part = slice(first, first + BOUND_BOXES)
         np.add.at(
@@ -68,7 +69,9 @@ def bound_loss(
     masses = secret.masses(fine)
     kept = masses > 0
     prior = Prior(masses[kept] / masses[kept].sum())
+    # nearest points of two boxes: the loss errs downwards, as a lower bound must
     gains = -utility.evaluate_distances(fine.compute_min_distances()[kept])
+    # any multipliers prove a bound: the better of both extensions counts
     tried = _extend_multipliers(grid, fine, pieces, multipliers)
     return max(
         utility.min_loss,
@@ -187,6 +190,7 @@ class ContinuousCertificate(BinsCertificate):
         Raises:
             PriorError: a secret is outside of the support, or in a bin that has no probability under the law.
         """
+        # bins without probability have no row: the running count skips them
         rows = np.cumsum(self.secret.masses(self.grid) > 0) - 1
         boxes = self.grid.locate(points)
         empty = self.secret.masses(self.grid)[boxes] <= 0

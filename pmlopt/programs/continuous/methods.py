@@ -70,6 +70,7 @@ class GridRefinement:
                 finished, ending = True, f"; {cause}"
                 break
             steps += 1
+            # a finer grid is not always better: its design may have been cut short
             best = found if best is None or found.proved_gap < best.proved_gap else best
             finer = grid.halve_where(_compute_bin_costs(found))
             finished = best.proved_gap <= allowed or finer.size > self.most
@@ -153,8 +154,10 @@ def _spread_multipliers(
     inside = np.zeros(design.prior.size) if found is None else found
     kept = program.secret.masses(grid) > 0
     where = np.flatnonzero(kept)
+    # (size, kept) distances of bins in index: the closest bin that has a multiplier
     nearest = where[np.abs(np.arange(grid.size)[:, None] - where).argmin(axis=1)]
     all_bins = np.zeros(grid.size)
+    # multipliers are for centred gains: offsets and sign turn them into those of losses
     all_bins[kept] = design.row_offsets - inside
     return np.asarray(all_bins[nearest])
 
@@ -165,6 +168,7 @@ def _compute_bin_costs(found: ContinuousCertificate) -> FloatArray:
     kept = found.secret.masses(grid) > 0
     apart = found.utility.evaluate_distances(grid.compute_min_distances())[kept]
     lost = matrix * np.maximum(found.bins.table - apart, 0.0)
+    # both sides count: as an output's bin, and as a secret's
     share = lost.sum(axis=0)
     share[kept] += lost.sum(axis=1)
     return np.asarray(share)

@@ -48,6 +48,7 @@ class ContinuousDesign(Program[ContinuousCertificate]):
     def scale(self) -> float:
         """Return the loss of the best constant on the first bins, above that of releasing the truth."""
         design = self.design_on_grid(self.first_grid)
+        # a constant is always feasible, so that no optimum lies above its loss
         return float((design.prior.pmf @ design.table).min()) - self.utility.min_loss
 
     def design_on_grid(self, grid: Grid) -> LinearDesign:

@@ -63,8 +63,10 @@ def find_ratio_by_newton(program: EnvelopeProgram, multipliers: FloatArray, most
         worth = fixed - ratio * rates
         best = worth.argmax(axis=0)
         mass, fall = total + float(worth[best, outputs].sum()), float(rates[best, outputs].sum())
+        # the first iterate at or below delta: convexity keeps all before above it
         if mass <= program.delta:
             return ratio
+        # a function that no longer falls never reaches delta
         if fall <= 0:
             return most
         ratio, last = min(most, ratio + (mass - program.delta) / fall), ratio
@@ -85,12 +87,14 @@ def prove_level(
     """
     ratio = math.exp(most)
     near = find_ratio_by_newton(program, multipliers, ratio)
+    # the multipliers prove no more than what is known
     if near >= ratio:
         return most
 
     def is_proved(level: float) -> bool:
         return program.rational_mechanism.is_bound_proved(program.delta, level, multipliers)
 
+    # floats give the place, rationals the proof: a few steps outward find it
     fails = found = math.log(near)
     step = digits * max(found, LEVEL_SEARCH_RTOL)
     while found < most and not is_proved(found):
@@ -117,6 +121,7 @@ def set_closed_multipliers(
         multipliers[len(closed) :],
     )
     worth = law + lam[~closed, None] * gains[~closed]
+    # what the other letters already give, so that the closed one need not exceed it
     others = np.maximum(0.0, worth.max(axis=0, initial=0.0))
     needed = ((law - others) / -gains[closed]).max(axis=1, initial=0.0)
     lam[closed] = np.maximum(0.0, needed) * (

@@ -49,6 +49,7 @@ class RationalMechanism:
         cls, prior: Prior, matrix: FloatArray, over: PriorSet | None = None
     ) -> RationalMechanism:
         """Convert the floats of a prior, or of all priors of a set, and of an (N, M) matrix to rationals."""
+        # one common denominator for the matrix: sums and comparisons are then exact
         entries = scale_to_integers(matrix)
         sums = entries.sum(axis=1)
         rows = math.lcm(*sums.tolist())
@@ -60,6 +61,7 @@ class RationalMechanism:
         else:
             least, unit = over.min_mean_scaled(columns)
             negative, other = over.min_mean_scaled(-columns)
+            # both ends in one unit, or their differences mean nothing
             if other != unit:
                 least, negative, unit = least * other, negative * unit, unit * other
             unit, laws = int(unit), (least, -negative)
@@ -114,13 +116,16 @@ class RationalMechanism:
         # as many binary digits after the point as the rational below e^level has
         ratio_bits = 192
         below = round_exp_down(min(level, MAX_EXPONENT))
+        # rounded down once more: few digits keep the integers below short
         ratio = Fraction((below.numerator << ratio_bits) // below.denominator, 1 << ratio_bits)
         n = len(self.columns)
         taking = np.arange(n) if left_out is None else np.flatnonzero(~left_out)
         parts = [u.as_integer_ratio() for u in (*multipliers, *[0] * (n + 1))][: n + 1]
+        # multipliers as integers over a common denominator
         unit = math.lcm(*(below for _, below in parts))
         *given, rest = [above * (unit // below) for above, below in parts]
         lam = np.array(given, dtype=object)[taking]
+        # a letter without a multiplier adds only the 0 of the maximum
         used = np.flatnonzero(lam > 0)
         weights = lam[used]
         whole = unit * ratio.denominator  # every term below is over total * whole
@@ -193,6 +198,7 @@ def compute_reached_mass(outcomes: Outcomes, level: float) -> Fraction:
     """
     if level <= 0:
         return Fraction(len(outcomes) > 0)
+    # beyond the exponent no outcome of a float mechanism reaches the ratio
     if level > MAX_EXPONENT:
         return Fraction(0)
     ratio = round_exp_up(level)
@@ -220,6 +226,7 @@ def bound_leaking_mass(
         >>> round(float(bound_leaking_mass(Prior.uniform(2), flip, 0.4, np.array([0.5, 0.5]))), 6)
         1.016351
     """
+    # a negative margin would turn the inequality round
     if not (np.isfinite(margins).all() and (margins >= 0).all()):
         return None
     exact, closed = RationalMechanism.from_floats(prior, matrix), margins == 0
@@ -228,6 +235,7 @@ def bound_leaking_mass(
         for over in exact.scaled_excesses(round_exp_down(min(epsilon, MAX_EXPONENT)))
     ):
         return None
+    # no letter takes part: no outcome leaks more than epsilon
     if closed.all():
         return Fraction(0)
     return exact.bound_mass(

@@ -103,6 +103,7 @@ class _RatioFeasibility:
     ) -> FloatArray | None:
         if now is None or then is None:
             return None
+        # any multipliers of at least 0 prove a bound: extrapolated ones are cut off
         ahead = now + step * (now - then)
         ahead[: self.program.prior.size] = np.maximum(0.0, ahead[: self.program.prior.size])
         return np.asarray(ahead)
@@ -200,6 +201,7 @@ def _solve_at_level(program: ProcessedFailureProgram, options: MethodOptions) ->
             told,
             True,
         )
+    # maximal leakage bounds the mass that reaches a ratio: the unit of the program
     most = float(program.merged.max(axis=0).sum()) * math.exp(-level)
     try:
         programs = RatioPrograms(program, min(1.0, most))

@@ -93,6 +93,7 @@ class PostProcessingProgram(Program[C_co]):
     @cached_property
     def max_ratios(self) -> FloatArray:
         """Return (N,) `max_y P[x,y] / q[y]`, above which no outcome can leak through the letter x."""
+        # an output of least probability 0 over the set has no largest ratio
         with np.errstate(divide="ignore"):
             ratios = self.columns / self.law
         return np.asarray(np.where(self.columns > 0, ratios, 0.0).max(axis=1))
@@ -119,6 +120,7 @@ class PostProcessingProgram(Program[C_co]):
         if isinstance(over, ConvexHull):
             ends += list(over.laws)
         points = np.unique(np.maximum(ends, 0.0), axis=0)
+        # the middle has every letter that any point has
         middle = points.mean(axis=0)
         points = np.vstack([middle, points])
         missing = (points == 0).any(axis=1, keepdims=True)
@@ -314,6 +316,7 @@ def _make_program(
                 f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)"
             )
         over.check_letters(p.labels, "the prior")
+    # outputs with the same posterior leak alike: merging them loses nothing
     groups = m.similar_outputs()
     rows = m.matrix / m.matrix.sum(axis=1, keepdims=True)
 

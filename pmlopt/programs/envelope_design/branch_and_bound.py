@@ -73,7 +73,9 @@ def search_margins(
     limit = int(np.clip(MOST_ENTRIES // programs.gains.size, 20, 1000))
     order, boxes = count(), 1
     heap, ending, finished = [(-root.bound, next(order), root)], "", True
+    # best first: the largest bound of an open box is the bound of the whole search
     while heap and -heap[0][0] > best.solution.gain + allowed:
+        # a box as narrow as this is a point but for rounding
         if not (heap[0][2].upper - heap[0][2].lower).max() > MIN_BOX_WIDTH_FRACTION * widest.max():
             ending = "margins are as narrow as it takes"
             break
@@ -88,6 +90,7 @@ def search_margins(
             best = _divide_box(programs, box, best)
         except ArithmeticError as cause:
             raise_if_strict(cause)
+            # the box is still open: its own bound stays valid
             heapq.heappush(heap, (-box.bound, next(order), box))
             finished, ending = not programs.expired, str(cause)
             break
@@ -130,9 +133,11 @@ def _improve(programs: MarginPrograms, start: MarginAscent, best: MarginAscent) 
 def _divide_box(programs: MarginPrograms, box: MarginBox, best: MarginAscent) -> MarginAscent:
     """Cut a box in two, look for better margins in both, and return the best."""
     widths = box.upper - box.lower
+    # where no violation is left to cut, the widest side is
     promising = box.scores * (widths > MIN_BOX_WIDTH_FRACTION * programs.span.max_margins.max())
     clear = promising.max() > MIN_GAIN_FRACTION * programs.scale
     letter = int((promising if clear else widths).argmax())
+    # halving: after enough cuts every margin is as narrow as wanted
     middle = float((box.lower[letter] + box.upper[letter]) / 2)
     up, down = box.upper.copy(), box.lower.copy()
     up[letter] = down[letter] = middle
@@ -140,6 +145,7 @@ def _divide_box(programs: MarginPrograms, box: MarginBox, best: MarginAscent) ->
     for lower, upper in ((box.lower, up), (down, box.upper)):
         part = _make_box(programs, lower, upper, box)
         parts.append(part)
+        # a box below the best gain cannot improve it: no program for its inside
         if part.bound > best.solution.gain:
             inside = programs.solve_at(part.likely_margins)
             if inside.solution.gain > best.solution.gain:
@@ -156,6 +162,7 @@ def _make_box(
     known, scores, likely = [], upper - lower, (lower + upper) / 2
     if parent is not None:
         known.append((parent.rows, parent.thresholds))
+        # the parent's multipliers are valid for any part (weak duality), if not the sharpest
         bound = float(bound_gain(programs.span, programs.gains, caps, slopes, *known[0]))
         if bound == -np.inf:  # no mechanism has such margins
             return MarginBox(lower, upper, bound, *known[0], scores, likely)
@@ -171,6 +178,7 @@ def _make_box(
     bounds = [
         float(bound_gain(programs.span, programs.gains, caps, slopes, *proof)) for proof in known
     ]
+    # both proofs are valid: the lower bound counts
     best = int(np.argmin(bounds))
     return MarginBox(lower, upper, bounds[best], *known[best], scores, likely)
 
@@ -190,6 +198,7 @@ def _compute_scores(
     places = np.column_stack([lower, upper, (lower + upper) / 2])
     beyond = point.matrix - span.ratio * law
     good = law - point.bad
+    # (3, N): what each of both ends and the middle would cost in violations
     tried = [
         (weights * np.maximum(0.0, beyond + s * good)).sum(axis=1) for s in places.T[..., None]
     ]
@@ -204,6 +213,7 @@ def _collect_proof(root: MarginBox) -> BoxProof:
         box = ahead.pop()
         letters.append(box.letter)
         cuts.append(box.cut)
+        # a stack: reversed, so that the lower part comes first, as in the order of `BoxProof`
         if box.parts:
             ahead += box.parts[::-1]
         else:

@@ -63,6 +63,7 @@ class EnvelopeDesignCertificate(Certificate):
         The bound is on the table without the least entry of each row, which no choice of outputs changes.
         """
         columns = self.columns
+        # the range is derived anew from prior and level: the file could claim any
         most = self.proof.compute_bound(
             MarginRange.from_prior(self.prior, self.epsilon, self.delta), self.centered_gains
         )
@@ -117,6 +118,7 @@ class EnvelopeDesignCertificate(Certificate):
         mechanism = check_mechanism(self.mechanism)
         if not mechanism.holds:
             return (mechanism,)
+        # None: with these margins nothing is proved of the mechanism
         mass = bound_leaking_mass(self.prior, matrix, self.epsilon, self.margins)
         kept = mass is not None and mass <= Fraction(self.delta)
         value, bound = self.recompute_numbers()

@@ -41,8 +41,10 @@ class MarginRange:
     @classmethod
     def from_prior(cls, prior: Prior, epsilon: float, delta: float) -> MarginRange:
         """Compute the range for a prior, epsilon in nats and delta in (0, 1)."""
+        # above the largest leakage of the prior no likelihood ratio exists: exp cannot overflow
         ratio = math.exp(min(epsilon, prior.max_leakage))
         rooms = 1 / prior.pmf - ratio
+        # outward: a room too small would cut off mechanisms that are allowed
         rooms = np.where(rooms > 0, rooms + OUTWARD_RTOL / prior.pmf, 0.0)
         most = math.expm1(min(epsilon, prior.max_leakage)) / (1 - delta) * (1 + OUTWARD_RTOL)
         return cls(prior.pmf, delta, ratio, rooms, np.where(rooms > 0, most, 0.0))
@@ -53,6 +55,7 @@ class MarginRange:
         For a ratio r = P[x,y] / q[y] below t, `b / q >= 1 - (t - r) / s` grows with s, and above t it falls:
         between both, r being at most 1/p, it is above the line from (t - l, 0) to (1/p, 1 + (1/p - t) / u).
         """
+        # no room and no margin: the slope is 0 over 1
         whole = upper + self.excess_ratios
         slopes = upper * (self.excess_ratios + lower) / np.where(whole > 0, whole, 1.0)
         return self.ratio * (1 + OUTWARD_RTOL) - lower, slopes * (1 + OUTWARD_RTOL)
@@ -80,16 +83,20 @@ def bound_gain(
     There is one line of caps, slopes, rows rho and thresholds theta for each box.
     """
     p = span.pmf
+    # a negative cap forces mass: c q + a b >= 0 requires b >= -c q / a
     needed = np.where(caps < 0, -caps / np.where(slopes > 0, slopes, 1.0), 0.0)
+    # rounded down: forcing too much would make the bound too small
     least = needed.max(axis=-1) * (1 - 4 * OUTWARD_RTOL)
     left = span.delta - least
     caps = caps + slopes * least[..., None] * (1 + OUTWARD_RTOL)
+    # (..., N, M): the least v that makes (rho, theta, v) dual feasible
     over = np.maximum(gains - rows[..., :, None] - thresholds[..., None, :], 0.0)
     bad = ((p * slopes)[..., None] * over).sum(axis=-2).max(axis=-1)
     good = ((p * caps)[..., None] * over).sum(axis=-2)
     size = np.abs(rows).max(axis=-1) + np.abs(thresholds).max(axis=-1) + np.abs(gains).max()
     weight = 2 + (p * (np.abs(caps) + slopes)).sum(axis=-1)
     bound = (p * rows).sum(axis=-1) + np.maximum(left, 0.0) * bad + (thresholds + good).max(axis=-1)
+    # weak duality holds for any numbers; only rounding has to be added
     bound = bound + bound_sum_rounding(len(p), 1.0) * weight * size
     return np.asarray(np.where(left < -OUTWARD_RTOL, -np.inf, bound))
 
@@ -118,6 +125,7 @@ class BoxProof:
         boxes = self._rebuild_boxes(margins.max_margins)
         n, m = gains.shape
         numbers = np.isfinite(self.rows).all() and np.isfinite(self.thresholds).all()
+        # no tree or nan: nothing is proved, which is a bound of infinity
         if boxes is None or not numbers:
             return math.inf
         count = len(boxes[0])
@@ -140,6 +148,7 @@ class BoxProof:
                 continue
             if letter >= len(largest) or not lower[letter] < cut < upper[letter]:
                 return None
+            # the cut has to be inside, or the two parts would not cover the box
             middle_up, middle_down = upper.copy(), lower.copy()
             middle_up[letter] = middle_down[letter] = cut
             ahead += [(middle_down, upper), (lower, middle_up)]
@@ -254,11 +263,13 @@ class MarginPrograms:
         """
         n, m = self.gains.shape
         letters, outputs, (law, bad, steps) = self._letters, self._outputs, self._moving
+        # only entries that depend on the margins change from program to program
         parts = [*self._fixed, (*law, -caps[letters]), (*bad, -slopes[letters])]
         low = high = np.zeros(n)
         if worth is not None and reach is not None:
             parts.append((*steps, -worth[outputs]))
             low, high = reach
+        # triplets: the csc constructor sorts them and sums what coincides
         rows, columns, values = map(np.concatenate, zip(*parts, strict=True))
         matrix = sparse.csc_array(
             (values, (rows, columns)), shape=(n + m + n * m + 1, len(self._costs))
@@ -318,15 +329,18 @@ class MarginPrograms:
                 np.maximum(-s, -reach),
                 np.minimum(np.maximum(self.span.max_margins - s, 0.0), reach),
             )
+            # sequential linear programming: the bilinear term s b, linearised at the current b
             moved = self.solve_program(
                 self.span.ratio - s, s, point.bad - self.span.pmf @ point.matrix, bounds
             )
             if moved.gain <= point.gain + MIN_GAIN_FRACTION * self.scale:
                 break
+            # the linear model errs by d times the change of b: only the true program decides
             new = self.solve_at(s + moved.step)
             if new.solution.gain > point.gain:
                 best, reach = new, 1.5 * reach
             else:
+                # a trust region: failed steps shrink it
                 reach /= 4
         return best
 
@@ -340,6 +354,7 @@ def list_start_margins(span: MarginRange) -> list[FloatArray]:
     none = np.zeros(len(span.max_margins))
     if not span.max_margins.any():
         return [none]
+    # the program is not convex in the margins: starts from different corners
     alike = [share * span.max_margins for share in UNIFORM_START_FRACTIONS]
     alike.append(np.minimum(span.max_margins, span.ratio - 1))
     alone = [

@@ -118,10 +118,12 @@ def repair_design(
     found: list[tuple[float, FloatArray]] = []
     for noise in (ENTRY_NOISE_ATOL, 0.0):
         clean = drop_noise(matrix, noise)
+        # nothing to mend: the grid changes entries by its spacing only
         if meets_condition(plain := round_rows_to_grid(clean)):
             return RepairedMatrix.from_matrices(matrix, plain, 0.0)
         # the first share of a constant; each next one is twice as large
         found.append(mix_with_constant(program.prior, clean, meets_condition, lambda *_: 2.0**-50))
+    # dropping noise helps, or costs more than it mends: the smaller share decides
     theta, best = min(found, key=lambda pair: pair[0])
     return RepairedMatrix.from_matrices(matrix, best, theta)
 
@@ -134,6 +136,7 @@ def find_margins(program: EnvelopeDesign, matrix: FloatArray, options: MethodOpt
     gains = audited.rational_mechanism.compute_gains(
         min(program.epsilon, program.prior.max_leakage)
     )
+    # a letter that never exceeds the level has no attack: it needs no margin
     open_ = (gains > 0).any(axis=1)
     # multipliers below 1e-12 count as 0, and their margins as the largest
     return clip_margins(program, np.where(open_, 1 / np.maximum(found, 1e-12), 0.0))

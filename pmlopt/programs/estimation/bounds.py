@@ -49,6 +49,7 @@ class MomentProblem:
     def __init__(self, cone: EstimationCone, objective: EstimationObjective) -> None:
         n, m, p = cone.letters, len(cone.mean), objective.p
         self.n, self.cone, self.objective = n, cone, objective
+        # an orthonormal basis of the vectors that sum to zero: (N, N - 1)
         across = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
         self.basis = np.zeros((m, m))  # of (1, y, s)
         self.basis[:n, 0] = 1.0
@@ -66,9 +67,11 @@ class MomentProblem:
         form = -(lower.T * weights) @ upper
         form = (form + form.T) / 2
         scalars = form[n:, n:]
+        # the infimum over the scalars is -inf unless their block is positive definite
         if len(scalars) and np.linalg.eigvalsh(scalars)[0] <= 0:
             return None
         moved = np.linalg.solve(scalars, form[n:, :n]) if len(scalars) else np.zeros((0, n))
+        # Schur's complement: the form after its best scalars
         left = form[:n, :n] - form[:n, n:] @ moved
         sizes, axes = np.linalg.eigh((left[1:, 1:] + left[1:, 1:].T) / 2)
         # a matrix counts as positive definite where no eigenvalue is below 1e-13 of the largest
@@ -80,7 +83,9 @@ class MomentProblem:
             value = float(np.log(sizes).sum()) + n - 1 + self.volume
         else:
             root, back = (axes * np.sqrt(sizes)) @ axes.T, (axes / np.sqrt(sizes)) @ axes.T
+            # the square root of M^(1/2) A M^(1/2), symmetric by construction
             squares, turned = np.linalg.eigh(root @ self.square @ root)
+            # tiny negative eigenvalues are rounding
             halves = np.sqrt(np.maximum(squares, 0.0))
             within[1:, 1:] = back @ (turned * halves) @ turned.T @ back
             value = 2 * float(halves.sum())
@@ -98,12 +103,16 @@ class MomentProblem:
         """Find the weights at which the bound is largest, as far as the search goes, and the moments."""
 
         def evaluate_logs(logs: FloatArray) -> tuple[float, FloatArray]:
+            # weights as exponentials: positive without constraints, over many orders of magnitude
             found = self.solve_at(np.exp(np.clip(logs, -300, 300)))
             if found is None:
+                # a value worse than all others turns the line search back
                 return worst, np.zeros(self.n)
+            # the chain rule for the logarithms: d/dlog w = w d/dw
             return -found.value, -found.slopes * np.exp(logs)
 
         start, worst = np.log(self.objective.p), 1e300
+        # first the common scale, on which the bound depends most
         scaled = optimize.minimize_scalar(
             lambda by: evaluate_logs(start + by)[0], bounds=(-30, 30), method="bounded"
         )
@@ -131,10 +140,12 @@ class MomentProblem:
             weights, found = best
             n, cone = self.n, self.cone
             z = self.objective.compute_sensitivities(found.information)
+            # only the symmetric part counts in a quadratic form
             form = (found.form + found.form.T) / 2
             mean = np.ones(len(cone.mean))
             if len(mean) > n:
                 mean[n:] = -np.linalg.solve(form[n:, n:], form[n:, :n] @ np.ones(n))
+            # complementary slackness S V = 0 fixes pi up to what <m, v> = 1 leaves
             missing = -form @ mean
             missing[:n] += z @ (z.T @ mean[:n])
             u = missing - cone.mean * float(mean @ missing) / 2
@@ -184,6 +195,7 @@ class EstimationObjective:
     def compute_sensitivities(self, information: FloatArray) -> FloatArray:
         """Compute (N, L) the best Z at an information matrix: `J^-1 W'`, or for "D" a root of J^-1."""
         sizes, axes = np.linalg.eigh(information)
+        # a singular J would divide by zero; any Z bounds the error, so that the cut is safe
         sizes = np.maximum(sizes, np.finfo(float).tiny * 1e20)
         if self.criterion == "D":
             return np.asarray(axes / np.sqrt(sizes))
@@ -225,6 +237,7 @@ class EstimationObjective:
         mean).
         """
         z, pi = proof.sensitivities, self.p * proof.multipliers
+        # (L, K): |Z' lam|^2 of all columns at once
         turned = z.T @ columns
         excess = float(((turned**2).sum(axis=0) - pi @ columns).max())
         # where columns hardly differ from one, the terms of Z' lam are far above their sum
@@ -248,17 +261,22 @@ class EstimationObjective:
         """
         z, pi, n = proof.sensitivities, self.p * proof.multipliers, len(self.p)
         missing = 0.0
+        # an extreme column is of one of the cones: the worst of them counts
         for cone, given in zip(cones, proof.products, strict=True):
+            # negative weights would turn the inequality v' F v >= 0 round
             weights, padded = np.maximum(given, 0.0), np.append(pi, np.zeros(len(cone.mean) - n))
             form = (
                 np.outer(padded, cone.mean) + np.outer(cone.mean, padded)
             ) / 2 - cone.combine_forms(weights)
             form[:n, :n] -= z @ z.T
             terms = np.abs(np.outer(padded, cone.mean)) + cone.combine_forms(weights, absolute=True)
+            # numbers from a file may overflow: they prove nothing then
             if not (np.isfinite(form).all() and np.isfinite(terms).all()):
                 return -np.inf
             size = float(terms.sum()) + float((np.abs(z) @ np.abs(z).T).sum())
+            # Weyl: rounding moves an eigenvalue by no more than the norm of the errors
             least = float(np.linalg.eigvalsh(form)[0]) - bound_sum_rounding(n, size)
+            # v' S v >= least |v|^2, and |v|^2 is bounded on the cone
             missing = max(missing, -least * cone.size)
         return self._combine_bound(z, float(pi.sum()) + missing, float(np.abs(pi).sum()), z.size)
 
@@ -302,7 +320,9 @@ def solve_relaxation(
     n, unit, tried = len(objective.p), 1.0, []
     if objective.criterion == "A":
         turned = np.linalg.solve(root, objective.workload.T).T  # W in the new basis, lam = root mu
+        # a workload of size one keeps the solver's numbers near one
         unit = float(np.linalg.norm(turned))
+        # linear in Z, with Z Z' in S by Schur's complement: a semidefinite program
         z = cp.Variable(turned.T.shape)
         tried.append((z, 2 * cp.sum(cp.multiply(turned.T / unit, z))))
     else:
@@ -339,6 +359,7 @@ def _solve_semidefinite(
     outcome = cvxpy_interface.solve_problem(problem, "CLARABEL", options, {})
     if outcome.state != "point" or z.value is None or pi.value is None:
         return None
+    # solvers return floats, with which any proof is valid once the bound is recomputed
     found = np.asarray(z.value)
     if whole:
         sizes, axes = np.linalg.eigh((found + found.T) / 2)
@@ -366,6 +387,7 @@ def _build_cone_form(
     basis[:n, :n] = root
     mean = basis.T @ cone.mean
     forms = basis.T @ cone.list_forms() @ basis
+    # rows of different units would give weights of very different sizes
     sizes = np.linalg.norm(forms, axis=(1, 2))
     weights = cp.Variable(len(forms), nonneg=True)
     told = cp.reshape(
@@ -380,5 +402,6 @@ def _subtract_square(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.E
     into = np.eye(form.shape[0], z.shape[0])  # scalars of the cone have no part in Z
     if whole:
         return (form + form.T) / 2 - into @ z @ into.T
+    # [[I, Z'], [Z, S]] >= 0 is S - Z Z' >= 0: linear in Z
     block = cp.bmat([[np.eye(z.shape[1]), (into @ z).T], [into @ z, form]])
     return (block + block.T) / 2

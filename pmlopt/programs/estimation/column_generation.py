@@ -90,6 +90,7 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
         found = _weigh_columns(program, inner, 0.05 * allowed, clock)
         steps += found.iterations
         matrix, information = _build_matrix(inner, found.weights), (inner * found.weights) @ inner.T
+        # J of the weights: (N, K) columns scaled by the (K,) weights times their transpose
         z, error = objective.compute_sensitivities(information), program.compute_error(matrix)
         least_fall = -math.inf
         if listed:
@@ -101,6 +102,7 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
             least_fall = (
                 STALLED_DECREASE_MANY_LETTERS * error if large else STALLED_DECREASE * program.scale
             )
+        # without a list no pricing proves an end: the search stops where the error stalls
         finished, last = error - bound <= 0.5 * allowed or last - error < least_fall, error
         if finished or clock.expired:
             break
@@ -110,9 +112,12 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
             break
         used = np.ones(inner.shape[1], bool)
         if not listed or count > MAX_COLUMNS_AT_ONCE:
+            # by the largest entry, not the weight: columns of rare letters have small weights
             used = found.weights * inner.max(axis=0) > IDLE_ENTRY_ATOL
+        # unique: the same column twice makes the Newton system singular
         inner = np.unique(np.hstack([kept, inner[:, used], fresh]), axis=1)
     message = "no column that is known of is worth its cost" if finished else LIMIT_MESSAGE
+    # the semidefinite program is dear: only where second moments leave a gap
     if not listed and (proof is None or not (large or error - bound <= allowed)):
         both = (solve_relaxation(objective, columns.cones, information, options), proof)
         proof = max(
@@ -145,6 +150,7 @@ def _find_new_columns(
         exact, within = prepend_constant(program.prior.pmf, better)
         # a local search ignores columns that gain less than 1e-5 of the scale
         least = max(allowed, 1e-5 * program.scale)
+    # reduced values at Z and pi: the derivative of the error in a new column's weight
     worths = ((z.T @ exact) ** 2).sum(axis=0) - pi @ exact
     # a round adds at most four columns for each letter
     added = np.argsort(-worths, kind="stable")[: (1 if n > MAX_RELAXED_LETTERS else 4) * n]
@@ -157,6 +163,7 @@ def _prove_by_moments(program: EstimationDesign) -> ErrorBoundProof | None:
     cones = program.columns.cones
     if len(cones) != 1 or not cones[0].has_two_ends:
         return None
+    # full rank, or the best moments are singular and the search has no slope
     full = replace(program.objective, workload=_list_full_rank(program.centered_workload)[-1])
     return MomentProblem(cones[0], full).build_proof(program.objective)
 
@@ -171,6 +178,7 @@ def _reduce_outputs(
     """
     p, gap = program.prior.pmf, 0.1 * program.compute_allowed_gap(0.0)
     few = reduce_by_information(matrix, p)
+    # merging loses information; weighing anew may lose less: the best of all counts
     found = [few if few.shape[1] <= most else merge_outputs(few, p, z, most)]
     known = few / (p @ few)
     singled = program.columns.inner[:, np.unique(program.columns.inner.argmax(axis=1))]
@@ -196,6 +204,7 @@ def _is_mechanism(matrix: FloatArray) -> bool:
 def _draw_columns(columns: FloatArray, size: int) -> FloatArray:
     """Draw the constant and some of the columns, more where these have not the rank of all."""
     n, count = columns.shape
+    # doubled until the columns have full rank, as J has to be regular
     while size < count:
         part = 1 + np.sort(np.random.default_rng(0).choice(count - 1, size - 1, replace=False))
         some = columns[:, np.append(0, part)]
@@ -216,6 +225,7 @@ def _weigh_columns(
     Raises:
         MethodError: they end outside, too.
     """
+    # equal weights are not feasible, but positive: the method starts outside of the rows
     equal, found = np.full(columns.shape[1], 1 / columns.shape[1]), None
     for wanted in _list_full_rank(program.centered_workload):
         for start in (lambda: equal, lambda: _find_interior_weights(columns)):
@@ -257,6 +267,7 @@ def _find_interior_weights(columns: FloatArray) -> FloatArray:
     )
     if solved.x is None:
         raise MethodError(f"no weights of the columns make the constant: {solved.message}")
+    # strictly positive, as the barrier needs
     return np.asarray(np.maximum(solved.x[:-1] + solved.x[-1], 1e-12))
 
 

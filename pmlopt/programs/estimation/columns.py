@@ -71,6 +71,7 @@ class EstimationCone:
     def combine_forms(self, weights: FloatArray, absolute: bool = False) -> FloatArray:
         """Compute (N + S, N + S) the weighted sum of the quadratic forms, or of their absolute values."""
         rows = np.abs(self.rows) if absolute else self.rows
+        # the sum of w_ij r_i r_j' over pairs as one product: rows' W rows
         products = np.zeros((len(rows), len(rows)))
         products[self.product_pairs] = weights[: len(self.product_pairs[0])]
         total = rows.T @ (products + products.T) @ rows / 2
@@ -108,6 +109,7 @@ def build_column_cones(
 def _build_box_cone(p: FloatArray, box: BoxFamily) -> EstimationCone:
     """Build the cone of `lam - low q >= 0` and `high q - lam >= 0` with q = <p, lam>."""
     n, low, high = len(p), box.low * (1 - OUTWARD_RTOL), box.high * (1 + OUTWARD_RTOL)
+    # (N, N) with the prior in each row: lam -> q for every letter
     q = np.ones((n, 1)) * p
     rows = np.vstack([np.eye(n) - low * q, high * q - np.eye(n)])
     return EstimationCone(n, rows, p.copy(), n * high**2, _build_equal_mass_form(p, box, rows))
@@ -121,11 +123,14 @@ def _build_equal_mass_form(
     So `sum_x (lam[x] - low) (high - lam[x])` is `(r - low) (high - r)`, where a relaxation would have 0.
     """
     n = len(p)
+    # with unequal masses the entry between depends on the set: no form is common to all
     if np.ptp(p) > 1e-15 or box.is_constant_only:
         return ()
     above = n * (1 - box.low) / (box.high - box.low)
+    # the fractional part of the number of high letters is what the letter between has
     share = above - math.floor(above)
     slack = (box.high - box.low) ** 2 * share * (1 - share) * (1 - 1e-9)
+    # the capacity is a whole number of letters: none is between, and the form adds nothing
     if min(share, 1 - share) < 1e-9:
         return ()
     form = rows[:n].T @ rows[n:]
@@ -148,6 +153,7 @@ def _build_ratio_cone(p: FloatArray, ratios: RatioBounds) -> EstimationCone:
     """Build the cone of the entries and of e^exponent times denominator less numerator of each pair."""
     above, below = (side.toarray() for side in ratios.differences)
     pairs = np.exp(ratios.exponents)[:, None] * (1 + OUTWARD_RTOL) * below - above
+    # rows of size one: factors e^eps of different pairs differ by orders of magnitude
     pairs = pairs / np.abs(pairs).max(axis=1, keepdims=True)
     return EstimationCone(
         len(p), np.vstack([np.eye(len(p)), pairs]), p, float(1 / p.min()) ** 2, has_two_ends=False
@@ -200,6 +206,7 @@ class ColumnSearch(ABC):
                 break
             moved = self.improve_columns(columns[live], form, multipliers)
             there = _evaluate_columns(moved, form, multipliers)
+            # rises below rounding would cycle between columns of equal worth
             better = there > here[live] + 1e-12 * np.abs(here[live])
             live = live[better]
             columns[live], here[live] = moved[better], there[better]
@@ -225,7 +232,9 @@ class TwoValueSearch(ColumnSearch):
         return np.asarray((low + step * sets)[allowed[:, 0]])
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        # all N single moves of all K sets at once: (K, N) values by rank-one updates
         sets, rows = _find_high_sets(columns), np.arange(len(columns))
+        # a member leaves, another letter enters
         sign = np.where(sets, -1.0, 1.0)
         allowed, low, step = self._compute_two_values((sets @ self.p)[:, None] + sign * self.p)
         # the products of the constant, and those of each set with and without a letter
@@ -280,12 +289,14 @@ class BoxColumnSearch(ColumnSearch):
         share = (1 - self.family.low) / (self.family.high - self.family.low)
         sets = list_start_sets(len(self.p), share).astype(float)
         drawn = np.random.default_rng(0).normal(size=sets.shape)
+        # ties within a set are broken at random: letters between differ from start to start
         near = sets + 1e-3 * drawn
         return self._maximize_slopes(
             np.vstack([near, drawn]) if len(self.p) <= MAX_RELAXED_LETTERS else near
         )
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        # convexity: a column that is best for the gradient is worth no less than the start
         sloped = self._maximize_slopes(2 * columns @ form - pi)
         moved = self._move_along_edges(columns, form, pi)
         return np.where(
@@ -300,6 +311,7 @@ class BoxColumnSearch(ColumnSearch):
     def _maximize_slopes(self, slopes: FloatArray) -> FloatArray:
         """Find (K, N) the columns that maximise (K, N) slopes: high where slope over mass is largest."""
         order = np.argsort(-slopes / self.p, axis=1, kind="stable")
+        # the mass of the letters before, by which a letter is full, in part, or low
         before = self.p[order].cumsum(axis=1) - self.p[order]
         span = self.family.high - self.family.low
         rest = (1 - self.family.low - span * before) / self.p[order]
@@ -319,6 +331,7 @@ class BoxColumnSearch(ColumnSearch):
         taken = np.where(rises, value - low, high - value) * mass
         step = np.where(rises, 1.0, -1.0) * np.minimum(room, np.maximum(taken, 0.0))
         step[rows, middle] = 0.0
+        # exact change along an edge: twice the gradient times the step, plus the curvature
         slope = columns @ form
         along = slope / p - slope[rows, middle][:, None] / mass
         own = np.diag(form)
@@ -328,6 +341,7 @@ class BoxColumnSearch(ColumnSearch):
         moved, change = columns.copy(), step[rows, best]
         moved[rows, best] += change / p[best]
         moved[rows, middle] -= change / p[middle]
+        # rounding may leave the box by an ulp
         return np.clip(moved, low, high)
 
 
@@ -369,6 +383,7 @@ class LPColumnSearch(ColumnSearch):
                 m, every, np.append(-slope / np.abs(slope).max(), np.zeros(m - n))
             )
             self._solver.run()
+            # a solver returns entries just below 0, and nothing at all if it fails
             column = np.maximum(np.array(self._solver.getSolution().col_value)[:n], 0.0)
             if len(column) == n and column.any():
                 found[place] = column / (self.cone.mean[:n] @ column)
@@ -403,7 +418,9 @@ def list_start_sets(size: int, share: float) -> BoolArray:
 def _list_rotations(size: int, share: float) -> BoolArray:
     rng, count = np.random.default_rng(0), min(max(round(share * size), 1), size - 1)
     bases = np.array([rng.permutation(size) < count for _ in range(START_SET_COUNT)])
+    # rotations have a circulant information matrix: its eigenvalues are Fourier powers
     squares = np.abs(np.fft.rfft(bases, axis=1)[:, 1:]) ** 2
+    # the trace of the inverse of the information, up to a factor
     lost = float((1 / (squares.sum(axis=0) + 1e-9)).sum())
     for which in rng.integers(START_SET_COUNT, size=LETTER_SWAP_COUNT):
         moved = bases[which].copy()
@@ -413,6 +430,7 @@ def _list_rotations(size: int, share: float) -> BoolArray:
         now = float((1 / (squares.sum(axis=0) - squares[which] + own + 1e-9)).sum())
         if now < lost:
             bases[which], squares[which], lost = moved, own, now
+    # unit columns make the rank full where rotations lack it
     turned = [np.roll(base, turn) for base in bases for turn in range(size)]
     return np.unique(np.array([*turned, *np.eye(size, dtype=bool)]), axis=0)
 
@@ -467,6 +485,7 @@ def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
     if batches is not None:
         return DesignColumns(*prepend_constant(p, batches))
     cones = build_column_cones(p, allowed) if prior.size <= MAX_MOMENT_LETTERS else None
+    # with two ends per letter the second moments bound the error without all products
     between = (
         cones is not None
         and len(cones) == 1

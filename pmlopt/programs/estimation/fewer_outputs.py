@@ -19,9 +19,11 @@ def reduce_by_information(matrix: FloatArray, p: FloatArray) -> FloatArray:
     """
     q = p @ matrix
     lifts = matrix / q
+    # J is symmetric: N (N + 1) / 2 equations
     pairs = np.triu_indices(len(p))
     products = lifts[pairs[0]] * lifts[pairs[1]]
     products = products[products.any(axis=1)]  # some letters may share no output
+    # the solver's tolerance is absolute: each equation is scaled to size one
     scale = np.abs(products).max(axis=1, keepdims=True)
     costs = np.random.default_rng(0).random(len(q))  # any vertex will do
     solved = optimize.linprog(
@@ -30,6 +32,7 @@ def reduce_by_information(matrix: FloatArray, p: FloatArray) -> FloatArray:
     if solved.x is None:
         return matrix
     scaled = (lifts * solved.x)[:, solved.x * lifts.max(axis=0) > 1e-12]
+    # a relative correction keeps small entries positive, as long as it is above -1
     share = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
     return np.asarray(scaled * (1 + share) if share.min() > -1 else matrix)
 
@@ -51,6 +54,7 @@ def thin_columns(
 
     weights = try_weights(columns)
     while weights is not None and columns.shape[1] > most:
+        # several at a time while many are too much, one by one at the end
         order, many = np.argsort(weights, kind="stable"), (columns.shape[1] - most + 3) // 4
         # if dropping the lightest columns together fails, the eight lightest are tried one by one
         for out in ([order[:many]] if many > 1 else []) + list(order[:8, None]):
@@ -76,10 +80,13 @@ def merge_outputs(
     points = sensitivities.T @ (matrix / law)
     while out.shape[1] > most:
         squares = (points**2).sum(axis=0)
+        # |a - b|^2 = |a|^2 + |b|^2 - 2 <a, b> for all pairs at once
         apart = squares[:, None] + squares - 2 * points.T @ points
         costs = apart * law[:, None] * law / (law[:, None] + law)
+        # the diagonal is no pair
         np.fill_diagonal(costs, np.inf)
         y, z = sorted(int(place) for place in np.unravel_index(costs.argmin(), costs.shape))
+        # the centroid by mass: the posterior of the merged output
         points[:, y] = (points[:, y] * law[y] + points[:, z] * law[z]) / (law[y] + law[z])
         law[y] += law[z]
         out[:, y] += out[:, z]

@@ -47,6 +47,7 @@ def optimize_weights(
 
     Source: [boyd2004convex, Section 11.7] (the steps and their length).
     """
+    # in this basis the start's information is the identity: the condition is squared nowhere
     root = np.linalg.cholesky((columns * start) @ columns.T)
     turned = np.linalg.solve(root, wanted.T).T
     unit = 1.0 if criterion == "D" else float((turned**2).sum())
@@ -58,6 +59,7 @@ def optimize_weights(
         iterations += 1
         if not path.advance():
             break
+        # the gap bounds the error only once the rows are met
         feasible = float(np.abs(path.columns @ path.q - path.target).max()) <= 1e-12
         converged = (
             feasible
@@ -88,6 +90,7 @@ class _CentralPath:
             raise np.linalg.LinAlgError("the information of the columns is singular")
         self.gains, self.curvature = found
         self.pi = np.asarray(np.linalg.lstsq(columns.T, self.gains, rcond=None)[0])
+        # least squares leaves some slacks negative: all are raised to a positive share
         slack = columns.T @ self.pi - self.gains
         self.z = np.maximum(
             slack, 0.1 * max(float(np.abs(slack).max()), 1e-3 * float(self.gains.max()))
@@ -104,8 +107,10 @@ class _CentralPath:
             root = np.linalg.cholesky((self.columns * q) @ self.columns.T)
         except np.linalg.LinAlgError:
             return None
+        # Cholesky in place of the inverse of J: products are symmetric up to rounding
         half = np.linalg.solve(root, self.columns)
         products = half.T @ half
+        # the Hessian of -log det is the entrywise square of L' J^-1 L
         if self.wanted is None:
             return np.diag(products).copy(), products**2
         turned = self.wanted @ np.linalg.solve(root.T, half)
@@ -124,13 +129,16 @@ class _CentralPath:
         # a step goes at most 99 % of the way to the boundary
         step_fraction = 0.99
         q, z, pi, gains, curvature = self.q, self.z, self.pi, self.gains, self.curvature
+        # aims at a tenth of the current complementarity gap
         barrier = 0.1 * float(q @ z) / len(q)
         before = self._compute_residual(barrier)
         right = gains - self.columns.T @ pi + barrier / q
+        # one factorisation for the residual and for the N columns of the Schur complement
         solved = np.linalg.solve(
             curvature + np.diag(z / q), np.column_stack([right, self.columns.T])
         )
         towards = self.columns @ (q + solved[:, 0]) - self.target
+        # least squares: the rows may be dependent, where the Schur complement is singular
         dpi = np.asarray(np.linalg.lstsq(self.columns @ solved[:, 1:], towards, rcond=None)[0])
         dq = np.asarray(solved[:, 0] - solved[:, 1:] @ dpi)
         dz = barrier / q - z - z / q * dq
@@ -146,5 +154,6 @@ class _CentralPath:
                 if self._compute_residual(barrier) <= (1 - 0.01 * length) * before:
                     return True
             length /= 2
+        # no step length works: the point of before is restored
         self.q, self.z, self.pi, self.gains, self.curvature = q, z, pi, gains, curvature
         return False

@@ -85,7 +85,9 @@ def certify_estimation(
 
 def compute_information(p: FloatArray, matrix: FloatArray) -> FloatArray:
     """Compute (N, N) the Fisher information `J = P diag(1/q) P'` of one output, over outputs that occur."""
+    # outputs that never occur carry no information, and would divide by zero
     occurring = matrix[:, matrix.max(axis=0) > 0]
+    # J as a Gram matrix: positive semidefinite even after rounding
     scaled = occurring / np.sqrt(p @ occurring)
     return np.asarray(scaled @ scaled.T)
 
@@ -93,6 +95,7 @@ def compute_information(p: FloatArray, matrix: FloatArray) -> FloatArray:
 def solve_for_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArray:
     """Solve for (N,) the pi of the least sum with `<pi, lam> >= |Z' lam|^2` for all columns."""
     heights = ((sensitivities.T @ columns) ** 2).sum(axis=0)
+    # heights of size one for the absolute tolerances of the solver
     size = float(heights.max())
     solved = optimize.linprog(
         np.ones(len(columns)),
@@ -108,11 +111,13 @@ def find_known_error(program: EstimationDesign, value: float) -> ClosedForm | No
     """Return the least error by formula: frequencies under LDP or PML, where the prior is uniform."""
     p, privacy = program.prior.pmf, program.privacy
     every = EstimationError().build_combinations(program.prior)
+    # the formulas are for all frequencies with equal weight
     frequencies = program.criterion == "A" and np.array_equal(program.centered_workload, every)
     formula = {LDP: least_ldp_estimation_error, PML: least_pml_estimation_error}.get(type(privacy))
     if formula is None or not frequencies or len(p) < 2 or np.ptp(p) > 1e-15:
         return None
     assert isinstance(privacy, LDP | PML)
+    # the formula is for the prior itself, not for a set of them
     if isinstance(privacy, PML) and privacy.over is not None:
         return None
     try:
@@ -167,6 +172,7 @@ def _solve_declared(
     weights = np.asarray(program.variables["weights"].value, dtype=float)
     if outcome.state != "point" or not np.isfinite(weights).all():
         raise MethodError(f"ended without a point: {outcome.message}")
+    # a solver leaves tiny weights on all columns: outputs that next to never occur
     used = weights > IDLE_ENTRY_ATOL
     matrix = program.columns.inner[:, used] * weights[used]
     return GenerationResult(
@@ -205,6 +211,7 @@ def _find_first(program: EstimationDesign) -> MethodResult[EstimationCertificate
         if is_within_limits(prior, privacy, form.matrix)
     ]
     columns = program.columns.inner
+    # weights of extreme columns that make the constant: a mechanism without a solver
     weights = optimize.nnls(columns, np.ones(prior.size))[0]
     if np.abs(columns @ weights - 1).max() <= ENTRY_NOISE_ATOL:
         known.append(columns[:, weights > 0] * weights[weights > 0])

@@ -39,19 +39,24 @@ def round_rows_to_grid(matrix: FloatArray, grid: int = GRID_DENOMINATOR) -> Floa
         Fraction(1, 1)
     """
     scaled = matrix * grid  # exact for a power of two
+    # floors leave less than one unit for each entry: remainders decide who gets one
     counts = np.floor(scaled).astype(np.int64)
     remainder = np.where(matrix > 0, scaled - counts, -1.0)  # zeros come last, and stay zeros
+    # the argsort of an argsort is the rank of each entry in its row
     rank = np.argsort(np.argsort(-remainder, axis=1, kind="stable"), axis=1)
     short = grid - counts.sum(axis=1)
     counts += (rank < short[:, None]) & (matrix > 0)
+    # what the input's sum was off beyond that: the largest entry notices it least
     counts[np.arange(len(counts)), counts.argmax(axis=1)] += grid - counts.sum(axis=1)
     return np.asarray(counts / grid)
 
 
 def scale_to_integers(matrix: FloatArray) -> Any:
     """Return the matrix times a power of two, as an object array of Python integers, without rounding."""
+    # a float is an integer of 53 bits times a power of two: nothing is rounded
     mantissas, exponents = np.frexp(matrix)
     whole = (mantissas * 2.0**53).astype(np.int64).astype(object)
+    # zeros have an exponent that means nothing
     occurring = exponents[matrix != 0]
     lowest = int(occurring.min()) if occurring.size else 0
     return whole << np.where(matrix != 0, exponents - lowest, 0).astype(object)
@@ -94,6 +99,7 @@ def round_down_to_float(number: Fraction) -> float:
         >>> round_down_to_float(Fraction(1, 3)) < Fraction(1, 3) < round_up_to_float(Fraction(1, 3))
         True
     """
+    # conversion rounds to nearest: at most one step in the wrong direction
     nearest = float(number)
     return math.nextafter(nearest, -math.inf) if nearest > number else nearest
 
@@ -109,6 +115,7 @@ def is_met_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bo
     The prior's weights are its counts, or its floats as rationals over their sum; e^epsilon is
     replaced by a rational below it.
     """
+    # Python integers: products have more than 64 bits
     weights = np.array(prior.weights, dtype=object)
     occurring = matrix[:, matrix.max(axis=0) > 0]  # a column of zeros adds nothing to any bound
     return bool(
@@ -151,6 +158,7 @@ def has_entropy(joint: FloatArray, log_counts: FloatArray, least: float, log_siz
     if not (joint >= 0).all() or not joint.any():
         return False
     masses, counts = normalize_decimal_rows(joint.reshape(1, -1))[0], log_counts.ravel().tolist()
+    # letters of no mass are left out: 0 log 0 counts as 0
     pairs = [(mass, count) for mass, count in zip(masses, counts, strict=True) if mass]
     if not all(np.isfinite(count) for _, count in pairs):
         return False
@@ -193,6 +201,7 @@ def negative_entropy(law: Sequence[Decimal]) -> Decimal:
 
 def log_sum_exp_decimals(terms: Sequence[Decimal]) -> Decimal:
     """Compute `log sum_k e^(t_k)` of decimals, the largest taken out first."""
+    # the largest exponent becomes 0: no term overflows, and the sum is at least one
     peak = max(terms)
     return peak + sum_decimals((term - peak).exp() for term in terms).ln()
 

@@ -44,7 +44,9 @@ def pair_exponents(prior: Prior, privacy: Requirement) -> FloatArray | None:
     if ratios is None or len(ratios.rows) or not len(ratios.exponents):
         return None
     exponents = np.full((prior.size, prior.size), np.inf)
+    # several bounds on one pair: the tightest counts
     np.minimum.at(exponents, (ratios.above, ratios.below), ratios.exponents)
+    # shortest paths start from 0 at each letter
     np.fill_diagonal(exponents, 0.0)
     exponents = shortest_ways(exponents)
     # v[z] <= v[x] for every column of a mechanism means equality, for rows have equal sums
@@ -56,9 +58,11 @@ def pair_exponents(prior: Prior, privacy: Requirement) -> FloatArray | None:
 
 def lower_envelope(exponents: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return the (N, M) least matrix above another one of which every column is within the bounds."""
+    # e^-inf is 0: pairs without a bound drop out
     factors = np.exp(-exponents)
     found = matrix.copy()
     for letter, row in enumerate(matrix):
+        # (N, 1) times (M,): one letter's row pulls all letters up to its envelope
         np.maximum(found, factors[letter][:, None] * row, out=found)
     return found
 
@@ -77,7 +81,9 @@ def repair_by_envelope(
     """
     envelope = lower_envelope(exponents, matrix / matrix.sum(axis=1)[:, None])
     sums = envelope.sum(axis=1)
+    # rows lack different amounts, which on one output may break the bounds there
     rest = sums.max() - sums
+    # adding a constant to a column brings every ratio closer to one
     constants = _missing_constants(np.exp(-exponents), envelope + rest[:, None])
     totals = sums.max() + constants
     if gains is None:
@@ -126,9 +132,11 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
     theta = 4 * matrix.shape[1] / GRID_DENOMINATOR
     # Shares of one output that are tried until the rest of the rows is within the bounds on the grid.
     for _ in range(12):
+        # rounded down first: raising by the envelope then terminates near the input
         whole = _raise_on_grid(factors, np.floor((1 - theta) * matrix * GRID_DENOMINATOR))
         if whole is None or theta > MAX_THETA:
             return None
+        # summed as integers: floats of up to 2^53 would round beyond it
         taken = np.zeros(len(whole), dtype=np.int64)
         for column in whole.T:
             taken += column.astype(np.int64)
@@ -147,10 +155,12 @@ def _raise_on_grid(factors: FloatArray, whole: FloatArray) -> FloatArray | None:
     changed: BoolArray = whole.max(axis=0) > 0
     # Passes over all pairs in which entries on the grid are raised; two to five are usual.
     for _ in range(100):
+        # only columns that moved in the last pass can have broken pairs left
         before = whole[:, changed]
         raised = before.copy()
         for letter, row in enumerate(before):
             np.maximum(raised, factors[letter][:, None] * row, out=raised)
+        # up: rounding down could break the pair that was just met
         raised = np.ceil(raised)
         moved = (raised != before).any(axis=0)
         if not moved.any():
@@ -164,10 +174,12 @@ def _raise_on_grid(factors: FloatArray, whole: FloatArray) -> FloatArray | None:
 
 def _missing_on_grid(factors: FloatArray, column: FloatArray) -> float:
     """Return the least constant that puts one column within all pairs; 0 where it is within them."""
+    # (N, N): how much each letter is below what each other one requires
     short = factors * column[:, None] - column
     if not (short > 0).any():
         return 0.0
     room = 1 - factors
+    # a constant does not help where both must be equal
     if (room[short > 0] == 0).any():
         return np.inf
     return float((short[short > 0] / room[short > 0]).max())

@@ -101,6 +101,7 @@ def repair_matrix(
 def approximate_repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
     """Approximate the result of `repair_matrix` but for the last digits: to be judged, not to be claimed."""
     clean = _mix_columns(prior, privacy, drop_noise(matrix, ENTRY_NOISE_ATOL), ENTRY_NOISE_ATOL)
+    # mixing in the output's own law leaves that law unchanged
     law = prior.pmf @ clean
     theta = float(_needed_shares(prior, privacy, clean, law).max())
     return np.asarray((1 - theta) * clean + theta * law)
@@ -189,6 +190,7 @@ def min_mixing_weight(
             raise MechanismError(
                 "a constant does not meet the requirement in floating-point arithmetic"
             )
+        # doubling: rounding may need a hair more than the chord, and must not loop for long
         theta = min(1.0, theta + 2.0**attempt * max(missing(candidate), 2.0**-53))
     return theta, candidate
 
@@ -218,6 +220,7 @@ def _mix_columns(
     """Mix outputs that miss the bound by little with their means, one by one, and normalize the rows."""
     means = prior.pmf @ sparse
     share = _needed_shares(prior, privacy, sparse, means)
+    # mending one column by much would shift the rows of all letters
     share = np.where(share * np.ptp(sparse, axis=0) <= MAX_COLUMN_CHANGE, share, 0.0)
     mixed = (1 - share) * sparse + share * means
     kept = np.where(mixed.max(axis=0) > noise, mixed, 0.0)
@@ -236,6 +239,7 @@ def _needed_shares(
     constant = np.broadcast_to(means, matrix.shape)
     shares = []
     for part in parts:
+        # the violation is convex, and at the constant at most 0: the chord bounds it
         over = np.asarray(part.violation(prior.pmf, matrix, math.exp))
         slack = np.maximum(-np.asarray(part.violation(prior.pmf, constant, math.exp)), 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -270,6 +274,7 @@ def round_with_equalities(
     target = matrix / matrix.sum(axis=1, keepdims=True)
     bases: dict[tuple[int, ...], Any] = {}
     for column in target.T:
+        # columns of the same zeros share one basis: elimination is done once for each
         support = tuple(np.flatnonzero(column).tolist())
         if support and support not in bases:
             bases[support] = _find_integer_basis(equations, support)
@@ -288,6 +293,7 @@ def round_with_equalities(
         if whole is None:
             return None
         whole = whole + constants
+        # a combination of solutions solves the equations too, since these are linear
         missing = GRID_DENOMINATOR - whole.sum(axis=1)
         if missing.min() >= 0:
             whole[:, int(law.argmax())] += missing
@@ -311,6 +317,7 @@ def _list_equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
         up, down = int(ratios.above[k]), int(ratios.below[k])
         row = [int(v) for v in sides[up] * scales[down] - sides[down] * scales[up]]
         divisor = math.gcd(*row)
+        # coefficients that sum to zero: a constant meets the pair with equality
         if divisor and not sum(row):
             found.append([v // divisor for v in row])
     return found
@@ -331,6 +338,7 @@ def _find_integer_basis(
     pivots: list[int] = []
     for place in range(len(support)):
         done = len(pivots)
+        # exact elimination in fractions: a pivot is zero or it is not
         first = next((k for k in range(done, len(rows)) if rows[k][place]), None)
         if first is None:
             continue
@@ -343,6 +351,7 @@ def _find_integer_basis(
     free = [place for place in range(len(support)) if place not in pivots]
     columns = np.zeros((len(support), len(free)), dtype=object)
     for k, place in enumerate(free):
+        # the least multiple of the free letter that makes all pivots whole
         unit = math.lcm(*(rows[j][place].denominator for j in range(len(pivots))))
         if unit > largest_unit:
             return None
@@ -425,6 +434,7 @@ def _polished_repair(
 ) -> RepairedMatrix | None:
     """Return the repair of the polished matrix; None where that is not near."""
     near = polish(prior, privacy, np.where(matrix > noise, matrix, 0.0))
+    # a projection that moves far has left the vertex that the solver found
     if near is None or np.abs(near - matrix).max() > MAX_COLUMN_CHANGE:
         return None
     better = repair_matrix(prior, privacy, near, noise=0.0)
@@ -501,6 +511,7 @@ def polish(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray
     if ratios is None or not len(ratios.exponents):
         return None
     pairs, sizes = (part.toarray() for part in ratios.excess_rows)
+    # zeros stay zeros: only positive entries may move
     entries = np.argwhere(matrix > 0)
     held = np.zeros((len(pairs), matrix.shape[1]), dtype=bool)
     moved = matrix
@@ -508,6 +519,7 @@ def polish(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray
     for _ in range(6):
         # rounding does not break a pair that keeps four units in the last place
         margin = (4 * float(np.finfo(float).eps)) * (sizes @ moved)
+        # an active set method: pairs once broken are kept as equations
         broken = (pairs @ moved > -margin) & ~held
         if not broken.any() and held.any():
             break
@@ -535,6 +547,7 @@ def _project_on_equations(
         np.arange(len(moved))[:, None] == rows,
     ])  # fmt: skip
     right = np.append((-margin - pairs @ moved)[held], 1 - moved.sum(axis=1))
+    # rows of size one, so that least squares weighs all equations alike
     unit = np.abs(system).max(axis=1, initial=0.0)
     told = unit > 0  # a pair of entries that are all zero stays as it is
     scaled, wanted = system[told] / unit[told, None], right[told] / unit[told]

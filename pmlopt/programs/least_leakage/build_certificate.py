@@ -125,10 +125,13 @@ def remove_noise(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None
 
 
 def _iterate_versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]:
+    # forbidden entries are 0 by the demand, whatever a solver left there
     inside = np.where(program.allowed, np.maximum(matrix, 0.0), 0.0)
+    # nan equals nothing: the first version is always tried
     before = np.full_like(inside, np.nan)
     for noise in NOISE_THRESHOLDS:
         clean = np.where(inside > noise, inside, 0.0)
+        # the same entries as before: the exact check is dear, and has the same outcome
         if np.array_equal(clean, before):
             continue
         before = clean
@@ -151,6 +154,7 @@ def mix_in_best_outputs(program: LeastLeakage, matrix: FloatArray) -> FloatArray
         return matrix
     best = build_best_allowed(program, program.columns.mean_by_output(matrix) > 0)
     gained = program.floor.compute_slack(best) + short
+    # the expectation is linear in theta; 1 % more is for rounding to the grid
     theta = min(1.0, 1.01 * short / gained) if gained > 0 else 1.0
     return (1 - theta) * matrix + theta * best
 
@@ -166,12 +170,14 @@ def build_best_allowed(program: LeastLeakage, among: BoolArray | bool = True) ->
     columns, gains = program.columns, program.floor.normalized_gains
     every: Any = np.broadcast_to(among, columns.mean_by_output(gains).shape)
     usable = program.allowed & columns.broadcast_outputs(every, gains.shape)
+    # a letter without such an output takes any that is allowed to it
     usable = np.where(
         columns.broadcast_letters(columns.max_by_letter(usable + 0.0)) > 0, usable, program.allowed
     )
     best = np.where(usable, gains, -np.inf)
     ties = np.flatnonzero((best == columns.broadcast_letters(columns.max_by_letter(best))).ravel())
     letter = columns.list_pairs(np.ones(gains.shape, dtype=bool))[0][ties]
+    # one output for each letter: of several that are best the first
     first = ties[np.unique(letter, return_index=True)[1]]
     found = np.zeros(gains.size)
     found[first] = 1.0

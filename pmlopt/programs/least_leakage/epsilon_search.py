@@ -95,6 +95,7 @@ class EpsilonSearch:
             if self.designs >= 160 or self.witness is None:
                 return f"{self.designs} designs were solved"
             widths.append(self.reached - self.short)
+            # secants may creep from one side: bisection guarantees progress
             stalled = len(widths) > 3 and widths[-1] > widths[-4] / 4
             level = self._between() if self.undecided else self._next(stalled)
             if level is None:
@@ -111,6 +112,7 @@ class EpsilonSearch:
         if constant is None or best is None:
             return
         rounding = 1e-13 * program.unit
+        # a constant leaks nothing: if it reaches the target, the least level is found
         if self._excess(constant) >= -rounding and self.take_matrix(constant):
             return
         uniform = np.full(constant.shape, 1 / constant.shape[1])
@@ -187,6 +189,7 @@ class EpsilonSearch:
             value = self.sign * (certificate.value - reach)
             bound = self.sign * (certificate.bound - reach)
             middle = value if not math.isfinite(bound) else (value + bound) / 2
+            # value and bound enclose the optimum: their middle is the best estimate for a secant
             if math.isfinite(middle):
                 self.points[level] = middle
             if self._take(certificate, level):
@@ -261,11 +264,13 @@ class EpsilonSearch:
         if stalled or len(tried) < 2:
             return middle
         (t, f), (u, g) = ((self._scaled(level), self.points[level]) for level in tried)
+        # the optimum rises with the level: a falling secant is rounding
         if t == u or (g - f) / (u - t) <= 0:
             return middle
         slope = (g - f) / (u - t)
         root = self._unscaled(t - f / slope)
         nearest = tried[0]
+        # the chain rule from the variable of the secant back to the level
         rate = slope * (math.exp(min(root, 30.0)) if self._scaled(1.0) != 1.0 else 1.0)
         # The share of a step by which the next level is moved past the estimated root, so that it lands on
         # the side that was not met last: both ends then approach the root.
@@ -313,6 +318,7 @@ def _question_of(program: Any) -> MethodRegistry[Any, Any, Any]:
 def _at_own_level(certificate: DesignProof) -> DesignProof:
     """Return a certificate of a mechanism at the least level, up to rounding, that its exact check meets."""
     limit = level_of(certificate.privacy)
+    # the measured level first: the certified one has an allowance for rounding
     measured = max(certificate.float_levels[0].values())
     for level in (measured, certificate.level):
         if limit is None or not 0 <= level < limit:

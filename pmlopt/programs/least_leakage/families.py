@@ -55,6 +55,7 @@ def at_level(requirement: R, epsilon: float) -> R:
     if isinstance(requirement, LIP):
         return LIP(epsilon, epsilon)  # type: ignore[return-value]
     other = copy(requirement)
+    # frozen dataclasses: the copy is changed before anything sees it
     object.__setattr__(other, "epsilon", float(epsilon))
     other.__dict__.pop("_known", None)  # ratio bounds of the level before
     return other
@@ -147,6 +148,7 @@ def _of_function(family: Callable[[float], Any]) -> Requirement:
     """Return the member at the level 0 of a family that is a function; only its level may move."""
     name = getattr(family, "__name__", type(family).__name__)
     try:
+        # three levels: a function that moves another number too shows it at one of them
         found = [family(level) for level in (0.0, 0.5, 1.0)]
     except PrivacyError:
         raise
@@ -185,4 +187,5 @@ def is_same_family(one: Requirement, other: Requirement) -> bool:
 
 def rounded_up(level: float) -> float:
     """Return a level a few units above in its last place, within those of all families."""
+    # the ulp of 0 is for a level of 0, which no factor moves
     return min(MAX_LEVEL, level * (1 + 2.0**-50) + math.ulp(0.0))

@@ -60,7 +60,9 @@ class LevelProgram:
         n, m, k = len(program.columns.masses), len(self._masses), len(self._letter)
         # the numbers of rows, outputs and entries, and of d and its rows for each output
         self._size = n, m, k, *((0, 0) if self._set is None else self._set.rows.shape)
+        # no entry can cost more than the floor allows in all: that is its natural unit
         self._loss, self._most = self._compute_losses(p)
+        # pairs that cost nothing have no limit of their own: 1 / 0 is clipped to 1
         with np.errstate(divide="ignore"):
             unit = np.clip(self._most / self._loss, least_coefficient, 1.0)
         part = least_coefficient * np.bincount(self._output, p * unit, m)[self._output] / p
@@ -68,6 +70,7 @@ class LevelProgram:
         self._peaks = k + np.arange(m)
         peak = np.zeros(m)
         np.maximum.at(peak, self._output, self._unit)
+        # outputs without allowed pairs: any unit will do
         peak = np.where(peak > 0, peak, 1.0)
         mass = np.ones(m) if self._set is not None else np.bincount(self._output, p * self._unit, m)
         mass = np.where(mass > 0, mass, 1.0)
@@ -201,8 +204,10 @@ def _compute_slope(
     """
     p = design.prior.pmf
     over = design.table - worth[:, None]
+    # the mean of the worst share s is attained by letters in falling order of g - w
     order = np.argsort(-over, axis=0, kind="stable")
     last = (np.cumsum(p[order], axis=0) < share).sum(axis=0)
+    # the letter in which the share s ends, for each of the M outputs
     at = order[np.minimum(last, len(p) - 1), np.arange(matrix.shape[1])]
     law = p @ matrix
     means = (p[:, None] * over * matrix).sum(axis=0)  # law times the largest mean
@@ -224,6 +229,7 @@ class LargestMassPrograms:
         if block is None:
             raise ArithmeticError("a level of 0 has no inside")
         allowed = find_attainable(block, self.program.allowed)
+        # costs of size one: the method stops at absolute gaps
         scale = float(prior.pmf.max())
         costs = np.repeat(-prior.pmf[:, None] / scale, allowed.shape[1], axis=1)
         task = BlockLP(prior, costs, scale, block, allowed, allows_short_rows=True)
@@ -238,6 +244,7 @@ class LargestMassPrograms:
         self.iterations += ending.iterations
         point = ending.point
         matrix, _ = point.masked_parts(task.allowed, task.hinge_mask)
+        # rounding may put the mass slightly above one
         missing = max(0.0, 1 - float((prior.pmf @ matrix).sum()))
         slope = scale * abs(float((point.means * point.scalars).sum()))
         return ParameterSolution(

@@ -58,11 +58,13 @@ def polish_vertex(laws: FloatArray, matrix: FloatArray, share: float) -> FloatAr
     near = 1e-6
     n, m = matrix.shape
     largest = matrix.max(axis=0)
+    # outputs that next to never occur would add equations of rounding
     used = np.flatnonzero(largest > near)
     at_most = (matrix >= largest * (1 - near))[:, used]
     between = ~at_most & (matrix[:, used] > near * largest[used])
     letter, output = np.nonzero(between)
     laws = laws[:, used]
+    # complementary slackness: outputs below the level are slack, and have no equation
     tight = np.flatnonzero(
         (laws * matrix[:, used]).sum(axis=0) <= share * largest[used] * (1 + near)
     )
@@ -84,9 +86,11 @@ def polish_vertex(laws: FloatArray, matrix: FloatArray, share: float) -> FloatAr
         slopes = np.zeros((len(left), len(point)))
         slopes[:n, :-1] = sums
         slopes[n:, :-1] = means[tight]
+        # the product s v is bilinear: both factors have a derivative
         slopes[n + np.arange(len(tight)), tight] -= at
         slopes[n:, -1] = -values[tight]
         point = point - np.linalg.lstsq(slopes, left, rcond=1e-12)[0]
+    # a jump means that the guessed pattern of zeros and peaks was wrong
     if not np.isfinite(point).all() or np.abs(point[:k] - largest[used]).max() > 1e-3:
         return None
     found = np.zeros((n, m))
@@ -113,6 +117,7 @@ class LevelProgramFamily:
 
     def __init__(self, program: LeastLeakage, ask: SolveAtLevel) -> None:
         self.program, self.solve_at = program, ask
+        # an output closes at the mass of its letters: what is missing jumps there
         self.marks = (
             np.unique(program.max_shares[program.max_shares > 0])
             if program.floor is None
@@ -142,6 +147,7 @@ class LevelProgramFamily:
         """Put what the rows of a matrix are short on the allowed outputs; noise is left short."""
         program = self.program
         short = np.maximum(1 - program.columns.row_sums(matrix), 0.0)
+        # what is short by a solver's tolerance is left to the repair
         if short.max() <= 1e-9:
             return matrix
         spread = program.uniform_mechanism if program.floor is None else build_best_allowed(program)
@@ -184,6 +190,7 @@ def search_level(
         before = search_level(pairs_alone, program.uniform_mechanism, options)
         if options.deadline.expired:
             return replace(before, matrix=start)
+    # built only once a program is solved: known bounds may meet before
     levels = cache(lambda: LevelProgram(program))
     family = LevelProgramFamily(program, lambda share, clock: levels().solve_at(share, clock))
     search = _make_search(family, start, options, before)
@@ -210,6 +217,7 @@ def search_by_interior_point(
         return decide_level(None, program, start, options)
     gains = BestGainPrograms(program)
     search = _make_search(LevelProgramFamily(program, gains.solve_at), start, options)
+    # the geometric mean: levels are logarithms of the share
     search.number = math.sqrt(search.upper * max(search.reached, float(program.prior.pmf.min())))
     return _make_search_result(search, search.run(), gains.iterations)
 
@@ -280,5 +288,6 @@ def build_support_multipliers(program: LeastLeakage) -> LevelMultipliers:
         np.where(program.allowed, columns.broadcast_outputs(program.max_shares, shape), 0.0)
     )
     rows = np.zeros(len(best))
+    # one letter is enough: no mechanism beats the support bound of the worst one
     rows[int(best.argmin())] = 1.0
     return LevelMultipliers(rows)

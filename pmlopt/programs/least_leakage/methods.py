@@ -91,6 +91,7 @@ def make_start(
         return None
     if warm_start is not None and not isinstance(warm_start, WarmStart):
         return _check_warm_start(program, get_mechanism(warm_start))
+    # a formula costs nothing, and may be better than what was solved before
     form = build_known_mechanism(program)
     if warm_start is None or warm_start.matrix is None:
         return form
@@ -130,6 +131,7 @@ def _has_single_demand(program: LeastLeakage) -> bool:
 def build_known_mechanism(program: LeastLeakage) -> FloatArray:
     """Build a mechanism that meets the demands: a constant, or a uniform one mixed with the best."""
     constant = program.best_constant
+    # a constant leaks nothing: if it meets the floor, it is optimal
     if not np.isnan(constant).any() and program.floor_violation(constant) == 0:
         return constant
     return mix_in_best_outputs(program, program.uniform_mechanism)

@@ -55,11 +55,13 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
             )
         except MechanismError:  # far from any mechanism
             return np.inf
+        # the gap that counts is that of the repaired mechanism, not of the iterate
         return compute_gap(matrix, task.to_certificate_multipliers(point.rows), point)
 
     allowed = program.compute_allowed_gap(options.tolerance) / task.scale
     ready = time.perf_counter()
     with limit_threads():
+        # half of the allowed gap: repair and rounding take a part of the rest
         ending = follow_central_path(
             task, build_start(task), certify_gap, allowed / 2, options.deadline
         )
@@ -73,6 +75,7 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
         added.save_dual_values(added.compute_multipliers(task, ending.point))
     elif not proved:  # at a level of next to nothing there is hardly an inside to move in
         still = constant(program.prior, program.centered_gains).matrix
+        # complementary slackness of a constant: each letter's multiplier is what it gains
         worth = (still * program.centered_gains).sum(axis=1)
         if compute_gap(still, worth, ending.point) <= allowed:
             found, message, proved = Found(still, worth), "a constant is within the tolerance", True

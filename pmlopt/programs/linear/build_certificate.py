@@ -82,6 +82,7 @@ def repair_orbits(
             lambda candidate: needed_share(candidate.scaled_entries),
         )
 
+    # two candidates for the constant: either may need the smaller share
     own = columns.mean_by_output(mended)
     theta, mechanism = min(
         map(mix_with_law, (own, (own > 0) / (own > 0).sum())), key=lambda found: found[0]
@@ -98,10 +99,12 @@ def round_lifts_to_integers(space: PairSpace, lifts: FloatArray, law: FloatArray
     # Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs.
     digits = 120
     orbits = space.orbits
+    # exact: a float is a ratio of integers, so that the floor has no rounding
     whole = [
         (above << digits) // below for above, below in map(float.as_integer_ratio, lifts.tolist())
     ]
     likeliest = orbits.orbits_of_output(int(law.argmax()))
+    # a common denominator for all orbits of letters: masses become integers
     common = math.lcm(*orbits.letters)
     sums, largest = [0] * len(orbits.letters), [-1] * len(orbits.letters)
     letters = orbits.letter.tolist()
@@ -109,11 +112,13 @@ def round_lifts_to_integers(space: PairSpace, lifts: FloatArray, law: FloatArray
         sums[x] += lift * n
         if largest[x] < 0 or lift * n > whole[largest[x]] * orbits.counts[largest[x]]:
             largest[x] = place
+    # what rounding down took off each row, exactly
     lacking = [(size << digits) - found for size, found in zip(orbits.letters, sums, strict=True)]
     own = list(range(likeliest.start, likeliest.stop))
     parts = [divmod(rest, size) for rest, size in zip(lacking, orbits.letters, strict=True)]
     able = [True] * len(orbits.letters)
     for place in own:
+        # equal parts keep a constant one, but must not make an entry negative
         able[letters[place]] &= whole[place] + parts[letters[place]][0] >= 0
     for place in own:
         if able[x := letters[place]]:
@@ -145,6 +150,7 @@ def _mix_orbit_columns(columns: OrbitColumns, lifts: FloatArray) -> FloatArray:
     means = columns.mean_by_output(lifts)
     share = _needed_orbit_shares(columns, lifts, means)
     spread = np.maximum.reduceat(lifts, starts) - np.minimum.reduceat(lifts, starts)
+    # a column that would change by much is left to the mixture of the whole matrix
     share = np.where(share * spread <= MAX_COLUMN_CHANGE, share, 0.0)
     return _normalize_lifts(columns, (1 - share[output]) * lifts + (share * means)[output])
 
@@ -154,6 +160,7 @@ def _needed_orbit_shares(columns: OrbitColumns, lifts: FloatArray, means: FloatA
     over = columns.max_violations(lifts)
     slack = np.maximum(-columns.max_violations(means[columns.orbits.output]), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
+        # the violation is convex: on the chord to the constant it vanishes at this share
         return np.where(over > 0, over / (over + slack), 0.0)
 
 
@@ -183,6 +190,7 @@ def certify_linear(
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     gains, constant, residuals, added = _price_added(program, fixed.matrix)
     gain = program.columns.compute_expectation(program.centered_gains, fixed.matrix)
+    # a bound of this much closes the gap: others are not tried
     enough = gain - constant + CLOSED_FORM_GAP * program.scale
     if witness is not None and multipliers is not None:
         free = {
@@ -195,6 +203,7 @@ def certify_linear(
         proofs = [_certify_multipliers(program, gains, rho, best)]
         if proofs[0].bound > enough:
             proofs.append(_price_columns(program, gains))
+    # each of them is valid, so that the least is, too
     proof = min(proofs, key=lambda one: one.bound)
     return LinearCertificate(
         prior=program.prior,
@@ -234,6 +243,7 @@ def _repair_for_program(program: LinearDesign, matrix: FloatArray) -> RepairedMa
     # a repair that costs less than 3e-9 of the range needs no second one
     if worth[0] - worth[1] <= 3e-9 * program.scale:
         return fixed
+    # with noise 0 small entries stay: under metric privacy they may be genuine
     kept = polish_and_repair(program.prior, program.privacy, matrix, 0.0, program.centered_gains)
     return (
         kept
@@ -301,6 +311,7 @@ def _price_added(
     if not program.added:
         return program.centered_gains, 0.0, {}, ()
     with program.temporarily_assigned(matrix):
+        # added constraints are priced into the gains (Lagrangian relaxation)
         gains, constant = build_lagrangian(program)
         affine = list_affine_constraints(program)
         residuals = _compute_residuals(program, matrix, affine)
@@ -388,6 +399,7 @@ def _select_best_multipliers(
     enough: float,
 ) -> tuple[FloatArray | None, float]:
     """Select the multipliers with the least bound, and that bound; the first of at most `enough`."""
+    # infinite until a candidate is priced: then any finite bound wins
     best: tuple[FloatArray | None, float] = (None, math.inf)
     for rho in _candidate_multipliers(program, gains, lifts, given):
         bound = program.columns.unrounded_bound(gains, rho)
@@ -432,7 +444,9 @@ def build_lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
             return program.centered_gains, math.inf
         equality = isinstance(constraint, cp.constraints.Equality)
         multiplier = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
+        # a negative multiplier of an inequality would make the relaxation invalid
         multiplier = multiplier if equality else np.maximum(multiplier, 0.0)
+        # convexity: c(P) is at least its linearisation at the current point
         constant -= float(multiplier @ np.asarray(constraint.expr.value).flatten(order="F"))
         size += float(np.abs(multiplier).sum()) * _max_intermediate(constraint.expr)
         for variable, gradient in gradients.items():
@@ -453,8 +467,10 @@ def build_lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     )
     own = {variable.id for variable in program.variables.values()}
     for key, slope in slopes.items():
+        # variables of the program's own are probabilities
         lower, upper = (0.0, 1.0) if key in own else _get_bounds(variables[key])
         with np.errstate(invalid="ignore"):
+            # a linear function on a box is largest at an end; 0 times inf counts as 0
             best = np.where(slope == 0, 0.0, np.maximum(-slope * lower, -slope * upper))
         constant += float(best.sum())
     return gains, constant

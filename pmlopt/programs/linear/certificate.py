@@ -158,10 +158,12 @@ def price_constraints(
     """Return gains and a constant whose sum bounds the expected gain wherever the constraints hold."""
     constant, priced_gains = 0.0, gains
     for one in constraints:
+        # multipliers are of P, gains of p[x] P[x,y]: hence the division by the prior
         priced_gains = (
             priced_gains
             - np.tensordot(one.effective_multipliers, one.coefficients, axes=1) / p[:, None]
         )
+        # for feasible P each priced row only adds to the Lagrangian (weak duality)
         constant -= float(one.effective_multipliers @ one.offset)
     return priced_gains, constant
 
@@ -263,12 +265,14 @@ class _ExpectationCertificate(RequirementCertificate):
         columns = self.columns
         centred = columns.center_table(self.table, self.maximised)
         gains, extra = price_constraints(self.added_rows or (), centred, columns.masses)
+        # in rational arithmetic: the common part of a table may dwarf what differs
         constant = columns.exact_letter_mean(columns.min_by_letter(self.table))
         most = (
             columns.dual_bound(gains, rho, self.witness)
             if self.witness
             else columns.unrounded_bound(gains, rho)
         )
+        # the check recomputes with less rounding allowance than the claim was made with
         most = extra + (most + VERIFY_ROUNDING_FRACTION * columns.bound_rounding(gains, rho))
         return round_outward(constant, most, self.maximised)
 
@@ -369,6 +373,7 @@ class OrbitCertificate(RequirementCertificate):
         if not isinstance(self.mechanism, OrbitMechanism):
             raise FileFormatError("a certificate of this kind is of a mechanism by orbits")
         space = self.mechanism.space
+        # the dataclass is frozen, and a requirement may depend on the prior
         object.__setattr__(self, "privacy", self.privacy.for_prior(space.prior))
         if len(self.table) != space.orbits.count:
             raise FileFormatError(

@@ -109,6 +109,7 @@ class ColumnSystem(ABC):
 
         It is rounded as bounds are: a value that reaches its bound is the same float.
         """
+        # centring removes the digits that all outputs of a letter share
         least = self.min_by_letter(table)
         # larger row minima would drown the digits of the values that occur
         if float(self.masses @ np.abs(least)) > 8 * self.compute_expectation(np.abs(table), lifts):
@@ -138,6 +139,7 @@ class ColumnSystem(ABC):
 
     def center_table(self, table: FloatArray, maximised: bool) -> FloatArray:
         """Subtract the least value of each letter from the table, with the sign that makes more better."""
+        # adding a number to a row of the table shifts every mechanism's value alike
         found = table - self.broadcast_letters(self.min_by_letter(table))
         return found if maximised else -found
 
@@ -291,6 +293,7 @@ class OrbitColumns(ColumnSystem):
 
     def min_by_letter(self, values: FloatArray) -> FloatArray:
         found = np.full(len(self.orbits.letters), np.inf)
+        # unbuffered: several pairs of one letter compete for the same place
         np.minimum.at(found, self.orbits.letter, values)
         return found
 
@@ -344,6 +347,7 @@ class OrbitColumns(ColumnSystem):
             part = self.orbits.orbits_of_output(place)
             if not any(masses[part]):
                 continue  # an output that never occurs
+            # integers in a common unit, so that the comparison has no rounding
             common = math.lcm(*cells.counts)
             sizes = zip(masses[part], cells.counts, cells.letters.tolist(), strict=True)
             entries = [
@@ -478,16 +482,20 @@ def refine_colors(prior: Prior, table: FloatArray, most: int) -> EquitablePartit
     if len(kinds) > most:
         return None
     values = values.reshape(table.shape)
+    # the coarsest start: letters of equal probability, all outputs alike
     letter = np.unique(prior.probabilities, return_inverse=True)[1].ravel()
     output = np.zeros(table.shape[1], dtype=np.int64)
     while True:
         before = int(letter.max()), int(output.max())
+        # every pair of classes has at least one value: there are too many already
         if (before[0] + 1) * (before[1] + 1) > most:
             return None
         letter = _split_classes(letter, _hash_rows(values, output, len(kinds)))
         output = _split_classes(output, _hash_rows(values.T, letter, len(kinds)))
+        # classes only split, so that equal counts mean a fixed point
         if (int(letter.max()), int(output.max())) == before:
             break
+    # a mixed radix code of output class, letter class and value
     codes = (output * (letter.max() + 1) + letter[:, None]) * len(kinds) + values
     different, places = np.unique(codes, return_inverse=True)
     if len(different) > most:
@@ -506,8 +514,10 @@ def _hash_rows(values: IntArray, colours: IntArray, kinds: int) -> Any:
     differ have the same one with probability 2^-64 or so, and what follows from a wrong class the certificate
     refuses.
     """
+    # the seed is fixed: rows and columns of equal content get equal signatures
     rng = np.random.default_rng(0)
     of_colour = rng.integers(2**63, size=int(colours.max()) + 1, dtype=np.uint64)
+    # sums are order-free: a row is hashed as a multiset of pairs (value, colour)
     mixed = of_colour[colours] + rng.integers(2**63, size=kinds, dtype=np.uint64)[values]
     for factor, shift in _SPLITMIX_STEPS:
         mixed ^= mixed >> np.uint64(shift)

@@ -81,12 +81,14 @@ def solve_by_simplex(
     scale = float(np.abs(gains).max()) or 1.0
     products = ratios.compute_products(np.eye(n))
     pairs = ratios.linear_system(tightened).tocsc()
+    # a product that one bound uses is substituted; shared ones become variables
     several = (
         np.bincount(np.append(ratios.above, ratios.below), minlength=n + len(products))[n:] > 1
     )
     alone = pairs[:, n:][:, ~several] @ products[~several]  # products of one pair are no variables
     pairs = sparse.hstack([pairs[:, :n] + sparse.csc_array(alone), pairs[:, n:][:, several]])
     shared, count = int(several.sum()), len(ratios.exponents)
+    # the row sums as a (N, N M) matrix: np.repeat puts M ones for each letter
     sums = np.hstack([np.repeat(np.eye(n), m, axis=1), np.zeros((n, shared * m))])
     each = sparse.eye_array(m)
     told = sparse.kron(np.hstack([products[several], -np.eye(shared)]), each)
@@ -103,6 +105,7 @@ def solve_by_simplex(
     if outcome.state != "point":
         return outcome
     solution = solver.getSolution()
+    # the rows before are sums and products, whose multipliers the dual bound does not need
     duals = np.array(solution.row_dual)[n + shared * m :].reshape(count, m)
     weights = scale * np.maximum(-duals, 0.0) * np.exp(-ratios.exponents)[:, None]
     found = np.array(solution.col_value[: n * m]).reshape(n, m)
@@ -125,7 +128,9 @@ def generate_constraints(
     n, m = program.table.shape
     gains = program.prior.pmf[:, None] * program.centered_gains
     scale = float(np.abs(gains).max()) or 1.0
+    # tightened a little, so that rounding of the answer stays inside the bounds
     keep = tightened(np.exp(-ratios.exponents))
+    # (K, M): which bound is in the program for which column
     chosen = np.repeat(_find_essential_pairs(ratios, n)[:, None], m, axis=1)
     point, tolerance, iterations, ending, rounds = (
         _build_constant_point(program, ratios),
@@ -153,8 +158,10 @@ def generate_constraints(
             if not finished:  # of any weights these multipliers prove the most
                 rho = ratios.find_row_prices(program.prior.pmf, program.centered_gains, weights)
             point = PrimalDualPoint(found.matrix, rho, dual_certificate={"weights": weights})
+        # (K, M): all bounds of all columns at once
         lower = found.matrix[ratios.below]
         over = keep[:, None] * found.matrix[ratios.above] - lower
+        # bounds already in the program are kept up to the solver's tolerance
         broken = ~chosen & (over > tolerance)
         if steps_end.expired:
             ending = "stopped by the time limit"
@@ -164,6 +171,7 @@ def generate_constraints(
         elif tolerance == FINE_TOLERANCE and not broken.any():
             ending = "no bound is broken"
         chosen |= broken | (lower > MIN_GENERATED_ENTRY) & (over > -NEAR_VIOLATION_RTOL * lower)
+        # digits are wasted while the program still lacks many bounds
         tolerance = FINE_TOLERANCE if broken.sum() <= n else tolerance
     seconds = time.perf_counter() - begin
     words = f"{ending} after {rounds} rounds, with {int(chosen.sum())} of {chosen.size} bounds"
@@ -182,6 +190,7 @@ def _find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
     length[ratios.above, ratios.below] = ratios.exponents
     ways = np.full((size, size), np.inf)
     for letter in range(size):
+        # one step of Floyd and Warshall for each letter between: paths of two edges
         np.minimum(ways, length[:, letter, None] + length[None, letter], out=ways)
     return np.asarray((ways > (1 + MAX_DETOUR_FRACTION) * length)[ratios.above, ratios.below])
 
@@ -204,6 +213,7 @@ def _run_clarabel(
 
     (n, m), (pair, output) = gains.shape, np.nonzero(chosen)
     size = len(pair)
+    # columns of the sparse rows: letter times M plus output, for both ends of a bound
     places = np.concatenate([ratios.above[pair], ratios.below[pair]]) * m + np.tile(output, 2)
     entries = np.concatenate([keep[pair], -np.ones(size)])
     bounds = sparse.csc_array((entries, (np.tile(np.arange(size), 2), places)), shape=(size, n * m))
@@ -220,6 +230,7 @@ def _run_clarabel(
     answer = clarabel.DefaultSolver(nothing, -gains.ravel(), matrix, right, cones, settings).solve()
     duals, weights = np.array(answer.z), np.zeros(chosen.shape)
     weights[pair, output] = np.maximum(duals[n : n + size], 0.0) * keep[pair]
+    # an interior point may end slightly below 0
     found = np.maximum(np.array(answer.x).reshape(n, m), 0.0)
     finished = str(answer.status) in ("Solved", "AlmostSolved") and bool(np.isfinite(found).all())
     return (

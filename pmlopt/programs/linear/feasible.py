@@ -39,6 +39,7 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
         return _make_formula_result(find_within_constraints(program), time.perf_counter() - begin)
     candidates = [constant(program.prior, program.centered_gains).matrix]
     candidates += _exponential_candidates(program)
+    # all candidates are feasible, so that only their gain decides
     best = max(
         candidates,
         key=lambda matrix: program.columns.compute_expectation(program.centered_gains, matrix),
@@ -90,9 +91,12 @@ def build_exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatA
     """
     scale = np.inf
     for letter, row in enumerate(gains):
+        # (N,): how far the gains of two letters differ over the outputs, at most
         spread = np.ptp(gains - row, axis=1)
+        # letters whose gains differ by a constant have equal rows: no bound on the scale
         bound = spread > 0
         scale = min(scale, float((exponents[letter][bound] / spread[bound]).min(initial=np.inf)))
+    # at most 0, so that exp cannot overflow
     shifted = gains - gains.max(axis=1)[:, None]
     # where rows differ by a number each, all may take the outputs that gain most
     found = (shifted == 0).astype(float) if np.isinf(scale) else np.exp(scale * shifted)
@@ -148,7 +152,9 @@ def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
     parts = [*forms, *_exponential_candidates(program)]
     shares = cp.Variable(len(parts), nonneg=True)
     law = cp.Variable((1, program.table.shape[1]), nonneg=True)
+    # (N M, parts): a mixture of matrices is one product with the shares
     flat = np.reshape(parts, (len(parts), -1)).T
+    # constants of any law have the same row for each letter, and meet every requirement
     mixture = np.ones((program.prior.size, 1)) @ law
     mixture += cp.reshape(flat @ shares, program.table.shape, order="C")
     constraints = [
@@ -173,6 +179,7 @@ def find_first_by_orbits(program: SymmetricDesign) -> MethodResult[SymmetricCert
     """Certify the constant that always takes an output of the best orbit, each with the same probability."""
     begin, columns = time.perf_counter(), program.columns
     law = np.zeros(len(columns.orbits.outputs))
+    # all mass on the output of the largest mean gain: the best constant
     law[int(columns.mean_by_output(program.centered_gains).argmax())] = 1.0
     lifts = columns.broadcast_outputs(law, program.centered_gains.shape)
     return _make_formula_result(

@@ -47,6 +47,7 @@ def known_optimum(program: LinearDesign, clock: Deadline = NO_DEADLINE) -> Known
         return None
     prior, gains, near = program.prior, program.centered_gains, CLOSED_FORM_GAP * program.scale
     found, seconds = allowed_forms(program), SECONDS_A_PRICE * _count_bounds(program)
+    # a form below another feasible one by more than rounding cannot be optimal
     most = max(gain for gain, _ in found)
     for gain, form in found:
         if gain < most - near:
@@ -117,11 +118,13 @@ def _candidates(program: LinearDesign) -> Iterator[_Form]:
     prior, gains = program.prior, program.centered_gains
     yield _by_outputs("constant", closed_forms.constant(prior, gains).matrix)
     yield _by_outputs("deterministic", closed_forms.deterministic(prior, gains).matrix)
+    # the other forms have a column for each letter
     if prior.size > len(program.outputs):
         return
     for name, form in build_closed_forms(
         prior, program.privacy
     ):  # privacy has no labels: who values a column has it
+        # (K, M): what each column of the form gains if it is labelled by each output
         worth = (prior.pmf[:, None] * form.matrix).T @ gains
         columns, outputs = np.arange(len(worth)), worth.argmax(axis=1)
         if name == "geometric":  # several to one maybe
@@ -161,6 +164,7 @@ def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
 def _slack(program: LinearDesign, form: _Form) -> FloatArray:
     """The multipliers for which each column gains nothing on the mean."""
     joint = (program.prior.pmf[:, None] * form.columns).T
+    # (K, N): posteriors, under which each column's gain equals its mean multiplier
     joint = joint / joint.sum(axis=1, keepdims=True)
     gained = (joint * program.centered_gains[:, form.outputs].T).sum(axis=1)
     return np.asarray(np.linalg.lstsq(joint, gained, rcond=None)[0])

@@ -50,6 +50,7 @@ class BoundedAdversary:
     @cached_property
     def uniform_law(self) -> FloatArray:
         """Return (A, T) the law under a uniform dataset, whose entropy is the largest."""
+        # counts of many records overflow: they are normalised as logarithms
         law = np.exp(self.log_counts - log_sum_exp(self.log_counts))
         return np.asarray(law / law.sum())
 
@@ -72,6 +73,7 @@ class BoundedAdversary:
     @cached_property
     def output_dimensions(self) -> int:
         """Return the dimensions of the laws of Y given each letter together; an upper bound for large W."""
+        # laws of Y given a letter are mixtures of its classes' rows: rank - 1 dimensions
         used, outputs = np.isfinite(self.log_counts), self.rows.shape[1]
         # a singular value decomposition of 200 rows takes 10 ms
         if self.rows.size > 40_000:
@@ -89,7 +91,9 @@ class BoundedAdversary:
         have = compute_dataset_entropy(joint, self.log_counts)
         if have >= wanted:
             return joint
+        # entropy is concave in the law: mixing raises it at least linearly in the share
         share = min(1.0, (wanted - have) / max(self.log_size - have, 1e-300) * (1 + 1e-9))
+        # a mixture of laws: entries stay non-negative and sum to one
         return np.asarray((1 - share) * joint + share * self.uniform_law)
 
     @property
@@ -101,6 +105,7 @@ class BoundedAdversary:
         """Compute I(A; Y), less what rounding may have added to it."""
         if self.cannot_leak:
             return 0.0
+        # a lower bound is claimed, so that rounding is taken off
         value = compute_record_information(joint, self.rows)
         one = bound_sum_rounding(
             sum(self.rows.shape), 1.0
@@ -109,6 +114,7 @@ class BoundedAdversary:
 
     def check_start(self, law: object) -> FloatArray | None:
         """Return a given law of (A, T) that fits and has no mass where there is no dataset; else None."""
+        # a warm start may come from a file, for another query: its shape and zeros are checked
         found, empty = np.asarray(law, dtype=np.float64), np.isneginf(self.log_counts)
         fits = found.shape == empty.shape and bool((np.isfinite(found) & (found >= 0)).all())
         return found if fits and found.any() and not found[empty].any() else None
@@ -153,6 +159,7 @@ def build_class_relaxation(adversary: BoundedAdversary) -> CvxpyModel:
         0.368064
     """
     used = np.isfinite(adversary.log_counts)
+    # variables only where there are datasets: J is 0 elsewhere
     letters, classes = np.nonzero(used)
     places, (counts, entropy) = np.arange(len(letters)), adversary.shifted_counts
     of_letters = sparse.csr_array(

@@ -29,6 +29,7 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 def compute_entropies(rows: FloatArray) -> FloatArray:
     """Compute the entropy of each row, in nats."""
+    # xlogy is 0 at 0: rows may have zeros
     return np.asarray(-special.xlogy(rows, rows).sum(axis=-1))
 
 
@@ -61,6 +62,7 @@ def compute_conditional_gradient(
     """
     mean = letters @ laws
     tiny = np.finfo(float).tiny
+    # where a law is 0 so is its weight in the sum: tiny only avoids 0 times inf
     logs = np.log(np.maximum(laws, tiny)) - np.log(np.maximum(mean, tiny))
     return np.asarray(letters[:, None] * np.einsum("arm,am->ar", channel, logs))
 
@@ -90,8 +92,11 @@ def optimize_marginal(
     """
     price, law, value = 0.0, np.maximum(letters, 1e-300), -math.inf
     for _ in range(iterations):
+        # Blahut-Arimoto with a multiplier of the entropy constraint as its price
         worth = (compute_divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
+        # multiplicative update, shifted by the largest exponent against overflow
         law = law * np.exp(worth - worth.max())
+        # an entry of 0 would never recover under multiplication
         law = np.maximum(law / law.sum(), 1e-300)
         before, price = (
             price,
@@ -129,8 +134,10 @@ def project_to_simplex(vector: FloatArray) -> FloatArray:
         >>> project_to_simplex(np.array([0.5, 1.2, -0.3])).round(9).tolist()
         [0.15, 0.85, 0.0]
     """
+    # KKT: the projection is max(v - tau, 0), tau from the largest entries that stay positive
     falling = np.sort(vector)[::-1]
     thresholds = (np.cumsum(falling) - 1) / np.arange(1, len(vector) + 1)
+    # thresholds are passed by a prefix of the sorted entries: the last one that does counts
     kept = int(np.flatnonzero(falling > thresholds)[-1])
     return np.asarray(np.maximum(vector - thresholds[kept], 0.0))
 
@@ -152,8 +159,10 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
     is_law = vector.min() >= 0 and abs(vector.sum() - 1) < 1e-9
     if is_law and abs(float(compute_entropies(vector)) - entropy) < tolerance:
         return vector
+    # shifted to at most 0, so that exponents cannot overflow
     away = vector - vector.max()
     spread = float(-away.min())
+    # equal entries, or the entropy of the uniform law: the softmax is uniform
     if spread <= 0 or entropy >= math.log(len(vector)):
         return np.full(len(vector), 1 / len(vector))
 
@@ -211,6 +220,7 @@ def optimize_conditionals(
             wanted = -math.inf
             if mass > 0:
                 wanted = (needs - float(letters @ held - mass * held[k])) / float(mass)
+            # no entropy is needed: I is convex in the row, so that an extreme point is best
             if wanted <= 0:
                 best = _find_best_unit(letters, laws, channel, k)
                 others[k], laws[k] = np.eye(len(others[k]))[best], channel[k, best]
@@ -219,6 +229,7 @@ def optimize_conditionals(
             gradient = compute_conditional_gradient(letters, laws, channel)[k]
             size = step
             for _ in range(inner):
+                # first the simplex, then the entropy: the latter takes a law
                 near = project_to_simplex(others[k] + size * gradient)
                 moved = project_to_entropy(near, min(wanted, math.log(len(gradient))))
                 tried = laws.copy()
@@ -238,6 +249,7 @@ def find_best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
 
     Where there are more than 200,000 combinations, one row after the other from the best of the first.
     """
+    # datasets of one class have the same row: one of each is enough
     rows = [np.unique(part, axis=0, return_index=True) for part in channel]
     if math.prod(len(distinct) for distinct, _ in rows) <= 200_000:
         places = np.indices([len(distinct) for distinct, _ in rows]).reshape(len(rows), -1)
@@ -260,6 +272,7 @@ def find_best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
 
 def _find_best_unit(letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int) -> int:
     """Find the dataset of letter k that leaks most, the laws of the other letters fixed."""
+    # (R, M): the law of Y for each candidate row of letter k, by swapping one term
     mean = letters @ laws - letters[k] * laws[k] + letters[k] * channel[k]
     return int((compute_entropies(mean) - letters[k] * compute_entropies(channel[k])).argmax())
 
@@ -315,13 +328,16 @@ class AlternatingRun:
         """Take the marginal, then the conditional step for one record."""
         size = self.table.shape[record]
         joint = np.moveaxis(prior, record, 0).reshape(size, -1)
+        # (A, R, M): letters of the record, datasets of the others, outputs
         channel = np.moveaxis(self.rows, record, 0).reshape(size, joint.shape[1], -1)
         letters = joint.sum(axis=1)
+        # a letter of probability 0 has no conditional law: uniform stands in
         known = letters[:, None] > 0
         others = np.where(known, joint / np.where(known, letters[:, None], 1.0), 1 / joint.shape[1])
         accuracy = self.tolerance / 10
         laws, inner = compute_output_laws(others, channel), compute_entropies(others)
         letters = optimize_marginal(letters, laws, inner, self.entropy, tolerance=accuracy)
+        # H(X) = H(X_i) + H(X_-i | X_i): the letters may already have all the entropy needed
         if self.entropy > float(compute_entropies(letters)):
             others = optimize_conditionals(
                 letters, others, channel, self.entropy, tolerance=accuracy
@@ -336,6 +352,7 @@ class AlternatingRun:
     def _draw_start(self, random: np.random.Generator) -> FloatArray:
         """Draw a random prior, mixed with the uniform one until its entropy is b."""
         size = self.table.size
+        # small concentrations give laws near corners, where I is largest
         prior = random.dirichlet(np.full(size, 10.0 ** random.uniform(-1.5, 0)))
         prior = mix_until_allowed(prior, np.full(size, 1 / size), np.zeros(size), self.entropy)
         return prior.reshape(self.table.shape)
@@ -355,6 +372,7 @@ def compute_joint_law(prior: FloatArray, record: int, table: IntArray) -> FloatA
     """Compute (A, T) the law of (X_i, T) under a prior of the dataset, T the class in a table."""
     letters = np.indices(table.shape, dtype=int)[record]
     joint = np.zeros((table.shape[record], int(table.max()) + 1))
+    # add.at sums repeated indices, which plain assignment would overwrite
     np.add.at(joint, (letters.ravel(), table.ravel()), prior.ravel())
     return np.asarray(joint / joint.sum())
 

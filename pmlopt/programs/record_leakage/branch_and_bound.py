@@ -71,6 +71,7 @@ class CellSearch:
     _stuck_bound: float = -math.inf
 
     def __post_init__(self) -> None:
+        # the uniform law is within every entropy bound: a feasible point from the start
         self.best = self.adversary.uniform_law
         self.value = self.adversary.compute_leakage(self.best)
 
@@ -78,6 +79,7 @@ class CellSearch:
     def relaxation(self) -> LeakageRelaxation:
         """Return the bound on a cell, for the parts of J whose simplices have fewest dimensions."""
         letters, (classes, outputs) = len(self.adversary.log_counts), self.adversary.rows.shape
+        # fewer dimensions in a simplex mean fewer splits to a small gap
         part: CellPart = "laws" if outputs == 2 < classes else "classes"
         if letters == 2 and outputs <= MAX_OUTPUTS_BY_DIMENSION * self.adversary.output_dimensions:
             part = "posteriors"
@@ -88,6 +90,7 @@ class CellSearch:
         """Return the bound on the leakage of all laws."""
         if not self._cell_count:
             return math.inf
+        # the heap's first cell has the largest bound of those open; stuck cells count as well
         return max(self.value, self._stuck_bound, *(-bound for bound, _ in self._heap[:1]))
 
     @property
@@ -120,8 +123,10 @@ class CellSearch:
         )
         while self.nodes < nodes and not clock.expired:
             enough = max(self.value, target) + tolerance
+            # every cell chosen gives two parts, which are bounded together
             room = max(1, min(batch, nodes - self.nodes) // 2)
             chosen: list[tuple[float, int]] = []
+            # best first: a cell below what is enough never has to be split
             while self._heap and len(chosen) < room and -self._heap[0][0] > enough:
                 chosen.append(heapq.heappop(self._heap))
             if not chosen:
@@ -166,11 +171,13 @@ class CellSearch:
         )
         first = 2 * np.arange(len(whole))
         edges = corners[first[:, None], simplex[:, None], ends]
+        # bisecting an edge: each part keeps one of its ends, and the point replaces the other
         points = share[:, None] * edges[:, 0] + (1 - share)[:, None] * edges[:, 1]
         for end in (0, 1):
             corners[first + end, simplex, ends[:, end]] = points
         start = np.repeat(np.array([cell.multipliers for cell in whole]), 2, axis=0)
         facets = slice(1, 1 + math.prod(self.relaxation.shape))
+        # a warm start at the border of the cone makes Newton steps short: it is moved inside
         start[:, 0] = np.maximum(start[:, 0], MIN_START_PRICE[self.relaxation.free_count > 0])
         start[:, facets] = np.maximum(start[:, facets], MIN_START_MULTIPLIER)
         bounds = self._bound_cells(corners, start, enough, clock)
@@ -183,6 +190,7 @@ class CellSearch:
             if (late and bounds.bound[parts].max() > -bound) or np.ptp(
                 edges[at], axis=0
             ).max() <= MIN_SIMPLEX_WIDTH:
+                # a cell that cannot be split further keeps its bound for good
                 self._stuck_bound = max(self._stuck_bound, -bound)
                 continue
             self._splits[place] = (*splits[at], self._cell_count)
@@ -196,6 +204,7 @@ class CellSearch:
         """Bound cells, and use the law at the largest bound as a candidate, too."""
         found = self.relaxation.minimize_bounds(corners, start, enough, clock)
         self.nodes += len(corners)
+        # the law at the largest bound is the relaxed optimum: a good feasible law may be near
         joint = found.joint[int(found.bound.argmax())]
         if joint.sum() > 0:
             near = self.adversary.make_allowed(joint)
@@ -215,6 +224,7 @@ class CellSearch:
         """Keep a cell with its own proof, or with that of the whole cell where its bound is lower."""
         multipliers, bound = found.multipliers[at], float(found.bound[at])
         proof = multipliers[0], found.majorant[at], multipliers[1 + found.majorant[at].size :]
+        # a part is inside the whole: its bound holds, whatever the solver left here
         if whole is not None and not bound < most:
             proof, bound = (whole.price, whole.majorant, whole.log_law), most
         place = self._cell_count
@@ -231,12 +241,15 @@ class CellSearch:
         """
         relaxation, cells = self.relaxation, np.arange(len(corners))
         heights = relaxation.evaluate_phi(corners)
+        # barycentric coordinates of the law's parts: a row times the inverse of the corners
         inside = relaxation.compute_parts(joint)[:, :, None, :] @ np.linalg.inv(corners)
+        # slightly outside of the simplex by rounding only
         weights = np.maximum(inside[:, :, 0], 0.0)
         whole = weights.sum(axis=2)
         middle = (weights[:, :, None, :] @ corners)[:, :, 0] / np.where(whole > 0, whole, 1.0)[
             :, :, None
         ]
+        # Jensen's gap: interpolation of the convex phi at the corners, less phi at the point
         away = (weights * heights).sum(axis=2) - whole * relaxation.evaluate_phi(middle)
         wide = np.ptp(corners, axis=2).max(axis=2) > MIN_SIMPLEX_WIDTH
         simplex = np.where(wide, away, -math.inf).argmax(axis=1)
@@ -245,14 +258,17 @@ class CellSearch:
             weights[cells, simplex],
             heights[cells, simplex],
         )
+        # all D (D - 1) / 2 edges of a simplex
         pairs = np.array(list(combinations(range(corners.shape[1]), 2)))
         either, ends = weights[:, pairs], corners[:, pairs]
         both = either.sum(axis=2)
+        # corners of no weight do not place the law on the edge: the middle is taken
         share = np.where(both > 0, either[..., 0] / np.where(both > 0, both, 1.0), 0.5)
         points = share[..., None] * ends[:, :, 0] + (1 - share)[..., None] * ends[:, :, 1]
         bends = (either * heights[:, pairs]).sum(axis=2) - both * relaxation.evaluate_phi(points)
         wide = np.abs(ends[:, :, 0] - ends[:, :, 1]).max(axis=2) > MIN_SIMPLEX_WIDTH
         edge = np.where(wide, bends, -math.inf).argmax(axis=1)
+        # half way to the middle, so that no part becomes a sliver
         place = np.clip((share[cells, edge] + 0.5) / 2, MIN_EDGE_FRACTION, 1 - MIN_EDGE_FRACTION)
         return simplex, pairs[edge], np.rint(place * EDGE_DENOMINATOR) / EDGE_DENOMINATOR
 
@@ -264,6 +280,7 @@ def bound_by_record_entropy(
 
     One cell of posteriors has it.
     """
+    # posteriors on the whole simplex have phi = 0 at the corners: I <= H(X_i) is left
     relaxation = LeakageRelaxation(adversary, "posteriors")
     found = relaxation.minimize_bounds(*relaxation.build_root(), enough, clock)
     line, price = np.array([[UNSPLIT, 0, 0, 0.0, 0]]), found.multipliers[:, 0]

@@ -123,11 +123,13 @@ class LeakageRelaxation:
         count, size = self.shape
         start = np.full((1, 1 + count * size + self.free_count), FIRST_MULTIPLIER)
         start[:, 0] = FIRST_PRICE
+        # rho of the uniform law, so that the terms e^rho sum to one
         start[:, 1 + count * size :] = -math.log(max(1, self.free_count))
         corners = np.tile(np.eye(size), (1, count, 1, 1))
         if self.part == "laws" and size == 2:
             for letter, used in enumerate(self.used_mask):
                 met = self.adversary.rows[used]
+                # two outputs: mixtures of rows are on the segment between the extreme ones
                 if np.ptp(met[:, 0]) > MIN_HULL_WIDTH:
                     corners[0, letter] = met[[met[:, 0].argmax(), met[:, 0].argmin()]]
         return corners, start
@@ -146,6 +148,7 @@ class LeakageRelaxation:
         for step in range(max_iterations):
             near = state.advance()
             steps += len(left)
+            # a bound below the target is enough, and one whose optimum stays above is left early
             above = state.best - target
             # bounds within 1e-9 nats of the optimum are final
             done = (above <= 0) | (near < 1e-9) | ((near < ENOUGH_SHARE * above) & (step > 0))
@@ -182,8 +185,10 @@ class _CellIterates:
         count, size = len(corners), corners.shape[-1]
         self.corners = corners
         inverse = np.linalg.inv(corners)
+        # (K, P, D): the linear function that equals phi at the D corners of each simplex
         self.majorant = (inverse @ of.evaluate_phi(corners)[..., None])[..., 0]
         self.chord = of.compute_gains(self.majorant)
+        # scaled to size one, so that multipliers of thin simplices are comparable
         normals = np.swapaxes(inverse / np.ptp(inverse, axis=2, keepdims=True), 2, 3)
         self.normals = normals.reshape(count, -1, size)
         self.places = _select_multipliers(self.normals, of.free_count)
@@ -195,6 +200,7 @@ class _CellIterates:
             of.compute_part_gains(chosen // size, each), 1, -1
         )
         if of.free_count:
+            # the derivative of the linear bound on H(Y) in rho is minus the law of Y
             self.features[..., self.signed :] = -of.adversary.rows
         self.point = np.take_along_axis(start, self.places, axis=1)
         # the slack of a multiplier is its share of the barrier
@@ -210,7 +216,9 @@ class _CellIterates:
         price = point[:, 0]
         log_counts, entropy = self.of.adversary.shifted_counts
         scores = log_counts + (self.chord + gains.reshape(self.chord.shape)) / price[:, None, None]
+        # log-sums: exponents g / s overflow where the price is small
         sums = log_sum_exp(scores, axis=2)[:, :, 0]
+        # H(X_i) adds one to the price between letters; where H(Y) is bounded it does not
         outer = price + (not self.of.free_count)
         letters = (price / outer)[:, None] * sums
         whole = log_sum_exp(letters, axis=1)[:, 0]
@@ -220,6 +228,7 @@ class _CellIterates:
     def evaluate(self) -> None:
         """Compute the bound, the law and its parts at the current point."""
         self.value, scores, sums, letters, whole = self.evaluate_bounds(self.point)
+        # logarithms are kept: the surprise needs them where the probability underflows
         self.log_given = scores - sums[:, :, None]
         self.log_letters = letters - whole[:, None]
         self.given, self.letters = np.exp(self.log_given), np.exp(self.log_letters)
@@ -234,6 +243,7 @@ class _CellIterates:
         of, count, size = self.of, *self.point.shape
         features = self.features.copy()
         log_counts, entropy = of.adversary.shifted_counts
+        # unused cells have log c = -inf, and 0 times inf would be nan
         surprise = np.where(
             of.used_mask, log_counts - np.where(of.used_mask, self.log_given, 0.0), 0.0
         )
@@ -241,9 +251,11 @@ class _CellIterates:
         means = (self.given[:, :, None, :] @ features)[:, :, 0]
         gradient = (self.letters[:, None, :] @ means)[:, 0]
         gradient[:, 0] -= entropy
+        # centred before the products: as a difference of moments the covariance would cancel
         centred = (features - means[:, :, None]).reshape(count, -1, size)
         price = self.point[:, 0]
         weights = self.law.reshape(count, -1) / price[:, None]
+        # Gram matrices: positive semidefinite even after rounding
         hessian = np.swapaxes(centred * weights[:, :, None], 1, 2) @ centred
         apart = means - (self.letters[:, None, :] @ means)
         share = self.letters / (price + (not of.free_count))[:, None]
@@ -275,6 +287,7 @@ class _CellIterates:
         move = np.asarray(
             np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0], dtype=np.float64
         )
+        # linearised complementarity: slack times multiplier equals the barrier
         slack_move = pull - self.slack - ratios * move[:, : self.signed]
         slope = (gradient * move).sum(axis=1)
         step = self._search_step_lengths(move, slope, barrier)
@@ -308,6 +321,7 @@ class _CellIterates:
             step = np.minimum(
                 step, 1.0 / np.maximum(np.abs(move[:, self.signed :]).max(axis=1), 1.0)
             )
+        # the merit function is the barrier problem's objective, which Newton's step decreases
         here = self.value - barrier * np.log(self.point[:, : self.signed]).sum(axis=1)
         falls = np.zeros(len(step), dtype=bool)
         # at most twelve backtracking steps
@@ -332,6 +346,7 @@ class _CellIterates:
         facets = found[:, 1 : 1 + shape[1] * shape[2], None] * self.normals[chosen]
         majorant = self.majorant[chosen] + facets.reshape(*shape, shape[2]).sum(axis=2)
         reached = (corners @ majorant[..., None])[..., 0]
+        # rounding may leave the majorant below phi at a corner: the bound is raised by so much
         lift = np.maximum((self.of.evaluate_phi(corners) - reached).max(axis=2), 0.0)
         bound = self.best[chosen] + self._bound_rounding()[chosen] + lift.sum(axis=1)
         return found, majorant, bound, self.best_law[chosen]
@@ -348,6 +363,7 @@ class _CellIterates:
 
     def keep_cells(self, chosen: BoolArray) -> None:
         """Keep only some of the cells."""
+        # every array has the cells as its first axis
         for name, array in vars(self).items():
             if isinstance(array, np.ndarray):
                 setattr(self, name, array[chosen])
@@ -357,6 +373,7 @@ def _select_multipliers(normals: FloatArray, free: int) -> IntArray:
     """Return (K, N) the indices of the price, of the multipliers that can matter, padded, and of rho."""
     # a facet whose normal has no negative entry is implied by J >= 0
     idle = normals.min(axis=2) >= -1e-13
+    # cells need arrays of one shape: those with fewer multipliers are padded with idle ones
     most = int((~idle).sum(axis=1).max())
     order = np.argsort(idle, axis=1, kind="stable")[:, :most]
     last = np.arange(free) + normals.shape[1]
@@ -367,6 +384,7 @@ def _select_multipliers(normals: FloatArray, free: int) -> IntArray:
 
 def _max_step_lengths(point: FloatArray, move: FloatArray) -> FloatArray:
     """Compute (K,) how far a step may go without an entry at zero, at most 1."""
+    # only entries that fall limit the step; the inner where avoids division by zero
     ratios = np.where(move < 0, -point / np.where(move < 0, move, -1.0), np.inf)
     # a step goes at most 95 % of the way to the boundary
     return np.asarray(np.minimum(1.0, 0.95 * ratios.min(axis=1)))

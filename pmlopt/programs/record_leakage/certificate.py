@@ -64,6 +64,7 @@ class RecordCertificate(Certificate):
         """
         table = self.channel.class_table()
         letters = np.indices(table.shape)[self.record]
+        # where a cell has no dataset it is 0 / 0, and np.where takes the 0
         with np.errstate(invalid="ignore"):
             each = np.where(
                 self.joint > 0, self.joint / np.exp(self.channel.log_counts(self.record)), 0.0
@@ -91,6 +92,7 @@ class RecordCertificate(Certificate):
         value = Claim(
             "value", leaks, DECIMAL, text if leaks else f"this is not proved: {text}", self.value
         )
+        # a local method proves nothing: that is no failure, and no promise
         if self.bound == math.inf:
             text = "no bound is claimed, so that nothing is promised of the leakage"
             return (value, Claim("bound", None, DECIMAL, text, self.bound))

@@ -91,6 +91,7 @@ def compute_one_class_capacity(adversary: BoundedAdversary) -> OneClassCapacity 
         (0.368064, 8.0)
     """
     used = np.isfinite(adversary.log_counts)
+    # in floats: the number of choices may exceed 64 bits
     count = float(np.prod(used.sum(axis=1, dtype=float)))
     if count > MAX_CLASS_CHOICES or count * len(used) * adversary.rows.shape[1] > MOST_ENTRIES:
         return None
@@ -99,6 +100,7 @@ def compute_one_class_capacity(adversary: BoundedAdversary) -> OneClassCapacity 
     joints = np.zeros((len(found.best), *used.shape))
     for joint, place, prior in zip(joints, found.best, found.priors, strict=True):
         joint[np.arange(len(used)), choices[place]] = prior
+    # among laws that leak as much the one of largest entropy is feasible for most b
     entropies = [compute_dataset_entropy(joint, adversary.log_counts) for joint in joints]
     best = int(np.argmax(entropies))
     return OneClassCapacity(joints[best], entropies[best], found.upper, found.laws)
@@ -124,6 +126,7 @@ def compute_entropy_slack(alphabets: Sequence[int], entropy: float) -> Decimal:
     """
     with localcontext() as context:
         context.prec = DECIMAL_DIGITS
+        # log |X| of alphabets as a sum: the product may be too large for a float
         largest = sum_decimals(
             times * Decimal(letters).ln() for letters, times in Counter(alphabets).items()
         )
@@ -155,6 +158,7 @@ def bound_near_uniform(rows: FloatArray, log_counts: FloatArray, room: Decimal) 
         context.prec = DECIMAL_DIGITS
         exact = normalize_decimal_rows(rows)
         law = [[Decimal(count).exp() for count in part] for part in log_counts.tolist()]
+        # the logarithms of counts are rounded floats: the law is normalised again
         whole = sum_decimals(sum_decimals(part) for part in law)
         law = [[count / whole for count in part] for part in law]
         pairs = [
@@ -164,13 +168,16 @@ def bound_near_uniform(rows: FloatArray, log_counts: FloatArray, room: Decimal) 
             if mass
         ]
         mean = sum_decimals(mass * gain for mass, gain in pairs)
+        # no slack leaves the uniform law only, whose leakage is the mean
         if not room:
             return mean
         most = max(gain for _, gain in pairs)
         variance = sum_decimals(mass * (gain - mean) ** 2 for mass, gain in pairs)
         price = (variance / (2 * room)).sqrt()
+        # a variance of 0: g is constant, and the largest g is all that is left
         if not price:
             return most + room
+        # centred at the mean: for small slacks the exponents are near 0
         logs = [mass.ln() + (gain - mean) / price for mass, gain in pairs]
         return room + min(most, mean + price * (log_sum_exp_decimals(logs) + room))
 

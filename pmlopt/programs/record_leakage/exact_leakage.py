@@ -79,6 +79,7 @@ class BranchAndBound:
             start: laws by record.
             enough: a leakage in nats below which a bound need not fall.
         """
+        # half of the gap for the bound, half for the value
         clock, tolerance = options.deadline, options.tolerance / 2
         about = entropy, tolerance, start, clock
         kinds = {
@@ -86,6 +87,7 @@ class BranchAndBound:
         }
         reasons: list[str] = []
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
+            # a kind whose bound is below the best value of any kind cannot be the maximum
             target = max(enough - tolerance, *(kind.search.value for kind in kinds.values()))
             reasons = [kind.prove_bound(target, tolerance, nodes, clock) for kind in kinds.values()]
         late, certifying = clock.expired, time.perf_counter()
@@ -133,6 +135,7 @@ class BranchAndBound:
             kind.known_proof, kind.reason = RecordKindProof(record, 0.0), "nothing can leak"
         elif adversary.only_uniform:
             room = compute_entropy_slack(channel.query.alphabets, entropy)
+            # outward: a decimal rounded to the nearest float could be below the proved bound
             bound = round_decimal_up(bound_near_uniform(adversary.rows, adversary.log_counts, room))
             kind.known_proof = RecordKindProof(record, bound)
             kind.reason = "the entropy leaves next to nothing but the uniform dataset"
@@ -143,12 +146,15 @@ class BranchAndBound:
         if each is not None:
             kind.known_proof = RecordKindProof(record, each.upper_bound, laws=each.laws)
             kind.reason = "the largest capacity of one class of datasets for each letter"
+            # its law may lack entropy: mixed until feasible, it is still a good start
             search.offer_law(adversary.make_allowed(each.joint))
+            # the bound without entropy constraint is reached: nothing is left to search
             if each.upper_bound <= search.value + tolerance:
                 return kind
         seeds = [adversary.make_allowed(start[record])] if record in start else []
         count = int(np.clip(100_000 // adversary.log_counts.size, 2, 16))
         joints = np.stack([*draw_starts(adversary, count, self.seed), *seeds, search.best])
+        # many starts run shortly, the best three to the end
         rough, values = maximize_locally(adversary, joints, 30, 1e-9, clock)
         search.improve_by_ascent(rough[np.argsort(-values)[:3]], 2_000, clock)
         return kind
@@ -172,6 +178,7 @@ class _RecordKind:
             return self.reason
         enough = max(search.value, target) + tolerance
         if search.relaxation.free_count and not search.nodes and not self._is_known_below(enough):
+            # H(X_i) needs no search: tried before the first cell is bounded
             itself = bound_by_record_entropy(adversary, self.record, enough, clock)
             if not self._is_known_below(itself.bound):
                 self.known_proof, self.reason = itself, "a record tells no more than itself"
@@ -200,4 +207,5 @@ def get_array_name(record: int) -> str:
 def round_decimal_up(number: Decimal) -> float:
     """Return the least float found that is not below a number."""
     near = float(number)
+    # conversion rounds to nearest, up or down: one float further at most
     return near if Decimal(near) >= number else float(np.nextafter(near, math.inf))

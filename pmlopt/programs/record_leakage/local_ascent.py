@@ -43,12 +43,14 @@ def maximize_locally(
     for _ in range(iterations):
         if clock.expired:
             break
+        # a posterior of 0 would give -inf times 0
         logs = np.log(np.maximum(_compute_posteriors(adversary, joints), MIN_MASS))
         exponents = np.einsum("ty,sya->sat", adversary.rows, logs)
         last = guess
         guess, moved = _solve_entropy_prices(log_counts, exponents, entropy, last, reach)
         reach = np.clip(REACH * np.abs(guess - last), MIN_PRICE_REACH, MAX_PRICE_REACH)
         gained = compute_informations(moved, adversary.rows)
+        # each of the S laws keeps its best: rounding may undo the ascent near an optimum
         better = gained > values
         joints = np.where(better[:, None, None], moved, joints)
         rise = float(np.max(gained - values, initial=0.0))
@@ -63,6 +65,7 @@ def draw_starts(adversary: BoundedAdversary, count: int, seed: int) -> FloatArra
     random = np.random.default_rng(seed)
     used = np.isfinite(adversary.log_counts)
     shape = (count, *used.shape)
+    # small concentrations put letters on one class each, where I is large
     concentration = 10.0 ** random.uniform(-2, 0, size=(count, 1, 1))
     classes = np.where(used, random.gamma(np.broadcast_to(concentration, shape)) + MIN_MASS, 0.0)
     classes /= classes.sum(axis=2, keepdims=True)
@@ -82,6 +85,7 @@ def compute_informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
     """Compute (S,) the mutual information I(A; Y) of S laws (S, A, T), in nats, up to rounding of sums."""
     outputs = joints @ rows
     letters = outputs.sum(axis=2)
+    # I from entropies of sums: exact enough to climb; claims use sums of divergences
     inner = special.xlogy(outputs, outputs).sum(axis=(1, 2)) - special.xlogy(letters, letters).sum(
         axis=1
     )
@@ -104,6 +108,7 @@ def _solve_entropy_prices(
     surplus_tolerance = 1e-13
     used = np.isfinite(log_counts)
     finite = np.where(used, log_counts, 0.0)
+    # exponents relative to each letter's largest: no overflow as the price falls to 0
     peaks = np.where(used, exponents, -np.inf).max(axis=2, keepdims=True)
     away = exponents - peaks
 
@@ -112,6 +117,7 @@ def _solve_entropy_prices(
         price = np.exp(log_price)[:, None, None]
         scores = log_counts + away / price
         sums = log_sum_exp(scores, axis=2)
+        # the peaks are added back undivided: (peak / s) s would lose digits at small prices
         letters = (peaks + price * sums) / (1 + price)
         log_joint = letters - log_sum_exp(letters, axis=1) + scores - sums
         joint = np.exp(log_joint)
@@ -121,15 +127,19 @@ def _solve_entropy_prices(
     def compute_surplus(log_price: FloatArray) -> FloatArray:
         return build_laws(log_price)[1]
 
+    # the price moves little between rounds: a narrow bracket saves evaluations
     low = np.maximum(guess - reach, MIN_LOG_PRICE)
     high = np.minimum(guess + reach, MAX_LOG_PRICE)
     below, above = compute_surplus(low), compute_surplus(high)
+    # the bracket missed the root on this side: it is widened to the full range
     if (missed := below >= 0).any():
         low = np.where(missed, MIN_LOG_PRICE, low)
         below = compute_surplus(low)
+    # likewise above
     if (missed := above < 0).any():
         high = np.where(missed, MAX_LOG_PRICE, high)
         above = compute_surplus(high)
+    # feasible even at the lowest price: the entropy constraint is slack
     high, above = np.where(below >= 0, low, high), np.where(below >= 0, below, above)
     side = np.zeros(len(low))
     # at most 60 steps to find a price
@@ -137,13 +147,16 @@ def _solve_entropy_prices(
         open_ = (below < 0) & (above > surplus_tolerance) & (high - low > surplus_tolerance)
         if not open_.any():
             break
+        # regula falsi, kept off the ends so that the bracket shrinks
         share = np.clip(above / np.maximum(above - below, MIN_MASS), 1e-3, 1 - 1e-3)
         middle = high - share * (high - low)
         found = compute_surplus(middle)
         up, down = open_ & (found >= 0), open_ & (found < 0)
+        # Illinois: an end that stays twice counts half, or convergence is one-sided and slow
         below = np.where(up & (side > 0), below / 2, below)
         above = np.where(down & (side < 0), above / 2, above)
         high, above = np.where(up, middle, high), np.where(up, found, above)
         low, below = np.where(down, middle, low), np.where(down, found, below)
         side = np.where(up, 1.0, np.where(down, -1.0, side))
+    # the end of the bracket at which the entropy is met
     return high, build_laws(high)[0]

@@ -87,6 +87,7 @@ def record_leakage(query: Query, mechanism: MechanismLike, entropy: float) -> Re
     """
     channel = record_channel(query, mechanism)
     bound = check_entropy(query, entropy)
+    # records of one kind leak alike: one of each is enough
     adversary = BoundedAdversary.from_channel(channel, channel.query.kinds[0], bound)
     return RecordLeakage(
         build_model=partial(build_class_relaxation, adversary), channel=channel, entropy=bound

@@ -144,6 +144,7 @@ def proves_bound(
     channel: RecordChannel, entropy: float, proofs: Sequence[RecordKindProof], bound: float
 ) -> bool:
     """Return whether the proofs of each kind of records show that no prior of the entropy leaks more."""
+    # a kind without a proof may leak anything
     if not {proof.record for proof in proofs} >= set(channel.query.kinds):
         return False
     with localcontext() as context:
@@ -156,6 +157,7 @@ def _compute_leakage(joint: Sequence[Decimal], rows: DecimalRows) -> Decimal:
     """Compute I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a negative_entropy(J_a W) -
     negative_entropy(J W)`.
     """
+    # the law is flat, letter after letter: one slice of T entries for each
     width = len(rows)
     parts = [joint[at : at + width] for at in range(0, len(joint), width)]
     whole = [*map(sum_decimals, zip(*parts, strict=True))]
@@ -193,9 +195,11 @@ def are_laws_valid(
         return False
     if not (np.isfinite(laws).all() and (laws >= 0).all() and laws.any(axis=1).all()):
         return False
+    # (K, A): every choice has to be covered by one of the laws
     choices = list_class_choices(log_counts)
     missing, largest = np.ones(len(choices), dtype=bool), Decimal(bound) - DECIMAL_ATOL
     for law in normalize_decimal_rows(laws):
+        # a law of 0 diverges from any row with mass there: D is infinite
         logs = [mass.ln() if mass else None for mass in law]
         missing &= ~np.array([_compute_divergence(row, logs) <= largest for row in rows])[
             choices
@@ -281,6 +285,7 @@ class _CellTreeCheck:
         """Return whether the cells that are not split cover every law, each with a bound no larger."""
         tree, (count, size, _) = self.tree, self.shape
         waiting = [(0, self.build_root())]
+        # each node is visited once: a tree with cycles or orphans fails at the end
         for _ in range(len(tree)):
             if not waiting:
                 return False
@@ -291,7 +296,9 @@ class _CellTreeCheck:
                     return False
                 continue
             ends = int(tree.first[place]), int(tree.second[place])
+            # floats are exact fractions: parts meet at the same point, without a gap between
             share = Fraction(float(tree.share[place]))
+            # parts come after the cell itself, so that the walk ends
             known = 0 <= simplex < count and place < part < len(tree) - 1 and 0 <= share <= 1
             if not (known and 0 <= min(ends) < max(ends) < size):
                 return False
@@ -310,6 +317,7 @@ class _CellTreeCheck:
         tree, price = self.tree, Decimal(float(self.tree.price[place]))
         slopes = []
         for slope, corners in zip(to_decimal_rows(tree.majorant[place]), cell, strict=True):
+            # phi is convex: a linear function above it at the corners is above it on the simplex
             lift = max(corner.height - dot_decimals(slope, corner.law) for corner in corners)
             slopes.append([mu + lift for mu in slope])
         if tree.of == "posteriors":
@@ -332,6 +340,7 @@ class _CellTreeCheck:
             terms = [
                 count + gain for count, gain in zip(counts, pairs, strict=True) if count is not None
             ]
+            # letters that have no dataset in a class contribute nothing to the log-sum
             sums.append(price / outer * log_sum_exp_decimals(terms))
         return outer * log_sum_exp_decimals(sums) - price * self.entropy
 

@@ -37,6 +37,7 @@ def bound_ball_information(keep: float, half: float) -> float:
     """
     if half > keep or 3 * half + 2 * keep > 2 - CONDITION_RTOL:
         return math.inf
+    # under both conditions Theorem 16 applies: the information is at most -log(keep + half)
     return -math.log(keep + half)
 
 
@@ -75,15 +76,20 @@ def bound_plateaus(
         enough: a bound of this much need not be lowered.
     """
     total, light = keep + half, p <= half * (1 + CONDITION_RTOL)
+    # a plateau needs an inner set of mass below half: with no light letter there is none
     if total >= 1 or not light.any():
         return others
+    # the inner set consists of light letters, so its mass cannot exceed theirs
     mass = min(half, float(p[light].sum()) * (1 + CONDITION_RTOL))
     most = -math.log(total) - float(rho.min())  # what B is worth at most
+    # the least multiplier of a light letter is the least that the inner set can pay per mass
     rate = float(rho[light].min())
     # a taller plateau has a B that is worth less
     same = max(0.0, -math.expm1(min(others - most, 0.0))) / keep
 
+    # each term is monotone or convex in c, so a cell is bounded by its two ends
     def bound_cells(low: FloatArray, high: FloatArray) -> FloatArray:
+        # log 0 = -inf is wanted: such a tall plateau leaves no mass to its B
         with np.errstate(divide="ignore"):
             less = np.log(np.maximum(1 - keep * low / (mass * (1 - low)), 0.0))
         other = np.minimum(others, most + less)
@@ -92,19 +98,23 @@ def bound_plateaus(
         alone = np.maximum(low * (low + slope), high * (high + slope))
         return np.asarray(np.maximum((1 - low) * other, (1 - high) * other) + alone)
 
+    # beyond this c the logarithm in the bound of B is that of a negative number
     edges = np.linspace(0.0, mass / (mass + keep), _FIRST_CELL_COUNT + 1)
     low, high, reached = edges[:-1], edges[1:], max(others, enough)
     upper = reached
     for _ in range(_MAX_HALVINGS):
         found = bound_cells(low, high)
+        # a cell of width zero is the bound at a point: no refinement can get below it
         reached = max(reached, float(bound_cells(low, low).max()))
         open_ = found > reached + CONDITION_RTOL * (1 + abs(reached))
+        # a closed cell is never looked at again, so its bound has to be kept
         upper = max(upper, float(found[~open_].max(initial=-np.inf)))
         low, high = low[open_], high[open_]
         if not len(low):
             return upper
         middle = (low + high) / 2
         low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    # halvings ran out: the cells still open count with the bounds that they have
     return max(upper, float(found.max()))
 
 
@@ -145,6 +155,7 @@ class BallPricer(ColumnPricer):
         """Find the best columns of both kinds; see `ColumnPricer.price_columns`."""
         priced = self.exact.price_columns(rho, most, enough, clock)
         if self.plateaus is not None:
+            # plateaus matter only where they exceed what the other columns reach already
             least = max(enough, priced.upper_bound)
             plateaus = self.plateaus.keep_profitable(rho, priced.upper_bound, priced.upper_bound)
             if priced.best_value > enough:  # plateaus are gone through once there is nothing else
@@ -167,6 +178,7 @@ class BallPricer(ColumnPricer):
         self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
     ) -> float:
         """Compute the larger of the bounds of both kinds of columns."""
+        # the closed bound on mu, and <p rho, lam> >= min rho since the mean of lam is one
         loose = self.told - float(rho.min())
         if loose <= enough:
             return loose

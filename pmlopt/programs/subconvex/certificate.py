@@ -71,7 +71,9 @@ class ColumnCertificate(DesignCertificate):
         found = (*self.level_claims, value, check_gap(self, self.bound_rounding, self.is_maximised))
         if rho is None or rho.shape != (prior.size,):
             return (*found, check_bound(self.bound, None, True))
+        # at these multipliers no column has a positive reduced value: no pricing is needed
         if np.array_equal(rho, space.release_multipliers):
+            # convexity: mu(lam) <= sum_x p[x] lam[x] mu(e_x / p[x]) on columns of mean one
             proved = space.full_release_bound
         else:
             proved = space.compute_bound(rho, self.bound, None)[0]

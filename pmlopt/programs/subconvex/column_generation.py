@@ -45,6 +45,7 @@ def reduce_outputs(
     Raises:
         ArithmeticError: all weights are zero.
     """
+    # columns of mean one can have entries of 1e6: scaled to peak 1 the matrix is conditioned
     peaks = lifts.max(axis=0)
     chosen, kept = _reduce_scaled(lifts / peaks, worths / peaks, duals, weights * peaks, peaks)
     return lifts[:, chosen], kept / peaks[chosen]
@@ -58,10 +59,13 @@ def _reduce_scaled(
     if len(used) > len(lifts):  # an interior point: take a vertex of what it uses
         used = used[np.flatnonzero(MasterProblem(lifts[:, used], worths[used]).solve()[1] > 1e-11)]
     chosen, polished = _polish_weights(lifts, used)
+    # complementary slackness: an optimal mixture uses columns of reduced cost zero only
     reduced = duals @ lifts - worths
     # columns whose reduced cost is below rounding are optimal
     face = np.flatnonzero(reduced <= 1e-12 * max(1.0, float(np.abs(worths).max())))
+    # the columns in use stay in, so that what is found is never worse than the start
     face = np.union1d(chosen, face[np.argsort(reduced[face], kind="stable")[:MOST_CANDIDATES]])
+    # q[y] peak[y] <= 1 by its row, and the q sum to one: no fewer outputs than the least peak
     least = math.ceil(float(peaks[face].min()) * (1 - 1e-9))
     # on more than 30 letters a vertex of the master is used as it is
     if len(chosen) <= least or len(face) == len(chosen) or len(lifts) > 30:
@@ -82,6 +86,7 @@ def _polish_weights(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatA
     weights = np.asarray(
         np.linalg.lstsq(lifts[:, used], np.ones(len(lifts)), rcond=None)[0], dtype=float
     )
+    # least squares ignores the signs; nnls is slower, but its weights are feasible
     if (weights < 0).any() or _max_row_error(lifts[:, used], weights) > 1e-12:
         weights = optimize.nnls(lifts[:, used], np.ones(len(lifts)))[0]
     kept = np.flatnonzero(weights > 0)
@@ -100,6 +105,7 @@ def _search_fewer(lifts: FloatArray, at_most: int) -> IntArray | None:
         None,
     )
     for _ in range(MAX_CORNERS):
+        # a random linear cost is minimised at a vertex of the face, which has few outputs
         costs: FloatArray = np.asarray(rng.random(lifts.shape[1]))
         for _ in range(MAX_REWEIGHTINGS):
             try:
@@ -110,6 +116,7 @@ def _search_fewer(lifts: FloatArray, at_most: int) -> IntArray | None:
             used = np.flatnonzero(weights > 1e-9)
             if len(used) <= at_most:
                 best, at_most = used, len(used) - 1
+            # reweighted l1: small weights become dear, and leave the support in the next solve
             costs = costs / (weights + 1 / lifts.shape[1])
             costs /= costs.max()
     return best
@@ -147,6 +154,7 @@ def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) 
     ) as cause:  # the mechanism of the round before, and its bound, are still good
         ending = str(cause)
     master, lifts, weights = work.master, work.lifts, work.weights
+    # without multipliers no face is known, so that the columns are kept as they are
     if work.duals is not None:
         lifts, weights = reduce_outputs(lifts, work.worths, work.duals, weights)
     return SolverResult(
@@ -166,12 +174,14 @@ class _ColumnGeneration:
 
     def __init__(self, program: ColumnDesign, options: MethodOptions, begin: float) -> None:
         self.program, self.clock = program, options.deadline
+        # a tenth of the gap is left for repair and for rounding of the bound
         self.allowed = 0.9 * program.compute_allowed_gap(options.tolerance)
         self.pricer = program.space.choose_pricer()
         self.master = MasterProblem(program.lifts, program.column_values, program.scale)
         self.rounds = 0
         self._add_columns(self.pricer.build_seeds(RANDOM_STARTS_PER_LETTER * program.prior.size))
         self.bound, self.multipliers = program.space.closed_bound
+        # the constant column is feasible at once: a mechanism is known even if time runs out
         self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
         self.worths = np.full(1, program.space.constant_utility)
         self.value = program.space.constant_utility
@@ -186,6 +196,7 @@ class _ColumnGeneration:
         if isinstance(self.pricer, TangentPricer):
             self._run_stages(self.pricer)
             smoothing = SMOOTHING_WEIGHT
+        # smoothed multipliers can misprice: the loop ends only after a round without smoothing
         while True:
             self.rounds += 1
             self.value, self.weights, self.duals = self.master.solve(self.clock)
@@ -216,6 +227,7 @@ class _ColumnGeneration:
         requires for little more than weights that meet the rows.
         """
         p, space = self.program.prior.pmf, self.program.space
+        # the seeds may close the gap, and then no mixture is needed
         if self.bound - self.master.solve(self.clock)[0] <= self.allowed:
             return False
         try:
@@ -229,6 +241,7 @@ class _ColumnGeneration:
                 columns.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL),
             )
             worths = space.column_values(lifts)
+            # subtracting the common costs avoids cancellation: what is left differs by the loss
             beyond = worths - costs @ lifts
             _, weights, _ = MasterProblem(lifts, beyond - beyond.max(), self.program.scale).solve(
                 self.clock
@@ -256,15 +269,19 @@ class _ColumnGeneration:
         """Price at the master's multipliers, or between them and the best; return whether columns came in."""
         p = self.program.prior.pmf
         assert self.duals is not None
+        # the duals of the rows carry a factor p[x]; divided by it they are prices per lift
         rho = smoothing * self.multipliers + (1 - smoothing) * self.duals / p
         base = float(p @ rho)
+        # half of the allowed gap is for columns that improve too little to be worth a round
         least = self.value - base + 0.5 * self.allowed
         # at most 400 columns of a family in one round
         priced = self.pricer.price_columns(rho, 400, least, self.clock)
+        # weak duality: for every rho this is a bound, so that the least of all rounds is kept
         if base + priced.upper_bound < self.bound:
             self.bound, self.multipliers = base + priced.upper_bound, rho
         if self.bound - self.value <= self.allowed or priced.best_value <= least:
             return False
+        # columns good at smoothed multipliers may be useless at the master's: those are dropped
         return self._add_columns(priced.columns, self.duals if smoothing else None)
 
     def _run_stages(self, pricer: TangentPricer) -> None:
@@ -309,12 +326,14 @@ class _ColumnGeneration:
         Returns:
             Whether columns near to them are new to the master.
         """
+        # sums of rows relax the rows: fewer constraints, and a master that moves less
         p, sizes = self.program.prior.pmf, basis.sum(axis=0)
         lifts, worths = self.relaxed or (self.master.lifts, self.master.worths)
         master = MasterProblem((basis.T @ lifts) / sizes[:, None], worths, self.program.scale)
         grown, smoothing, here = False, SMOOTHING_WEIGHT, self.multipliers
         for _ in range(rounds):
             value, _, duals = master.solve(self.clock)
+            # multipliers of the summed rows, spread over the letters by the (N, D) basis
             here = basis @ (duals / sizes) / p
             if (
                 self.bound - max(value, self.value)
@@ -333,6 +352,7 @@ class _ColumnGeneration:
             # a round adds at most 30 relaxed columns
             best = np.argsort(-gained, kind="stable")[:30]
             best = best[gained[best] > 0]
+            # where no column gains at the master's own multipliers, smoothing was what hid it
             smoothing = SMOOTHING_WEIGHT if len(best) else 0.0
             master.add_columns(
                 (basis.T @ found.lifts[:, best]) / sizes[:, None], found.worths[best]
@@ -341,6 +361,7 @@ class _ColumnGeneration:
                 np.hstack([lifts, found.lifts[:, best]]),
                 np.append(worths, found.worths[best]),
             )
+        # the constant column 0 keeps the next master feasible
         kept = np.union1d(0, np.argsort((p * here) @ lifts - worths, kind="stable")[: 4 * len(p)])
         self.relaxed = lifts[:, kept], worths[kept]
         return grown
@@ -356,6 +377,7 @@ class _ColumnGeneration:
             fresh = self.master.select_new(
                 batch.drop_duplicates(p).build_lifts(p, FACTOR_MARGIN_RTOL)
             )
+            # the worth is that of the column with its margin, not of the extreme one near it
             worths = self.program.utility.column_values(p, fresh)
             if duals is not None:
                 good = worths - duals @ fresh > 0

@@ -64,6 +64,7 @@ class ColumnSpace:
             return self.allowed
         if isinstance(self.allowed, ColumnCone) and isinstance(self.allowed.priors, L1Ball):
             ball = self.allowed.priors
+            # the closed families are known for a ball around the prior itself only
             if (ball.center.pmf == self.prior.pmf).all():
                 return ball.column_families(self.allowed.keep)
         return ()
@@ -196,6 +197,7 @@ class ColumnSpace:
         kernel = self.column_utility
         if kernel is None:
             return 10 + 4 * abs(self.max_column_value)
+        # a difference just below the cap, where the slope of a convex phi is largest
         slopes = np.abs(
             kernel.phi(self.max_entries) - kernel.phi(self.max_entries * (1 - 1e-6))
         ) / (self.max_entries * 1e-6)
@@ -211,6 +213,7 @@ class ColumnSpace:
         p = self.prior.pmf
         if self.column_utility is not None and isinstance(self.allowed, tuple):
             return self.column_utility.bound_rounding(multipliers, self.max_entries)
+        # both <p, rho> and <p rho, lam> round, the latter at most like max |rho|
         size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers))
         return bound_sum_rounding(
             len(p),
@@ -239,6 +242,7 @@ class ColumnSpace:
         free = np.zeros(len(p))
         if kernel is None or (self._set_pricer is None and not isinstance(self.allowed, tuple)):
             return math.inf, free
+        # zero multipliers suffice, as this bound is on the worth of a column as a whole
         if self.ball_information_bound < math.inf and not isinstance(self.allowed, tuple):
             return self.ball_information_bound + bound_sum_rounding(
                 len(p), self.ball_information_bound
@@ -288,6 +292,7 @@ class ColumnSpace:
         bound = max(
             [bound, *(bound_family(kernel, family, multipliers) for family in self.families)]
         )
+        # <p rho, lam> >= min rho for a column of mean one
         return min(bound, self.ball_information_bound - float(multipliers.min()))
 
     def compute_bound(
@@ -313,10 +318,12 @@ class ColumnSpace:
                     len(p), 1.0 + abs(self.constant_utility)
                 ), "constant"
             if self.column_utility is not None:
+                # the relaxed bound costs a sort; exact pricing is tried only where it is too weak
                 loose = base + self._rough_bound(multipliers) + rounding
                 if loose <= enough:
                     return loose, "relaxed"
         pricer = self.choose_pricer()
+        # a search costs as much as the solve: its proof at the same multipliers is reused
         if proved is not None and not isinstance(pricer, CountPricer | VertexPricer):
             return proved + rounding, pricer.name
         return base + pricer.bound_reduced_values(
@@ -332,6 +339,7 @@ class ColumnSpace:
         kernel, counts = self.column_utility, self.prior.counts
         if isinstance(self.allowed, tuple) and kernel is not None and counts:
             varied = [family for family in self.allowed if not family.is_constant_only]
+            # dynamic programming first: it is exact whatever the number of extreme columns
             if varied and CountPricer.is_affordable(varied, counts):
                 return CountPricer(kernel, varied, counts)
         if self._vertex_pricer is not None:
@@ -345,6 +353,7 @@ class ColumnSpace:
         """Return the pricing over an l1 ball around the prior; None where there is none."""
         if not self.families or not isinstance(self._set_pricer, SplitPricer):
             return None
+        # columns without plateau are those of a few families, with their exact pricers
         exact = replace(self, allowed=self.families).choose_pricer()
         return BallPricer(
             exact,

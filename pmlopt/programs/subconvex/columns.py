@@ -56,11 +56,14 @@ class ColumnUtility:
     def max_entries(self, family: Family) -> FloatArray:
         """Compute (N,) the largest entry that a column of mean one can have at each letter."""
         if isinstance(family, BoxFamily):
+            # mean one: a letter gets at most what is left when all others are at `low`
             return np.minimum(family.high, family.low + (1 - family.low) / self.p)
+        # a staircase is at most base + slope, and mean one caps an entry at 1 / p[x]
         return np.minimum(family.base + family.slope, 1 / self.p)
 
     def chord_slopes(self, box: BoxFamily) -> FloatArray:
         """Compute (N,) the slopes of phi's chords from low to the cap of each letter; 0 at a single point."""
+        # a letter whose cap is `low` has no chord: its slope does not matter, and is 0
         width = self.max_entries(box) - box.low
         rise = self.phi(self.max_entries(box)) - self.evaluate_phi(box.low)
         return np.where(width > 0, rise / np.where(width > 0, width, 1.0), 0.0)
@@ -102,6 +105,7 @@ class ColumnFamily:
         mass, letter, room = self._compute_masses(p)
         high, family = self.high, self.family.tightened_by(share)
         low, step, extra = family.compute_values(mass, room)
+        # under tightened bounds the letter between would exceed `high`: it joins the high set
         over = np.flatnonzero(extra > step)
         if len(over):
             high, room = high.copy(), room.copy()
@@ -127,8 +131,10 @@ class ColumnFamily:
         high = self.high.copy()
         high[np.flatnonzero(full), letter[full]] = True
         between = np.where(none, -1, self.between)
+        # high sets and the letter between, as bits: a row of bytes is one key of np.unique
         keys = np.packbits(np.column_stack([high, between[:, None] >> np.arange(16) & 1]), axis=1)
         _, first = np.unique(keys, axis=0, return_index=True)
+        # np.unique sorts by key; the order of columns must not depend on it
         first.sort()
         return ColumnFamily(self.family, high, between)[first]
 
@@ -156,6 +162,7 @@ def build_unit_columns(family: Family, p: FloatArray) -> ColumnFamily:
 def recognize_columns(family: BoxFamily, lifts: FloatArray) -> ColumnFamily:
     """Find which (N, K) columns of mean one are extreme in a box, up to 1e-9; skip the others."""
     high = lifts >= family.high * (1 - 1e-9)
+    # an extreme column of a box has at most one letter strictly between its ends
     between = ~high & (lifts > family.low + 1e-9 * family.high)
     extreme = between.sum(axis=0) <= 1
     letter = np.where(between.any(axis=0), between.argmax(axis=0), -1)
@@ -172,9 +179,11 @@ def argsort_largest(values: FloatArray, most: int) -> IntArray:
 
 def pack_sets(sets: BoolArray) -> NDArray[np.uint16]:
     """Encode sets as (K, W) words of 16 letters."""
+    # -(-N // 16) rounds up: the last word is filled with letters that are in no set
     padded = np.zeros((len(sets), -(-sets.shape[1] // LETTERS_PER_WORD) * LETTERS_PER_WORD), bool)
     padded[:, : sets.shape[1]] = sets
     packed = np.packbits(padded, axis=1, bitorder="little")
+    # an explicit byte order: the codes are the same on every machine
     return np.ascontiguousarray(packed).view("<u2").astype(np.uint16)
 
 
@@ -186,6 +195,7 @@ def unpack_sets(packed: NDArray[np.uint16], size: int) -> BoolArray:
 
 def sum_over_sets(packed: NDArray[np.uint16], values: FloatArray) -> FloatArray:
     """Compute (K,) the sum of N numbers over each set, by one table for each word."""
+    # a table of 2^16 sums for each word: K lookups in place of a (K, N) product
     total = np.zeros(len(packed))
     for word in range(packed.shape[1]):
         total += compute_subset_sums(
@@ -225,6 +235,7 @@ class DenseBatch:
 
     def drop_duplicates(self, p: FloatArray) -> DenseBatch:
         """Drop repeated columns, up to 1e-12."""
+        # adding 0.0 turns -0.0 into 0.0, so that both are the same column
         _, first = np.unique(np.round(self.entries, 12) + 0.0, axis=1, return_index=True)
         return self[np.sort(first)]
 

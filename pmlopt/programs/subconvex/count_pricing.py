@@ -79,7 +79,9 @@ def mix_least_loss(
     """
     numbers = np.array(counts)
     limit = box.max_mass * float(numbers.sum())
+    # a letter above the capacity is never high as a whole: it can only be the one between
     light = numbers < limit
+    # all light letters fit at once: no set of them fills the capacity
     if numbers[light].sum() <= limit:
         return None
     kinds = _CountKinds(kernel, box, numbers, np.flatnonzero(light), limit)
@@ -88,6 +90,7 @@ def mix_least_loss(
     for kind in np.flatnonzero(weights > NEGLIGIBLE_WEIGHT):
         letter = int(kinds.letter[kind])
         others = light & (np.arange(len(numbers)) != letter)
+        # complementary slackness: a negative price puts the letter in, a positive one out
         always, free = others & (prices < 0), np.flatnonzero(others & (prices == 0))
         inside = int(kinds.inside[kind] - numbers[always].sum())
         high = draw_sets(numbers, free, inside, math.ceil(count * weights[kind]), rng)
@@ -123,13 +126,16 @@ class _CountKinds:
     ) -> None:
         # a total count may be off an integer by rounding
         whole = math.floor(limit + 1e-9)
+        # rest in [0, 1) of a count is what no set of whole counts can fill
         rest, own = max(0.0, limit - whole), counts[letters]
         self.letter, self._size = np.tile(letters, 2), len(counts)
         self.inside = np.concatenate([np.full(len(letters), whole), whole - own + 1])
+        # the two ends of a concave loss: the letter between holds r, or c[f] - 1 + r counts
         self.share = np.concatenate([rest / own, (own - 1 + rest) / own])
         low, high = kernel.evaluate_phi(box.low), kernel.evaluate_phi(box.high)
         chord = low + self.share * (high - low)
         short = chord - kernel.phi(box.low + self.share * (box.high - box.low))
+        # phi is convex, so the chord is above it; a negative loss is rounding
         self.loss = np.maximum(kernel.p[self.letter] * short, 0.0)
 
     def solve_mixture(self, mean: float) -> tuple[FloatArray, FloatArray]:
@@ -154,6 +160,7 @@ class _CountKinds:
         )
         if not solved.success:
             raise ArithmeticError(f"the mixture of columns: {solved.message}")
+        # one-sided marginals of the two rows of a letter; at most one of them binds
         more, less = -solved.ineqlin.marginals.reshape(2, self._size)
         return np.asarray(solved.x), np.where(
             np.abs(more - less) > NEGLIGIBLE_WEIGHT, more - less, 0.0
@@ -161,6 +168,7 @@ class _CountKinds:
 
     def min_loss(self, prices: FloatArray) -> float:
         """Compute what the best column loses when it pays the prices."""
+        # letters of negative price are in every best set, but for the letter between
         cheap = np.minimum(prices, 0.0)
         return float(
             (self.loss + prices[self.letter] * self.share - cheap[self.letter]).min() + cheap.sum()
@@ -184,6 +192,7 @@ class CountPricer(ColumnPricer):
             kernel,
             [family for family in families if not family.is_constant_only],
         )
+        # a common factor only makes the tables longer
         divisor = math.gcd(*counts)
         self.counts = [count // divisor for count in counts]
         self.total = sum(self.counts)
@@ -192,6 +201,7 @@ class CountPricer(ColumnPricer):
     def is_affordable(families: Sequence[Family], counts: Sequence[int]) -> bool:
         """Return whether one round stays within the budget."""
         total = sum(counts) // math.gcd(*counts)
+        # a table ends at the capacity, and N log N updates of it are one round
         size = max(family.max_mass for family in families) * total
         # one round of pricing computes at most 1e8 table entries
         return size * len(counts) * (1 + math.log2(len(counts))) <= 100_000_000
@@ -231,6 +241,7 @@ class CountPricer(ColumnPricer):
                 0, math.ceil((box.max_mass * self.total) * (1 - 1e-13)) - self.counts[letter]
             )
             mass = np.arange(first, limit + 1) / self.total
+            # what the letter between holds, by mean one; below zero by rounding only
             rest = np.maximum(1 - box.low - (box.high - box.low) * mass, 0.0)
             entry = np.minimum(box.low + rest / p[letter], box.high)
             worth = (
@@ -238,6 +249,7 @@ class CountPricer(ColumnPricer):
                 + p[letter] * self.kernel.phi(entry)
                 + (1 - mass - p[letter]) * ends[0]
             )
+            # unreachable totals cost inf, so that their value is -inf and they drop out
             paid = (box.high - box.low) * table[first:] + (entry - box.low) * costs[letter]
             values = worth - paid - box.low * costs.sum()
             if len(values):
@@ -254,6 +266,7 @@ class CountPricer(ColumnPricer):
     def _price_staircases(
         self, family: StaircaseFamily, costs: FloatArray, most: int
     ) -> tuple[float, ColumnFamily]:
+        # strictly below the capacity: at it the base of the staircase vanishes
         limit = math.ceil(family.max_mass * self.total * (1 - 1e-13)) - 1
         table = _make_empty_table(limit)
         for letter in range(len(costs)):
@@ -262,6 +275,7 @@ class CountPricer(ColumnPricer):
         low, step, _ = family.compute_values(mass, np.zeros(limit))
         worth = mass * self.kernel.phi(low + step) + (1 - mass) * self.kernel.phi(low)
         values = worth - low * costs.sum() - step * table[1:]
+        # stable: ties end the same way on every machine
         top = np.argsort(-values, kind="stable")[: min(most, MAX_COLUMNS_PER_ROUND)]
         top = top[values[top] > -math.inf]
         sets = [self._trace_set(costs, int(place) + 1) for place in top]
@@ -277,6 +291,7 @@ class CountPricer(ColumnPricer):
         if len(letters) == 1:
             yield int(letters[0]), table
             return
+        # each half sees the table with the other half added: N log N updates, not N^2
         halves = letters[: len(letters) // 2], letters[len(letters) // 2 :]
         for kept, added in (halves, halves[::-1]):
             extended = table
@@ -290,6 +305,7 @@ class CountPricer(ColumnPricer):
         table, taken = _make_empty_table(total), []
         for letter in letters:
             extended = _add_letter(table, self.counts[letter], costs[letter])
+            # strict: on ties the letter stays out, the same way forwards and backwards
             taken.append(extended < table)
             table = extended
         chosen, left = [False] * len(costs), total
@@ -315,5 +331,6 @@ def _add_letter(table: FloatArray, count: int, cost: float) -> FloatArray:
     """Extend the table by one letter."""
     extended = table.copy()
     if count < len(table):
+        # from a copy: in place a letter could be taken twice
         np.minimum(extended[count:], table[: len(table) - count] + cost, out=extended[count:])
     return extended

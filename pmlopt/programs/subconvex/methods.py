@@ -66,12 +66,16 @@ def certify_columns(
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     value = program.utility.value(program.prior, mechanism)
     closed = program.space.closed_bound[1]
+    # any rho proves a bound, so that a failed dual costs sharpness, not correctness
     rho = closed if multipliers is None else multipliers
+    # 5 % of the allowance is for what rounding adds later
     bound, pricing = program.space.compute_bound(rho, value + 0.95 * allowed, proved, clock)
+    # poor multipliers can be worse than those in closed form
     if bound > value + allowed:
         relaxed, name = program.space.compute_bound(closed, np.inf, None, clock)
         if relaxed < bound:
             bound, pricing, rho = relaxed, name, closed
+    # no mechanism exceeds releasing the secret: this costs nothing to check
     if program.space.full_release_bound < bound:
         bound, pricing, rho = (
             program.space.full_release_bound,
@@ -117,8 +121,10 @@ def certify_closed_form(
     for _, form in build_closed_forms(program.prior, program.privacy):
         if not is_within_limits(program.prior, program.privacy, form.matrix):
             continue
+        # outputs of probability zero have no column: dividing by them would give nan
         law = p @ form.matrix
         columns = form.matrix[:, law > 0] / law[law > 0]
+        # complementary slackness: columns in use have reduced value zero, N unknowns in rho
         rho = np.linalg.lstsq(columns.T, program.space.column_values(columns), rcond=None)[0] / p
         certificate = certify_columns(program, form.matrix, rho, allowed, clock=clock)
         if certificate.proved_gap <= allowed:
@@ -163,6 +169,7 @@ def _solve_declared(
     name: str, program: ColumnDesign, options: MethodOptions, _: bool
 ) -> SolverResult:
     """Solve the linear program over the declared columns by a solver."""
+    # the simplex reads columns directly, and ends at a vertex: few outputs
     if name == "highs":
         return _solve_by_simplex(program, options)
     if name in highs.METHOD_OPTIONS:
@@ -209,10 +216,12 @@ def _read_point(program: ColumnDesign) -> PrimalDualPoint:
         np.asarray(program.variables["weights"].value),
         program.constraints["rows"].dual_value,
     )
+    # interior points that diverge leave nan; repair would pass them on
     if not (np.isfinite(weights).all() and np.isfinite(0.0 if duals is None else duals).all()):
         raise MethodError("ended at a point that has numbers which are none")
     if duals is None:
         return PrimalDualPoint(program.lifts * weights, None)
+    # an interior point mixes all optimal columns; a vertex has at most N of them
     return _reduce_to_point(program, weights, np.asarray(duals))
 
 
@@ -228,6 +237,7 @@ def _make_start(program: ColumnDesign, warm_start: WarmStartLike, _: Deadline) -
             else program.with_mechanism(pair_with_prior(program.prior, given)[1])
         )
     except InputError:
+        # a cached start that does not fit is no error of the user, a mechanism given is
         if isinstance(warm_start, WarmStart):
             return program
         raise
@@ -254,8 +264,10 @@ def _find_first(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
         if is_within_limits(prior, privacy, form.matrix)
     ]
     if program.outputs is not None:
+        # a mechanism with more outputs than labels cannot be named
         known = [matrix for matrix in known if matrix.shape[1] <= len(program.outputs)]
     best = max(known, key=lambda matrix: program.utility.value(prior, matrix))
+    # an expired deadline: the bound is that of the closed forms, without a search
     certificate = certify_columns(program, best, None, math.inf, clock=Deadline.after(0.0))
     return MethodResult(certificate=certificate, finished=False, message="a mechanism by formula")
 

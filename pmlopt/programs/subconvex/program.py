@@ -80,6 +80,7 @@ class ColumnDesign(Design[ColumnCertificate]):
         listed = self.space.list_columns(self.space.listing_limit)
         if listed is None:
             raise ProgramError(self.space.explain_too_many())
+        # the constant column keeps the program feasible under every requirement
         lifts = [
             np.ones((len(p), 1)),
             *(columns.build_lifts(p, FACTOR_MARGIN_RTOL) for columns in listed),
@@ -102,6 +103,7 @@ class ColumnDesign(Design[ColumnCertificate]):
                 "the warm start does not meet the requirement: its levels are "
                 f"{self.privacy.levels(p, start)}, and the limits {self.privacy.limits}"
             )
+        # outputs of probability zero have no posterior, so no column of mean one
         occurring = start.matrix[:, start.support]
         return self.with_columns(
             DenseBatch(occurring / (p.pmf @ occurring)).build_lifts(p.pmf, FACTOR_MARGIN_RTOL)
@@ -119,6 +121,7 @@ class ColumnDesign(Design[ColumnCertificate]):
     @property
     def rounding_gap(self) -> float:
         """Return the gap that rounding and the margin of the columns may leave, a small part of the range."""
+        # the margin moves the entries by FACTOR_MARGIN_RTOL, the utility by its slope times that
         expected = 6 * (FACTOR_MARGIN_RTOL * self.space.utility_slope + self.space.typical_rounding)
         return max(bound_sum_rounding(self.prior.size, 64.0), min(expected, 1e-6 * self.scale))
 
@@ -130,6 +133,7 @@ def column_design(
     utility.check(prior)
     space = build_column_space(prior, privacy, utility)
     listed = space.list_columns(MAX_DECLARED_COLUMNS)
+    # past the limit a few known columns do: pricing finds the others
     columns = space.build_starts() if listed is None else listed
     lifts = np.hstack(
         [

@@ -38,15 +38,18 @@ class FractionalKnapsack:
 
     def __init__(self, kernel: ColumnUtility, box: BoxFamily, rho: FloatArray) -> None:
         p = kernel.p
+        # phi is at most its chord on a letter's range, so that this is an upper bound per mass
         gain = kernel.chord_slopes(box) - rho
         self.order = np.argsort(-gain, kind="stable")
         self.gain = gain[self.order]
         self.room = (p * (kernel.max_entries(box) - box.low))[self.order]
+        # prefix sums make each later query one bisection
         self._filled = np.concatenate([[0.0], np.cumsum(self.room)])
         self._gained = np.concatenate([[0.0], np.cumsum(self.room * self.gain)])
 
     def fill_mass(self, start: int, mass: FloatArray) -> FloatArray:
         """Compute (K,) the most that a mass can gain on the letters from `start` on; -inf for too few."""
+        # letters before `start` are skipped by an offset, without sums of their own
         target = self._filled[start] + mass
         last = np.minimum(
             np.searchsorted(self._filled, target, side="right") - 1, len(self.gain) - 1
@@ -56,6 +59,7 @@ class FractionalKnapsack:
             - self._gained[start]
             + (target - self._filled[last]) * self.gain[last]
         )
+        # slightly past the total is rounding; more means that no column of mean one exists
         return np.where(target <= self._filled[-1] * (1 + 1e-12) + 1e-12, value, -np.inf)
 
 
@@ -79,29 +83,37 @@ def bound_staircases(
     """
     phi, p, costs = kernel.phi, kernel.p, kernel.p * rho
     order = np.argsort(rho, kind="stable")
+    # K(s): the cost of the cheapest letters of total mass s, piecewise linear and convex
     mass, cost = (np.concatenate([[0.0], np.cumsum(part[order])]) for part in (p, costs))
     if edge is not None:
+        # a tangent of the convex K is below it, so that the bound stays valid
         cost = float((p * np.minimum(rho - edge, 0)).sum()) + edge * mass
     total, valley, room = (
         float(costs.sum()),
         float(mass[int(cost.argmin())]),
         min(family.max_mass, 1.0),
     )
+    # cells end at the kinks of K: within a cell it is linear, so its ends bound it
     edges = np.unique(np.append(mass[mass < room], min(room, float(mass[-1]))))
     ends, best, slack, bounds = np.stack([edges[:-1], edges[1:]]), -np.inf, 0.0, np.full(1, np.inf)
     for _ in range(_MAX_HALVINGS):
+        # (2, B): the lower and the upper ends of all cells at once
         low, step, _ = family.compute_values(ends, np.zeros(ends.shape))
         low = np.maximum(low, 0.0)
         tops, feet, spent = phi(low + step), phi(low), np.interp(ends, mass, cost)
         worths = ends * tops + (1 - ends) * feet
         best = max(best, float((worths - low * total - step * spent).max()))
+        # convex K is least at its valley where that is inside, else at an end
         least = np.where((ends[0] < valley) & (valley < ends[1]), cost.min(), spent.min(axis=0))
+        # each term at its own best end: more than any one mass attains, hence an upper bound
         bounds = (ends * tops.max(axis=0)).max(axis=0) + ((1 - ends) * feet.max(axis=0)).max(axis=0)
         bounds = bounds - (low * total).min(axis=0) - (step * least).min(axis=0)
+        # without it cells whose bound ties with the best would be halved for ever
         slack = max(slack, _VALUE_RTOL * float(np.abs(worths).max()))
         promising = bounds > (best + slack if enough == -np.inf else enough)
         if not promising.any():
             return max(best + slack, enough), room, room
+        # the bounds found so far are valid: stopping costs sharpness only
         if promising.sum() > _MAX_INTERVALS:
             break
         left, right = ends = ends[:, promising]

@@ -49,6 +49,7 @@ def find_columns_above(
     """
     letters = _LetterBudgets(kernel, box, rho, threshold)
     below, above = (max(float(part.max()), 0.0) for part in (letters.below, letters.above))
+    # the letter between is not in the set: next to empty it lacks, next to full it exceeds
     window = letters.total - below - 1e-15, letters.total + above + 1e-15
     sets = _find_sets_within(letters.room, letters.lost, letters.inside, letters.budget, window)
     if sets is None:
@@ -56,6 +57,7 @@ def find_columns_above(
     values, codes, between = letters.list_columns(sets, most)
     top = argsort_largest(values, most)
     high = sets[codes[top]]
+    # sets were listed with the letter between as a member; in a column it is its own kind
     high[np.arange(len(top)), between[top]] = False
     return float(values.max(initial=-np.inf)), ColumnFamily(box, high, between[top])
 
@@ -86,8 +88,10 @@ class _LetterBudgets:
         self._gain = kernel.chord_slopes(box) - rho
         self._fits = kernel.p <= box.max_mass * (1 + 1e-13)
         filled = np.cumsum(knapsack.room)
+        # the multiplier of the mass constraint: the gain of the letter at which the sack is full
         edge = float(knapsack.gain[min(int(np.searchsorted(filled, self.total)), len(filled) - 1)])
         self._edge, self.inside = edge, self._gain > edge
+        # reduced costs of the knapsack: what a letter on the wrong side of the edge takes off U
         self.lost = self.room * np.abs(self._gain - edge)
         self.below, self.above = self._find_mass_windows()
 
@@ -95,12 +99,14 @@ class _LetterBudgets:
         """Compute (N,) what a letter between of this mass takes off U; concave in the mass."""
         p, phi, low = self._kernel.p, self._kernel.phi, self._box.low
         bottom, slope = self._kernel.evaluate_phi(low), self._kernel.chord_slopes(self._box)
+        # phi below its chord, a concave function of the rest: zero at both ends
         loss = p * (bottom - phi(low + rest / p)) + slope * rest
         away = np.where(self.inside, self.room - rest, rest)
         return np.asarray(loss + away * np.abs(self._gain - self._edge))
 
     def _find_mass_windows(self) -> tuple[FloatArray, FloatArray]:
         zeros, room = np.zeros(len(self.room)), self.room
+        # ternary search of a concave function, for all (N,) letters at once
         low, high = zeros, room
         # an interval of masses loses a third 60 times
         for _ in range(60):  # towards the mass that takes off most
@@ -108,6 +114,7 @@ class _LetterBudgets:
             rising = self.compute_shortfall(low + third) < self.compute_shortfall(high - third)
             low, high = np.where(rising, low + third, low), np.where(rising, high, high - third)
         peak = (low + high) / 2
+        # a letter within the budget even at its worst may hold any mass
         every = self.compute_shortfall(peak) <= self.budget
         below = np.where(every, room, self._bisect_towards(zeros, peak))
         above = np.where(every, room, room - self._bisect_towards(room, peak))
@@ -125,6 +132,7 @@ class _LetterBudgets:
 
     def list_columns(self, sets: BoolArray, most: int) -> tuple[FloatArray, IntArray, IntArray]:
         """List (K,) values above the threshold, indices of their sets, and letters between."""
+        # (K,) masses of the sets; (K, N) @ (N,) in place of a loop over sets
         mass = sets @ self.room
         profit = self._base + sets @ (self.room * self._gain)
         # letters that are the one between wherever they are more than low
@@ -132,6 +140,7 @@ class _LetterBudgets:
         found = []
         for letter in range(len(self.room)):
             member, room = sets[:, letter], self.room[letter]
+            # mean one fixes what the letter between holds once the set is known
             rest = self.total - mass + member * room
             window = np.where(member, room - rest <= self.above[letter], rest <= self.below[letter])
             window &= (alone == 0) if self._fits[letter] else (alone == member)
@@ -170,10 +179,12 @@ def _find_sets_within(
         budget: what may be taken off, where the letter between counts as a whole twice.
         window: the least and the largest mass.
     """
+    # one such letter in the wrong set spends the whole budget: its place is fixed
     sure = lost > budget
     fixed = float(room[sure & inside].sum())
     least, most = (mass - fixed for mass in window)
     free = np.flatnonzero(~sure)
+    # large letters first: subsets over the largest mass are dropped early
     free = free[np.argsort(-room[free], kind="stable")]
 
     def list_subsets(half: IntArray) -> tuple[FloatArray, FloatArray, IntArray] | None:
@@ -184,6 +195,7 @@ def _find_sets_within(
             mass = np.concatenate([mass, mass + room[letter]])
             off = np.concatenate([off + out, off + into])
             codes = np.concatenate([codes, codes | 1 << place])
+            # losses may reach twice the budget here, as the letter between counts in both places
             kept = (mass <= most) & (off <= 2 * budget)
             mass, off, codes = mass[kept], off[kept], codes[kept]
             # at most a million subsets of half of the letters
@@ -191,18 +203,23 @@ def _find_sets_within(
                 return None
         return mass, off, codes
 
+    # every other letter by mass: both halves have large and small ones, and similar sums
     halves = [list_subsets(free[::2]), list_subsets(free[1::2])]
     if halves[0] is None or halves[1] is None:
         return None
     (one, off, first), (other, lacks, second) = halves[0], halves[1]
     order = np.argsort(other, kind="stable")
+    # for each first subset the partners of fitting mass are one run of the sorted second half
     start = np.searchsorted(other[order], least - one)
     count = np.searchsorted(other[order], most - one, side="right") - start
+    # counted before any is formed: a pair takes memory for N letters
     if count.sum() > MAX_SUBSET_PAIRS:
         return None
     mine = np.repeat(np.arange(len(one)), count)
+    # positions within each run: a global range less the start of each run
     steps = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count)
     theirs = order[np.repeat(start, count) + steps]
+    # each half was within the budget; together they may not be
     good = np.flatnonzero(off[mine] + lacks[theirs] <= 2 * budget)
     sets = np.tile(sure & inside, (len(good), 1))
     for half, codes in ((free[::2], first[mine[good]]), (free[1::2], second[theirs[good]])):
@@ -224,12 +241,14 @@ def find_staircases_above(
     wrong place lose. Without the last part the worth depends on the mass alone: masses at which it is above
     the threshold are a window, and sets are met in the middle as for a box.
     """
+    # with an infinite budget every set qualifies: there are 2^N of them
     if threshold == -np.inf:
         return None
     p = kernel.p
     upper, low, high = bound_staircases(kernel, family, rho, threshold, edge)
     sets: BoolArray | None = np.zeros((0, len(p)), bool)
     if upper > threshold:
+        # steps fall in the mass, so the one at the heaviest set gives the largest budget
         step = float(family.compute_values(np.array([high]), np.zeros(1))[1][0])
         budget = (upper - threshold + BUDGET_RTOL * (1 + abs(upper) + abs(threshold))) / step
         lost = p * np.abs(rho - edge)
@@ -268,6 +287,7 @@ def build_near_capacity(
     (1974), for the search.
     """
     small = np.flatnonzero(p < box.max_mass)
+    # all letters that fit are within the capacity at once: no set exceeds it
     if p[small].sum() <= box.max_mass:
         return None
     # up to 40 letters are one core: a million subsets of either half
@@ -277,8 +297,10 @@ def build_near_capacity(
         # one core of letters completes 50 random sets
         wanted, rest = (count, 50), partial(SubsetCore.list_coverings, count=1)
         high = build_random_sets(p, small, box.max_mass, wanted, MAX_CORE_LETTERS, rest, rng)
+    # the largest letter takes the excess: relative to its mass it is lowered least
     between = np.where(high, p, 0.0).argmax(axis=1)
     high[np.arange(len(high)), between] = False
+    # without its largest letter a set has to leave room, or the letter would be negative
     fitting = high @ p <= box.max_mass
     return ColumnFamily(box, high[fitting], between[fitting])
 
@@ -333,7 +355,9 @@ class SubsetCore:
     def list_coverings(self, limit: float, count: int) -> BoolArray:
         """List (K, N) at most `count` sets of hardly more mass than the limit, one for each first half."""
         one, other = self.sums
+        # the lightest partner that reaches the limit; past the end there is none
         place = np.searchsorted(other, limit - one)
+        # the appended inf marks subsets without any partner, which are dropped below
         over = one + np.append(other, np.inf)[place] - limit
         best = argsort_largest(-over, count)
         best = best[np.isfinite(over[best])]
@@ -342,10 +366,12 @@ class SubsetCore:
     def draw_of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
         """Draw (K, N) one of the subsets with exactly this mass, each as likely; none where there is none."""
         one, other = self.sums
+        # the runs of equal sums between left and right are the pairs of exactly this mass
         end = np.searchsorted(other, mass - one, side="right")
         pairs = np.cumsum(end - np.searchsorted(other, mass - one))
         if pairs[-1] == 0:
             return np.zeros((0, self.size), bool)
+        # uniform over pairs: a first subset is drawn in proportion to its partners
         place = int(rng.integers(pairs[-1]))
         first = int(np.searchsorted(pairs, place, side="right"))
         return self._make_sets(
@@ -356,6 +382,7 @@ class SubsetCore:
         """Make (K, N) the pairs of subsets at these indices of either half."""
         high = np.zeros((len(first), self.size), bool)
         for half, order, places in zip(self.halves, self.orders, (first, second), strict=True):
+            # bit b of the code is letter b of the half: (K, 1) >> (B,) is (K, B)
             high[:, half] = (order[places][:, None] >> np.arange(len(half))) & 1 == 1
         return high
 
@@ -368,6 +395,7 @@ def _compute_stair_values(
     cost: FloatArray,
 ) -> FloatArray:
     low, step, _ = family.compute_values(mass, np.zeros(mass.shape))
+    # rounding may push the low value below 0, where t log t is nan
     low, phi = np.maximum(low, 0.0), kernel.phi
     worth = mass * phi(low + step) + (1 - mass) * phi(low)
     return np.asarray(worth - low * float(kernel.p @ rho) - step * cost)
@@ -416,10 +444,12 @@ class SearchPricer(ColumnPricer):
         for family in self.families:
             bound = bound_family(self.kernel, family, rho)
             value, columns = self._search_near_orders(family, rho, most)
+            # the exact search is dear: it runs only if the heuristic failed and the bound is open
             if value <= enough < bound and not clock.expired:
                 above = self._find_above(family, rho, enough, most)
                 if above is not None:
                     columns, value = join_columns([columns, above[1]]), max(value, above[0])
+                    # the exhaustive search found all columns above `enough`: no other exceeds it
                     bound = min(bound, max(value, enough))
             best, upper = max(best, value), max(upper, bound)
             found.append(columns)
@@ -433,6 +463,7 @@ class SearchPricer(ColumnPricer):
         for family in self.families:
             bound = bound_family(self.kernel, family, rho)
             if bound > enough and not clock.expired:
+                # a good column raises the threshold, and so shrinks the exact search's budget
                 threshold = max(self._search_near_orders(family, rho, 1)[0], enough)
                 above = self._find_above(family, rho, threshold, 1)
                 if above is not None:
@@ -454,6 +485,7 @@ class SearchPricer(ColumnPricer):
         self, family: Family, rho: FloatArray, most: int
     ) -> tuple[float, ColumnFamily]:
         """Find the best columns of the cores in the order of the multipliers, and in orders near to it."""
+        # without chords, as for staircases, a letter gains where its multiplier is small
         gain = -rho
         if isinstance(family, BoxFamily):
             gain = gain + self.kernel.chord_slopes(family)
@@ -473,8 +505,10 @@ class SearchPricer(ColumnPricer):
     ) -> tuple[float, ColumnFamily]:
         """Find the best columns with the first letters of the order, any of the next, none of the last."""
         p = self.kernel.p
+        # heavier letters than the capacity can only be between, and are tried as such
         fitting = order[p[order] <= family.max_mass * (1 + 1e-13)]
         place = self._find_edge(family, rho, fitting)
+        # the core is centred on the edge, where the knapsack is least sure of letters
         first = max(0, min(place - CORE_LETTERS // 2, len(fitting) - CORE_LETTERS))
         core, fixed = fitting[first : first + CORE_LETTERS], fitting[:first]
         mass = p[fixed].sum() + compute_subset_sums(p[core])
@@ -499,6 +533,7 @@ class SearchPricer(ColumnPricer):
             return int(np.searchsorted(mass, family.max_mass))
         inside = mass < family.max_mass * (1 - 1e-13)
         spent = np.cumsum((self.kernel.p * rho)[order])
+        # every prefix of the order is a candidate set: one vectorised evaluation
         values = _compute_stair_values(self.kernel, family, rho, mass[inside], spent[inside])
         return int(values.argmax()) + 1 if len(values) else 0
 
@@ -517,10 +552,12 @@ class SearchPricer(ColumnPricer):
         rest = 1 - box.low - rise * mass
         ends = self.kernel.evaluate_phi(box.low), self.kernel.evaluate_phi(box.high)
         base = ends[0] - box.low * float(p @ rho)
+        # the rest has to fit on one letter: columns of a box have at most one between
         subsets = np.flatnonzero((rest >= -1e-15) & (rest <= rise * p[[*core, *others]].max()))
         values, chosen, letters = [], [], []
         for letter in [*map(int, core), *others]:
             bit = np.flatnonzero(core == letter)
+            # a letter between is in no high set: subsets with its bit are left out
             free = subsets if len(bit) == 0 else subsets[(subsets >> bit[0]) & 1 == 0]
             left = np.maximum(rest[free], 0.0)
             here = np.flatnonzero(left <= rise * p[letter])

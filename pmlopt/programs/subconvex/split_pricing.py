@@ -55,6 +55,7 @@ class NestedPricer:
         spread = float(np.abs(rho - rho.mean()).mean())
         # six orders of the letters are tried in a round
         shifts = spread * self._rng.normal(size=(6, len(rho)))
+        # the first order is that of the multipliers: the others explore around it
         shifts[0] = 0.0
         orders = [np.argsort(rho + shift, kind="stable") for shift in shifts]
         inner, outer = _join_pairs([_list_nested_prefixes(order) for order in orders])
@@ -85,6 +86,7 @@ class NestedPricer:
                 or values.max() <= last + 1e-12 * (1 + abs(last))
             ):
                 break
+            # strict improvement by more than rounding ends the climb after finitely many steps
             last = float(values.max())
             top = np.argsort(-values, kind="stable")[: most if not parts else 20]
             parts.append(columns[top].entries)
@@ -112,10 +114,12 @@ class ChordBound:
     def __init__(self, kernel: ColumnUtility, cone: ColumnCone) -> None:
         self.kernel, self.cone = kernel, cone
         p, phi = kernel.p, kernel.phi
+        # support functions of the unit directions are the largest and least entries of columns
         units = np.diag(1 / p)
         self.caps = np.array([self._max_gain(units[:, [x]]) for x in range(len(p))])
         floors = np.maximum(0.0, [-self._max_gain(-units[:, [x]]) for x in range(len(p))])
         width = np.maximum(self.caps - floors, 0.0)
+        # on a range of next to no width the chord's slope would be rounding over rounding
         wide = width > 1e-9 * (1 + self.caps)
         self.slopes = np.where(
             wide, (phi(self.caps) - phi(floors)) / np.where(wide, width, 1.0), 0.0
@@ -135,6 +139,7 @@ def _list_nested_prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
     """List the pairs of sets that are the first i letters of an order and the next j - i, for 0 <= i < j."""
     n = len(order)
     rank = np.empty(n, int)
+    # the inverse permutation: prefixes become comparisons of (P, 1) with (N,)
     rank[order] = np.arange(n)
     first, last = np.triu_indices(n + 1, 1)
     inner = rank < first[:, None]
@@ -143,11 +148,13 @@ def _list_nested_prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
 
 def _list_neighbours(column: FloatArray) -> tuple[BoolArray, BoolArray]:
     """List the pairs of sets of a column, and those with one letter elsewhere, or two letters swapped."""
+    # 2 for the top value, 1 between, 0 for zero: a move changes one letter's state
     state = np.where(column >= column.max() * (1 - 1e-9), 2, np.where(column > 0, 1, 0))
     n = len(state)
     moved = np.repeat(state[None, :], 2 * n, axis=0)
     moved[np.arange(n), np.arange(n)] = (state + 1) % 3
     moved[n + np.arange(n), np.arange(n)] = (state + 2) % 3
+    # letters of equal states give the same column when swapped
     one, two = np.nonzero(np.triu(state[:, None] != state[None, :]))
     swapped = np.repeat(state[None, :], len(one), axis=0)
     swapped[np.arange(len(one)), one], swapped[np.arange(len(one)), two] = state[two], state[one]
@@ -206,6 +213,7 @@ def build_split_families(cone: ColumnCone) -> tuple[SplitFamily, ...]:
         return emptied, stairs, _make_split_family((1, 2), [none, none], [none, none], 1.0, keep)
     if nu.upper is None:
         return (stairs,)
+    # upper probabilities: a letter below mid takes up to its width more
     width = nu.upper / nu.total - lower
     return (_make_split_family((0, 1, 2), [-width, lower, none], [none, none, lower], rest, keep),)
 
@@ -251,12 +259,14 @@ class SplitRelaxation:
         """
         split, p = self.split, self.kernel.p
         top, mid = corners[..., 0], corners[..., 1]
+        # (B, C, O): each corner's values 0, mid or top, as far as the family has them
         points = np.stack([(np.zeros_like(top), mid, top)[value] for value in split.values], axis=2)
         theta = dual[:, 1:]
         by_mid, by_top = (
             np.tensordot(theta, part, axes=1) for part in (split.by_mid, split.by_top)
         )
         cost = p * (self.rho + dual[:, :1])
+        # (B, C, O, N): cells, corners, values, letters
         worths = self.kernel.phi(points)[..., None] * p - points[..., None] * cost[:, None, None, :]
         worths += top[..., None, None] * by_top[:, None]
         worths += mid[..., None, None] * by_mid[:, None]
@@ -274,6 +284,7 @@ class SplitRelaxation:
         split, rows = self.split, np.arange(len(at))
         top, mid = corners[rows, at, 0], corners[rows, at, 1]
         chosen = worths[rows, at].argmax(axis=1)
+        # Danskin: a subgradient of a maximum is the gradient of the term that attains it
         taken = np.take_along_axis(points[rows, at], chosen, axis=1)
         mean = 1 - taken @ self.kernel.p
         letters = np.arange(chosen.shape[1])
@@ -288,14 +299,17 @@ class SplitRelaxation:
 
         A cell has the ends of top, then those of mid over top; multipliers are sought `radius` around `dual`.
         """
+        # a convex function of (top, mid) on a cell is largest at one of its corners
         corners = _list_corners(cells)
         count, size = len(cells), self.dimension
         best, kept = np.full(count, np.inf), dual.copy()
         centre = dual.copy()
+        # the first ellipsoid is a ball of the given radius around the multipliers
         shape = radius[:, None, None] ** 2 * np.eye(size)
         live = np.arange(count)
         for _ in range(steps):
             here = centre[live]
+            # weights of rows have to be non-negative for weak duality; alpha is free
             valid = np.maximum(here, np.r_[-np.inf, np.zeros(size - 1)])
             values, worths, points = self.evaluate_corners(corners[live], valid)
             at = values.argmax(axis=1)
@@ -304,6 +318,7 @@ class SplitRelaxation:
             best[live[better]], kept[live[better]] = value[better], valid[better]
             slope = self.compute_slopes(corners[live], worths, points, at)
             depth = value - best[live]
+            # feasibility cut: outside theta >= 0 the cut is along the worst constraint
             outside = here[:, 1:].min(axis=1) < 0
             worst = 1 + here[:, 1:].argmin(axis=1)
             slope[outside] = 0.0
@@ -314,6 +329,7 @@ class SplitRelaxation:
             live = live[going & (best[live] > enough)]
             if not len(live):
                 break
+        # the bound is rounded outward by the size of its terms
         terms = np.abs(kept).sum(axis=1) * (1 + cells[:, 1]) + float(np.abs(self.rho).max()) + 1.0
         return best + bound_sum_rounding(len(self.kernel.p), 1.0) * terms, kept
 
@@ -332,13 +348,16 @@ def _cut_ellipsoid(
     """Take one step of the ellipsoid method with deep cuts, and return whether to go on."""
     n = centre.shape[1]
     along = np.einsum("bij,bj->bi", shape, slope)
+    # a quadratic form of a positive definite matrix; below zero only by rounding
     length = np.sqrt(np.maximum(np.einsum("bi,bi->b", along, slope), 0.0))
     going = (length > 0) & (length > 1e-14)
     safe = np.where(going, length, 1.0)
+    # how far the cut is past the centre, in radii of the ellipsoid: 0 is a central cut
     deep = np.clip(depth / safe, 0.0, 1.0)
     going &= deep < 1 - 1e-9
     along = along / safe[:, None]
     moved = centre - ((1 + n * deep) / (n + 1))[:, None] * along
+    # the smallest ellipsoid around what the cut leaves
     factor = n * n / (n * n - 1.0) * (1 - deep**2)
     weight = 2 * (1 + n * deep) / ((n + 1) * (1 + deep))
     outer = along[:, :, None] * along[:, None, :]
@@ -434,7 +453,9 @@ class SplitPricer(ColumnPricer):
         """Mix relaxed columns with the constant until they are allowed, which takes little."""
         cone = self.nested.cone
         least = cone.priors.min_mean(lifts)
+        # what the least mean is short of keep times the largest entry, for each column
         lacks = np.maximum(cone.keep * lifts.max(axis=0) * (1 + FACTOR_MARGIN_RTOL) - least, 0.0)
+        # the constant has 1 - keep to spare: mixing is linear in the shortfall
         share = lacks / (lacks + max(1 - cone.keep, FACTOR_MARGIN_RTOL))
         return DenseBatch((1 - share) * lifts + share)
 
@@ -446,10 +467,13 @@ class _CellRefinement:
         self, kernel: ColumnUtility, split: SplitFamily, rho: FloatArray, largest: float
     ) -> None:
         self._relaxation = SplitRelaxation(kernel, split, rho)
+        # multipliers are sought within the size of prices and worths
         spread = float(np.ptp(rho)) + float(np.ptp(kernel.phi(np.array([0.0, 1.0, largest]))))
         self._radius = 2 * (1 + spread)
         n = FIRST_CELLS_PER_SIDE
+        # a column of mean one has its largest entry at 1 or above
         tops = np.linspace(1.0, max(largest, 1.0) * (1 + 1e-12), n + 1)
+        # mid as a share of top: the triangle mid <= top becomes a square of cells
         ratios = np.linspace(0.0, 1.0, n + 1)
         places = product(range(n), repeat=2)
         self._cells = np.array([(*tops[i : i + 2], *ratios[j : j + 2]) for i, j in places])
@@ -470,6 +494,7 @@ class _CellRefinement:
             reached = max(
                 reached, self._evaluate_middles(cells[top[:8]], dual[top[:8]], radius[top[:8]])
             )
+            # cells below what a point attains cannot be refined away, and need not be
             target = max(enough, reached + max(digits, 1e-7 * (1 + abs(reached))))
             if bounds[top[0]] <= target or looked > MAX_CELLS or clock.expired:
                 return float(bounds[top[0]])
@@ -483,8 +508,10 @@ class _CellRefinement:
                 parts, begin, reach, LATER_ELLIPSOID_STEPS, enough
             )
             moved = np.abs(better - begin).max(axis=1)
+            # halved cells are replaced by their parts; all others keep bound and multipliers
             rest = np.delete(np.arange(len(cells)), chosen)
             cells, dual = np.concatenate([cells[rest], parts]), np.concatenate([dual[rest], better])
+            # the bound of the whole holds for its parts: refining never makes it worse
             bounds = np.concatenate([bounds[rest], np.minimum(found, above)])
             # multipliers of a part are sought at least so far from those of its cell
             wider = np.clip(3 * moved, np.maximum(reach / 2, 1.0), 4 * reach)
@@ -493,6 +520,7 @@ class _CellRefinement:
 
     def _evaluate_middles(self, cells: FloatArray, dual: FloatArray, radius: FloatArray) -> float:
         """Compute approximately what relaxed columns attain at the middles of cells."""
+        # a cell of width zero: its four corners are one point
         middles = cells[:, [0, 0, 2, 2]] / 2 + cells[:, [1, 1, 3, 3]] / 2
         values, _ = self._relaxation.minimize_bounds(
             middles, dual, radius, FIRST_ELLIPSOID_STEPS, -np.inf
@@ -514,6 +542,7 @@ class _CellRefinement:
 
 def _halve_cells(cells: FloatArray) -> FloatArray:
     """Divide each cell into halves across its longer side."""
+    # top is scaled by ratio, so its length is a logarithm; mid over top is a difference
     across = cells[:, 3] - cells[:, 2] > np.log(cells[:, 1] / cells[:, 0])
     first, second = cells.copy(), cells.copy()
     rows, side = np.arange(len(cells)), np.where(across, 2, 0)
@@ -549,6 +578,7 @@ def solve_relaxed_column(
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
     shares = np.clip(np.array(solver.getSolution().col_value).reshape(count, n), 0.0, 1.0)
+    # letters are mixtures of values: the shares of each sum to one but for the solver
     shares /= shares.sum(axis=0)
     column = points @ shares
     mean = float(p @ column)

@@ -98,6 +98,7 @@ class ColumnKinds(ABC):
         """Find (K, N) the sets of the largest gains, from (K, N) gains."""
         if self.count is None:
             return np.asarray(self.free & (gains > 0))
+        # letters that are not free sort last, so that the first `count` are free
         order = np.argsort(np.where(self.free, -gains, np.inf), axis=1)
         sets = np.zeros(gains.shape, bool)
         np.put_along_axis(sets, order, np.arange(len(self.p)) < self.count[:, None], axis=1)
@@ -218,6 +219,7 @@ class PlateauKinds(ColumnKinds):
             # at most 10,000 sets A are enumerated
             if len(sets) > 10_000:
                 return None
+        # the first set is the empty one, which is no plateau
         own = mass[1:]
         ends = keep + half - own, 1 - own
         return cls(p, ~sets[1:], None, own, *ends, np.full(len(own), np.inf), keep, half)
@@ -491,7 +493,9 @@ class TangentPricer(ColumnPricer):
         for _ in range(BISECTION_STEPS):
             middle = (low + high) / 2
             sets, values, mass = evaluate_top(middle)
+            # every tangent is a bound, wherever it touches: the least one so far is kept
             bounds = np.minimum(bounds, values)
+            # a subgradient in the mass: it changes sign at the best tangent
             more = sets @ p > mass
             low, high = np.where(more, middle, low), np.where(more, high, middle)
         (one, *_), (other, *_) = evaluate_top(low), evaluate_top(high)
@@ -569,11 +573,14 @@ class _SetSearch:
                 able = np.flatnonzero((missing >= 0) & (missing <= len(rest)))
                 ends = np.zeros((len(gains), len(rest) + 1))
                 ends[:, 1:] = np.cumsum(np.sort(gains[:, rest], axis=1)[:, ::-1], axis=1)
+                # (A, T): per tangent the largest gains of so many of the letters left
                 filled = ends[:, missing[able]].T
+            # each of the five tangents is a bound, so that the least of them is
             bounds = (worth[able] + filled).min(axis=1)
             kept = np.flatnonzero(bounds > 0)
             if len(kept) > nodes:
                 ranking = np.argsort(-bounds[kept], kind="stable")
+                # the best bound left out: what is not searched still counts in the upper bound
                 self.left = max(self.left, float(bounds[kept[ranking[nodes]]]))
                 kept = np.sort(kept[ranking[:nodes]])
             chosen = able[kept]

@@ -47,11 +47,15 @@ def _count_family(p: FloatArray, family: Family) -> int:
     n = len(p)
     if family.is_constant_only:
         return 1
+    # each set is a pair of subsets of the halves: 2^(N/2) sums on either side
     left, right = p[: n // 2], p[n // 2 :]
     masses, sizes = compute_subset_sums(left), compute_subset_sums(np.ones(len(left)))
+    # sorted once, so that each left subset finds its partners by one bisection
     order = np.argsort(compute_subset_sums(right))
     others = compute_subset_sums(right)[order]
+    # prefix sums of |S| over the right subsets, to add up N - 2 |S| without listing pairs
     filled = np.concatenate([[0.0], np.cumsum(compute_subset_sums(np.ones(len(right)))[order])])
+    # a staircase needs a set strictly lighter than the capacity; a box may fill it exactly
     strict = isinstance(family, StaircaseFamily)
     room = family.max_mass * (1 - CAPACITY_RTOL if strict else 1 + CAPACITY_RTOL) - masses
     fitting = np.searchsorted(others, room, side="left" if strict else "right")
@@ -81,6 +85,7 @@ def list_vertices(
         )
         if found is None:
             return None
+        # the limit is for all families together
         limit -= len(found)
         if len(found):
             listed.append(found)
@@ -91,7 +96,9 @@ def _list_box(p: FloatArray, box: BoxFamily, limit: int) -> ColumnFamily | None:
     """List a box's columns letter by letter, the largest first, and drop partial columns that cannot end."""
     n, most = len(p), box.max_mass * (1 + CAPACITY_RTOL)
     least = box.max_mass * (1 - CAPACITY_RTOL)
+    # the largest letters first: partial columns that exceed the capacity die early
     order = np.argsort(-p, kind="stable")
+    # the mass of all later letters: what a partial column can still gain
     suffix = np.append(np.cumsum(p[order][::-1])[::-1], 0.0)
     sets = np.zeros((1, -(-n // LETTERS_PER_WORD)), np.uint16)
     mass, between = np.zeros(1), np.full(1, -1)
@@ -102,9 +109,11 @@ def _list_box(p: FloatArray, box: BoxFamily, limit: int) -> ColumnFamily | None:
         sets = np.concatenate([sets, joined, sets[free]])
         mass = np.concatenate([mass, mass[fits] + p[letter], mass[free]])
         between = np.concatenate([between, between[fits], np.full(len(free), letter)])
+        # a partial column that cannot reach the capacity with all later letters is dropped
         alive = np.flatnonzero(
             mass + np.where(between >= 0, p[between], 0.0) + suffix[place + 1] >= least
         )
+        # partial columns end in about as many columns; past four times the limit it is given up
         if len(alive) > 4 * limit:
             return None
         sets, mass, between = sets[alive], mass[alive], between[alive]
@@ -117,6 +126,7 @@ def _drop_duplicates(columns: ColumnFamily, mass: FloatArray, p: FloatArray) -> 
     """Put the columns that fit exactly into one form and list them once: only those can coincide."""
     room = np.where(columns.between >= 0, p[columns.between], 0.0)
     capacity = columns.family.max_mass
+    # where a set fills the capacity exactly any letter outside may be the one between
     exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE_ATOL
     return (
         join_columns([columns[exact].drop_duplicates(p), columns[~exact]])
@@ -130,6 +140,7 @@ def _list_staircases(p: FloatArray, family: StaircaseFamily, limit: int) -> Colu
     n = len(p)
     if 2**n > 4 * limit:
         return None
+    # bit x of the index is letter x; neither the empty set nor that of all letters
     index = np.arange(1, 2**n - 1)
     index = index[compute_subset_sums(p)[1:-1] < family.max_mass * (1 - CAPACITY_RTOL)]
     if len(index) > limit:
@@ -166,6 +177,7 @@ class VertexPricer(ColumnPricer, Generic[B]):
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):
             values = part.worth - part.costs(self.p * rho)
+            # exact: the list has every extreme column, so the best value is the bound, too
             top = argsort_largest(values, most)
             best = max(best, float(values[top[0]]))
             found.append(columns[top])
@@ -207,5 +219,6 @@ class _ListedColumns:
         """Compute (K,) the costs of the columns, at the prices p[x] rho[x] of the letters."""
         if isinstance(self.columns, DenseBatch):
             return np.asarray(prices @ self.columns.entries)
+        # linear in the column: low everywhere, step on S, extra on the letter between
         spent = self.low * prices.sum() + self.step * sum_over_sets(self.sets, prices)
         return np.asarray(spent + self.extra * prices[self.letter])

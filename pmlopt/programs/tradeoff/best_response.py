@@ -69,13 +69,16 @@ def solve_best_response(
     matrix = _complete_rows(rows, np.asarray(relaxed.variables["mechanism"].value), kept)
     if not (matrix.max(axis=1) > 0).all():  # no numbers, or no mechanism: the time was over
         return None
+    # multipliers of inequalities; a solver's tiny negative ones prove nothing
     weights = np.maximum(np.atleast_1d(relaxed.constraints["priors"].dual_value), 0.0)
     spent = relaxed.constraints.get("distortion")
     price = 0.0 if spent is None else max(0.0, float(spent.dual_value))
+    # posteriors of zero have no logarithm: any positive law psi gives a valid cut
     positive = np.maximum(matrix, 1e-15)
     positive /= positive.sum(axis=1, keepdims=True)
     cuts = []
     for prior, joint, weight in zip(priors, joints, weights.tolist(), strict=True):
+        # (A, M): joint masses of letter and output, divided by the law of the output next
         laws = np.maximum(joint @ positive, 1e-300)
         cuts.append(PriorCut(prior.record, joint, laws / laws.sum(axis=0), weight))
     proof = sharpen_proof(tradeoff, program.sense, program.limit, TradeoffProof(tuple(cuts), price))
@@ -83,6 +86,7 @@ def solve_best_response(
     least = 1e-12 * max((cut.weight for cut in proof.cuts), default=0.0)
     pairs = zip(proof.cuts, priors, strict=True)
     by_class = tuple(replace(cut, joint=prior.joint) for cut, prior in pairs if cut.weight > least)
+    # in Problem 3 the leakage has no variable of its own: the limit bounds it
     leaked = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
     return BestResponse(
         matrix=rows.repeat_rows(matrix),
@@ -101,6 +105,7 @@ def _complete_rows(rows: GroupedRows, matrix: FloatArray, kept: BoolArray) -> Fl
     """Complete (G, M) rows: groups left out get the mean row of the kept ones of their value."""
     if kept.all():
         return matrix
+    # the fallback for values of which no group was kept
     whole = rows.program.least_distortion_matrix[rows.first_classes]
     whole[kept] = matrix
     values = rows.program.orbits.values[rows.first_classes]

@@ -55,6 +55,7 @@ def solve_independent(program: TradeoffProgram) -> tuple[FloatArray, float, Trad
         record: program.build_adversary(program.constant_matrix, record).uniform_law
         for record in program.log_counts
     }
+    # under the uniform dataset I(X_i; Y) = 0 is linear in q: each letter gives the law of Y
     silent = [_compute_deviations(joint) @ matrix == 0 for joint in joints.values()]
     spent, rows = cp.sum(cp.multiply(program.losses, matrix)), cp.sum(matrix, axis=1) == 1
     problem = cp.Problem(cp.Minimize(spent), [rows, *silent])
@@ -63,6 +64,7 @@ def solve_independent(program: TradeoffProgram) -> tuple[FloatArray, float, Trad
     proof = _build_proof(joints, [np.asarray(constraint.dual_value) for constraint in silent])
     with localcontext() as context:
         context.prec = DECIMAL_DIGITS
+        # rounded towards minus infinity, as a lower bound has to be
         bound = 0.0 - round_decimal_up(
             -bound_in_decimals(program.tradeoff, program.sense, program.limit, proof)
         )
@@ -79,6 +81,7 @@ def _build_proof(joints: Mapping[int, FloatArray], slopes: Sequence[FloatArray])
     cuts = []
     for (record, joint), slope in zip(joints.items(), slopes, strict=True):
         letters = joint.sum(axis=1, keepdims=True)
+        # centred, so that the tilted posteriors sum to one for each output
         tilted = slope / letters - slope.sum(axis=0)
         # a larger weight approaches the bound of the linear program, but multiplies the rounding of
         # logarithms
@@ -146,6 +149,7 @@ def solve_curve_end(
     )
     matrix, proof = program.constant_matrix, TradeoffProof((), 0.0)
     if program.sense == "leakage":
+        # below the distortion of a constant something has to leak
         if program.limit < trivial * (1 - LOSS_RTOL):
             return None
         bound, reason = 0.0, "a constant leaks nothing"
@@ -178,6 +182,7 @@ def _solve_cheapest_end(
     """Return the mechanism of least distortion where its leakage is allowed, proved as far as needed."""
     matrix = program.least_distortion_matrix
     audit = audit_leakage(program, matrix, MIN_AUDIT_TOLERANCE, seed=seed, clock=clock, nodes=1)
+    # undecided: a finer audit may still prove the leakage to be within the limit
     if audit.bound > program.limit >= audit.value:
         room = max(program.limit - audit.value, MIN_AUDIT_TOLERANCE)
         audit = audit_leakage(program, matrix, room, seed=seed, clock=clock)
@@ -191,6 +196,7 @@ def mix_within_leakage(
     program: TradeoffProgram, matrix: FloatArray, audit: RecordCertificate, aim: float
 ) -> FloatArray:
     """Mix with the constant until at most `aim` leaks: leakage is convex, and 0 there."""
+    # convexity: I((1 - t) q + t c) <= (1 - t) I(q) for a constant c
     return combine_convexly(matrix, program.constant_matrix, min(1.0, 1 - aim / audit.bound))
 
 

@@ -70,6 +70,7 @@ def leakage_distortion(
     if limit < 0:
         raise UtilityError(f"the distortion D is {limit:g}: give a number of at least 0")
     program = _make_program(query, loss, law, entropy, "leakage", limit)
+    # up to rounding the least distortion is feasible
     if limit < program.min_distortion * (1 - LOSS_RTOL):
         raise InfeasibleError(
             f"no mechanism has an expected distortion of {limit!r} or less: the least is "
@@ -158,6 +159,7 @@ def tradeoff_program(
     """
     sense, limit = _get_sense(distortion, leakage)
     question = _TradeoffInputs.from_arguments(query, loss, law, sense, limit)
+    # a parameter of known sign: DPP lets the limit change without compiling anew
     parameter = cp.Parameter(nonneg=True, name="limit", value=limit)
     return build_tradeoff_model(
         question.unrestricted_losses, question.list_joint_laws(priors), sense, parameter
@@ -211,6 +213,7 @@ def penalty_program(
     sense, limit = _get_sense(distortion, leakage)
     question = _TradeoffInputs.from_arguments(query, loss, law, sense, limit)
     factor = check_nonnegative(weight, "the weight of the penalty", ProgramError)
+    # softplus squared times a weight is convex only where the weight is at least 0
     parameter = cp.Parameter(nonneg=True, name="weight", value=factor)
     return build_penalty_model(
         question.unrestricted_losses, question.list_joint_laws(priors), sense, limit, parameter
@@ -230,6 +233,7 @@ def build_penalty_model(
     spent = cp.sum(cp.multiply(tradeoff.losses, matrix))
     aim, bounded = (leaked, spent) if sense == "leakage" else (spent, leaked)
     constraints = {"rows": cp.sum(matrix, axis=1) == 1}
+    # at the least distortion some entries have to vanish: as constraints, not as penalties
     if not tradeoff.allowed.all():
         constraints["support"] = matrix[~tradeoff.allowed] == 0
     objective = cp.Minimize(aim + weight * cp.square(cp.logistic(bounded - limit)))
@@ -279,6 +283,7 @@ class _TradeoffInputs:
         check_query(query)
         table, outputs = compute_loss_table(query, loss)
         classes = orbits(query, law)
+        # (K, M): a class of datasets costs its mass times the loss of its value
         losses = classes.masses[:, None] * table[classes.values]
         return cls(query, classes, outputs, make_tradeoff_losses(losses, sense, limit))
 

@@ -106,6 +106,7 @@ class TradeoffSearch:
     def add_proof(self, proof: TradeoffProof) -> None:
         """Keep a proof that bounds more."""
         bound = self.program.compute_bound(proof)
+        # every proof bounds every mechanism (weak duality), so that the best of all rounds stays
         if bound > self.lower_bound or not self.proof.cuts:
             self.lower_bound, self.proof = max(bound, self.lower_bound), proof
 
@@ -133,6 +134,7 @@ class TradeoffSearch:
         )  # fmt: skip
         self.remaining_cells -= sum(len(proof.cells or ()) for proof in audit.proofs)
         value = audit.bound if leakage else program.tradeoff.compute_distortion(matrix)
+        # in Problem 3 a mechanism is feasible only once its leakage is proved
         within = leakage or audit.bound <= program.limit
         if within and (self.best is None or value < self.best.value):
             self.best = AuditedMechanism(matrix, value, audit)
@@ -240,6 +242,7 @@ class CuttingPlanePhase:
         """
         program, search = self.program, self.search
         if not search.priors:
+            # the first priors are those against a mechanism between both ends of the curve
             half = combine_convexly(program.least_distortion_matrix, program.constant_matrix, 0.5)
             first = program.repair_matrix(half) if first is None else first
             self._add_priors(self.rows.repeat_rows(first[self.rows.first_classes]), -math.inf)
@@ -282,11 +285,13 @@ class CuttingPlanePhase:
             or self.is_out_of_time
         ):
             return LIMIT_REACHED if self.is_out_of_time else None
+        # the local method proves nothing, but is enough where another phase audits
         if not self.certain:
             return "no prior was found that leaks more"
         news = self._audit_and_learn(self.last_matrix, found.leakage)
         if self.end_reason:
             return self.end_reason
+        # neither a new prior nor a tighter aim: the next round would be the same
         if not news and self.leakage_slack >= room / 2:
             return (
                 "no prior was found that leaks more, and the audit left a gap: allow it more time"
@@ -331,6 +336,7 @@ class CuttingPlanePhase:
     def _solve_against(self, priors: Sequence[WorstCasePrior]) -> BestResponse | None:
         """Solve for the best mechanism against some priors; the solver stops with the phase."""
         search, program = self.search, self.program
+        # in Problem 3 programs aim below the limit, to leave room for the audit's gap
         limit = program.limit - (0.0 if program.sense == "leakage" else self.leakage_slack)
         # the first program of a search always runs, as it proves a bound
         least = 0.5 if search.rounds <= 1 else 1e-2
@@ -350,12 +356,14 @@ class CuttingPlanePhase:
         for record in self.program.orbits.query.kinds:
             adversary = self.rows.build_adversary(matrix, record)
             if adversary.only_uniform:
+                # the uniform law is the only prior: one for each record is all that there is
                 if not any(prior.record == record for prior in known):
                     uniform = self.program.build_adversary(
                         self.program.constant_matrix, record
                     ).uniform_law
                     known.append(WorstCasePrior(record, uniform))
                 continue
+            # laws of earlier rounds are near the new worst ones: they complement random starts
             warm = [self.rows.merge_law(prior.joint) for prior in known if prior.record == record]
             count = int(np.clip(50_000 // adversary.log_counts.size, 2, 12))
             first = np.stack(
@@ -363,6 +371,7 @@ class CuttingPlanePhase:
             )
             joints, values = self._climb_in_time(adversary, first)
             self.max_leakage = max(self.max_leakage, float(values.max()))
+            # a law is added only if it still leaks more after it was made feasible
             for joint in select_distinct(joints, values, floor):
                 if adversary.compute_leakage(adversary.make_allowed(joint)) > floor:
                     known.append(WorstCasePrior(record, self.rows.spread_law(joint, record)))
@@ -400,6 +409,7 @@ class CuttingPlanePhase:
         if audit.value > claimed and not allows_only_uniform(
             program.entropy, program.orbits.query.log_size
         ):
+            # the audit merges classes of equal rows: its prior is spread back over them
             law = split_audit_prior(audit, program.log_counts[audit.record])
             allowed = program.build_adversary(program.constant_matrix, audit.record).make_allowed(
                 law
@@ -466,6 +476,7 @@ def search_tradeoff(state: TradeoffSearch, first: FloatArray | None) -> str:
         state.audit_mechanism(coarse)
         ending = GAP_CLOSED if state.is_gap_closed else ending
     if state.best is None:
+        # a constant leaks nothing: a feasible mechanism whatever came before
         state.audit_mechanism(state.program.constant_matrix)
     return ending
 

@@ -47,8 +47,10 @@ def divide_groups(
         >>> divide_groups(law, counts, np.log([[4.0, 2.0]]), groups).round(9).tolist()
         [[0.1, 0.3, 0.6]]
     """
+    # a negative group marks a class that is in none: its share is 0
     known = groups >= 0
     shares = np.zeros(counts.shape)
+    # -inf less -inf is nan, which np.where replaces by 0 below
     with np.errstate(invalid="ignore"):
         inside = np.exp(counts[:, known] - merged[:, groups[known]])
     shares[:, known] = np.where(np.isfinite(counts[:, known]), inside, 0.0)
@@ -146,6 +148,7 @@ class GroupedRows:
         """Return (A, G) the logarithms of the counts of letters and groups, for one record of each kind."""
         found = {}
         for record, counts in self.program.log_counts.items():
+            # log 0: counts are added as logarithms, since they overflow for many records
             found[record] = np.full((len(counts), self.group_count), -np.inf)
             for merged, row in zip(found[record], counts, strict=True):
                 np.logaddexp.at(merged, self.groups, row)
@@ -169,6 +172,7 @@ class GroupedRows:
 
     def spread_law(self, joint: FloatArray, record: int) -> FloatArray:
         """Expand (A, K) a law (A, G) of letter and group uniformly inside the groups, within the bound."""
+        # uniform inside the groups has the largest entropy of its law of letter and group
         law = divide_groups(
             joint, self.program.log_counts[record], self.log_counts[record], self.groups
         )
@@ -188,6 +192,7 @@ def plan_groupings(program: TradeoffProgram) -> list[GroupedRows]:
     fine = np.arange(classes)
     if classes > most_groups:
         parts = max(1, most_groups // coarse.group_count)
+        # a mixed radix code, so that no group crosses two values of the query
         places = coarse.groups * parts + _split_by_mass(program, coarse.groups, parts)
         fine = np.unique(places, return_inverse=True)[1]
     if coarse.is_finest or len(np.unique(fine)) == coarse.group_count:
@@ -201,6 +206,7 @@ def _split_by_mass(program: TradeoffProgram, groups: IntArray, parts: int) -> In
     for value in range(int(groups.max()) + 1):
         inside = np.flatnonzero(groups == value)
         masses = program.orbits.masses[inside]
+        # the middle of each class in cumulated mass: its quantile decides the part
         before = np.cumsum(masses) - masses / 2
         found[inside] = np.minimum(
             parts - 1, (before / max(masses.sum(), 1e-300) * parts).astype(np.int64)
@@ -221,7 +227,9 @@ def build_families(rows: GroupedRows) -> list[MechanismFamily]:
     cheapest = program.least_distortion_matrix[rows.first_classes]
     uniform = np.full(cheapest.shape, 1 / cheapest.shape[1])
     masses = np.bincount(rows.groups, program.orbits.masses)[:, None]
+    # a group of probability 0 has no loss by dataset: any row will do
     losses = np.where(masses > 0, rows.tradeoff.losses / np.where(masses > 0, masses, 1.0), 0.0)
+    # the cheapest output has exponent 0: no row underflows as a whole
     losses -= losses.min(axis=1, keepdims=True)
     spread = float(losses.max()) or 1.0
 
@@ -229,6 +237,7 @@ def build_families(rows: GroupedRows) -> list[MechanismFamily]:
         return rows.repeat_rows(combine_convexly(cheapest, uniform, place))
 
     def build_exponential(place: float) -> FloatArray:
+        # the limit of an infinite exponent
         if place <= 0:
             return rows.repeat_rows(cheapest)
         # e^-60 is nothing

@@ -137,6 +137,7 @@ def _make_start(program: TradeoffProgram, warm_start: WarmStartLike, _: Deadline
     restart = get_warm_start(warm_start)
     if restart is not None:
         known = restart.arrays.get("matrix")
+        # a warm start may be of another query: a matrix of another shape is dropped
         fits = known is not None and np.shape(known) == program.losses.shape
         return TradeoffStart(tuple(read_warm_priors(program, restart)), known if fits else None)
     assert not isinstance(warm_start, WarmStart)
@@ -163,6 +164,7 @@ def _certify_given(
     rows = program.repair_matrix(matrix)
     tolerance = program.tolerance / 4
     audit = audit_leakage(program, rows, tolerance)
+    # leakage is convex and 0 at a constant: mixing makes any matrix feasible
     if program.sense == "distortion" and audit.bound > program.limit:
         rows = mix_within_leakage(program, rows, audit, max(0.0, program.limit - tolerance))
         audit = audit_leakage(program, rows, tolerance, enough=program.limit)
@@ -174,6 +176,7 @@ def _certify_given(
 def _find_first(program: TradeoffProgram) -> MethodResult[TradeoffCertificate]:
     """Certify the best constant, which leaks nothing, mixed as far as a limit on the distortion needs."""
     losses = program.losses
+    # the output of the least total loss, for all classes alike
     constant = np.tile(np.eye(losses.shape[1])[losses.sum(axis=0).argmin()], (len(losses), 1))
     audit = audit_leakage(
         program, program.repair_matrix(constant), program.tolerance / 4, clock=Deadline.after(0.0)

@@ -94,6 +94,7 @@ class PenalizedProblem:
         joint = self.joints[self.max_leakage(matrix)[1]]
         laws = np.maximum(joint @ matrix, 1e-300)
         letters = np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
+        # the derivative of I in q(y|k); terms from the law of Y cancel as rows sum to one
         of_leaked = joint.T @ np.log(laws / (letters * laws.sum(axis=0)))
         excess = self.evaluate_both(matrix)[1] - self.limit
         slope = 2 * self.weight * float(np.logaddexp(0.0, excess) * special.expit(excess))
@@ -109,13 +110,16 @@ def descend_multiplicatively(
     clock: Deadline = NO_DEADLINE,
 ) -> FloatArray:
     """Run Algorithms 8 and 11: multiplicative gradient steps with backtracking, at falling rates."""
+    # losses are masses of about 1 / K: steps of size K move entries by order one
     rate = float(len(matrix))
     value = problem.evaluate(matrix)
     for step in range(steps):
         gradient = problem.compute_gradient(matrix)
         size = rate / math.sqrt(step + 1)
         for _ in range(40):
+            # shifted to non-positive exponents for each row, which normalisation takes back
             moved = matrix * np.exp(-size * (gradient - gradient.min(axis=1, keepdims=True)))
+            # an entry of 0 would stay 0 under multiplicative steps
             moved = np.maximum(moved, 1e-300)
             moved /= moved.sum(axis=1, keepdims=True)
             found = problem.evaluate(moved)
@@ -137,6 +141,7 @@ def adapt_weight(
 ) -> FloatArray:
     """Run Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, and falls below it."""
     before = math.inf
+    # for small limits the paper's margin would exceed the limit
     margin = min(PENALTY_MARGIN, problem.limit / 10)
     for _ in range(MAX_WEIGHT_CHANGES):
         matrix = descend_multiplicatively(problem, matrix, clock=clock)
@@ -195,6 +200,7 @@ def solve_by_penalties(
     ends = [_certify_end(program, best[1], seed, end)]
     if first is not None:  # the local optima of Algorithm 1 may have made less of it
         ends.append(_certify_end(program, given, seed, end))
+    # feasible ones first, then the least value
     certificate, message = min(ends, key=lambda end: (end[0].violation > 0, end[0].value))
     return MethodResult(
         certificate=certificate,
@@ -212,6 +218,7 @@ def _build_interior_start(program: TradeoffProgram) -> FloatArray:
     spent = program.tradeoff.compute_distortion(uniform)
     if program.sense == "distortion" or spent <= program.limit:
         return combine_convexly(program.least_distortion_matrix, uniform, 0.5)
+    # distortion is linear: this share of the uniform answer meets the limit exactly
     share = (program.limit - program.min_distortion) / (spent - program.min_distortion)
     return combine_convexly(program.least_distortion_matrix, uniform, max(share, 1e-3))
 

@@ -153,6 +153,7 @@ def compute_tradeoff_bound(
         )
     total = sum(cut.weight for cut in proof.cuts)
     leakage = sense == "leakage"
+    # without weights the multipliers cannot be scaled to sum to one
     if leakage and total <= 0:
         return 0.0  # a leakage is never less
     gains, sizes = known or sum_cuts(proof.cuts, tradeoff.losses.shape)
@@ -160,6 +161,7 @@ def compute_tradeoff_bound(
         leakage, limit, total, factor * proof.price, factor
     )
     worth = np.where(tradeoff.allowed, of_gains * gains + of_losses * tradeoff.losses, math.inf)
+    # the largest sum of terms over one entry of each row: what rounding is relative to
     size = float((of_gains * sizes + of_losses * tradeoff.losses).max(axis=1).sum()) + abs(offset)
     return max(0.0, float(worth.min(axis=1).sum() - offset) - bound_sum_rounding(worth.size, size))
 
@@ -182,9 +184,11 @@ def sharpen_proof(
     def compute_loss(place: float) -> float:
         return -compute_tradeoff_bound(tradeoff, sense, limit, proof, math.exp(place), gains)
 
+    # a sum of minima of affine functions: concave in the factor, so that one search suffices
     found = optimize.minimize_scalar(
         compute_loss, bounds=(-0.2, 0.2), method="bounded", options={"xatol": 1e-12}
     )
+    # the search may end at a worse point: the given proof stays valid
     if compute_loss(float(found.x)) >= compute_loss(0.0):
         return proof
     factor = math.exp(float(found.x))
@@ -208,6 +212,7 @@ def sum_cuts(cuts: Sequence[PriorCut], shape: tuple[int, ...]) -> tuple[FloatArr
 def _compute_log_ratios(joint: Any, posterior: Any, log: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Compute J and `log(psi(a|y) / pi_a)` of the letters that occur, floats or decimals."""
     letters = joint.sum(axis=1)
+    # letters that never occur have no ratio psi / pi, and no mass in J
     used = letters > 0
     return joint[used], log(posterior[used] / letters[used, None])
 
@@ -242,6 +247,7 @@ def is_limit_kept(tradeoff: TradeoffLosses, sense: Sense, limit: float, matrix: 
         return False
     with localcontext() as context:
         context.prec = DECIMAL_DIGITS
+        # decimals: the check must not round in favour of the claim
         rows, costs = to_decimal_rows(matrix), to_decimal_rows(losses)
         if any(abs(sum_decimals(row) - 1) > DISTORTION_RTOL for row in rows):
             return False
@@ -304,6 +310,7 @@ def _is_cut_valid(cut: PriorCut, tradeoff: TradeoffLosses, query: Query, entropy
         return False
     if cut.posterior.shape != (letters, outputs) or not _are_nonnegative(cut.joint, cut.posterior):
         return False
+    # a posterior of 0 on a letter that occurs would bound by minus infinity
     if not (cut.posterior[cut.joint.sum(axis=1) > 0] > 0).all():
         return False
     return has_entropy(cut.joint, log_counts, entropy, query.log_size)
@@ -323,6 +330,7 @@ def bound_in_decimals(
     for cut in proof.cuts:
         flat, width = normalize_decimal_rows(cut.joint.reshape(1, -1))[0], cut.joint.shape[1]
         exact = np.array(flat, dtype=object).reshape(-1, width)
+        # floats sum to one up to rounding: normalised exactly, psi is a law for each output
         posterior = np.array(normalize_decimal_rows(cut.posterior.T), dtype=object).T
         joint, logs = _compute_log_ratios(
             exact, posterior, np.vectorize(Decimal.ln, otypes=[object])
@@ -332,5 +340,6 @@ def bound_in_decimals(
         leakage, Decimal(limit), weights, Decimal(proof.price), Decimal(1)
     )
     worth = np.where(tradeoff.allowed, of_gains * gains + of_losses * losses, math.inf)
+    # a sum of exact minima less the offset: weak duality in 50 digits
     least: Decimal = sum_decimals(worth.min(axis=1)) - offset
     return max(floor, least)

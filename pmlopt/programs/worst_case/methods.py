@@ -79,6 +79,7 @@ def _certify_given(
         raise ProgramError(
             "a highest threshold has no multipliers of rows: certify the matrix alone"
         )
+    # entries below the noise become zeros in the repair: they do not count as emitted
     low = int(program.order[matrix > max(NOISE_THRESHOLDS)].min())
     kept = least_leakage.certify_given(program.build_least_leakage(low), matrix, None).certificate
     if not is_within_level(kept, program.epsilon):

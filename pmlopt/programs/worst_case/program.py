@@ -167,6 +167,7 @@ def best_guaranteed_utility(
             f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)"
         )
     labels = resolve_outputs(known.labels, utility.fixed_outputs, outputs)
+    # equal utilities have one rank; a loss enters with its sign changed
     signed, ranks = np.unique(utility.evaluate_gains(known.labels, labels), return_inverse=True)
     utilities = (signed if utility.maximised else -signed) + 0.0
     order = np.asarray(ranks.reshape(known.size, len(labels)) + 1, dtype=np.float64)

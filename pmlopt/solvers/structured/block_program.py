@@ -108,12 +108,14 @@ def build_mean_block(
 
     None where nothing lies strictly inside, which is where the column of ones only just meets the bound.
     """
+    # the column of ones has to be strictly inside, or there is no central path
     room = float(weights.sum()) + least - largest - keep
     if room <= 0:
         return None
     if least == 0:
         return ColumnBlock(np.zeros(1), np.ones(1), np.array([weights.sum() / (keep + largest)]),
                      weights[None, :], np.array([[keep + largest]]))  # fmt: skip
+    # without weights the mean drops out: a bound on the ratio is left
     if not weights.any():
         return build_ratio_block((keep + largest) / least)
     low = max(0.5, 1 - room / (2 * least))
@@ -203,6 +205,7 @@ def build_largest_block(weights: FloatArray, count: int, keep: float) -> ColumnB
         return None
     threshold = ordered[count - 1]
     at = 1 / weights[None, :]
+    # strictly above the hinge, by the room that the bound leaves
     inside = np.maximum(1 - threshold * at.T, 0.0) + room
     hinge = HingeVariables(1.0, at, inside, keep * weights[None, :])
     return ColumnBlock(np.zeros(1), np.full(1, np.inf), np.array([threshold]), weights[None, :],
@@ -255,6 +258,7 @@ class SideConstraints:
 
     def weighted_gram(self, psi: FloatArray) -> FloatArray:
         """Compute the (B, B) products of the A_b with each other, the entries weighted by psi."""
+        # (B, N M) times (1, N M): each row scaled by the weights of the entries
         weighted = self.rows * psi.reshape(1, -1)
         return np.asarray((sparse.csr_array(weighted) @ self.rows.T).toarray())
 
@@ -273,6 +277,7 @@ class SideConstraints:
     def _split_rows(self, parts: int, part: NDArray[np.intp]) -> sparse.csr_array:
         """Split the rows into one for each part, given the part of each entry."""
         entries = self.rows.tocoo()
+        # a row for each pair of constraint and part, numbered row by row
         place = entries.row * parts + part[entries.col]
         shape = (len(self) * parts, self.shape[0] * self.shape[1])
         return sparse.csr_array((entries.data, (place, entries.col)), shape=shape)
@@ -420,6 +425,7 @@ class BlockLP:
         self, v: FloatArray, r: FloatArray | None, u: FloatArray
     ) -> FloatArray:
         """Compute the (C,) left sides of the coupling rows."""
+        # without other coupling rows the sums are all: no copy
         sums = v.sum(axis=1)
         if self.row_offsets[2] == len(sums):
             return np.asarray(sums)
@@ -443,6 +449,7 @@ def find_attainable(block: ColumnBlock, allowed: BoolArray) -> BoolArray:
     """
     if block.weights is None or block.mean is None or block.hinge is not None:
         return allowed
+    # the most that a row can reach with allowed entries at their upper end
     most = np.maximum(block.weights, 0.0) @ allowed * block.upper[0]
     return np.asarray(allowed & (most > block.mean[:, :1]).all(axis=0))
 

@@ -77,6 +77,7 @@ def follow_central_path(
         enough: the gap that is wanted; where it can, it ends at a hundredth of it.
         clock: what is left of the time.
     """
+    # certifying costs more than a step: it is done near the goal, and then at halvings
     watch = _BestIterate(gap_of, enough, start)
     point, done, idle = start, 0, 0
     if task.border is None and task.costs.size > MIN_SINGLE_PRECISION_ENTRIES:
@@ -116,6 +117,7 @@ def _begin_in_single(
     task: BlockLP, start: Iterate, watch: _BestIterate, clock: Deadline
 ) -> tuple[Iterate, int]:
     """Return the point that single precision reaches, and after how many iterations."""
+    # early iterations need few digits, and half the memory traffic
     narrow, point = to_single_precision(task), to_single_point(start)
     # below 1e-6 for each letter, slacks are lost in the rounding of single precision
     least = max(1e-6 * task.prior.size, watch.near)
@@ -195,12 +197,14 @@ def _step_once(newton: NewtonSystem) -> tuple[Iterate, float]:
     now = at.slack_products
     pairs = sum(product.size for product in now.values()) - newton.task.absent_slack_count
     gap = at.duality_gap
+    # the predictor: a pure Newton step shows how much of the gap can go
     step = newton.compute_step()
     primal, dual = at.max_step_lengths(step)
     # Mehrotra's exponent 3 takes a quarter more iterations here
     target = gap / pairs * (at.duality_gap_after(step, primal, dual) / gap) ** 4
     wanted: NamedArrays = {}
     for name, product in now.items():
+        # the second-order term that the linearisation left out
         change = step.slacks[name] * step.duals[name]
         change += product
         wanted[name] = np.subtract(target, change, out=change)

@@ -68,6 +68,7 @@ class Iterate:
         total = 0.0
         for name, slack in self.slacks.items():
             here, there, change = self.duals[name], step.duals[name], step.slacks[name]
+            # bilinear in the two lengths: no new point has to be formed
             total += float(
                 np.vdot(here, slack)
                 + dual * np.vdot(there, slack)
@@ -103,12 +104,14 @@ class Iterate:
 
 
 def _move_array(at: FloatArray, step: FloatArray, length: float) -> FloatArray:
+    # in place: one temporary array in place of two
     out = length * step
     out += at
     return out
 
 
 def _max_step_length(step: FloatArray, at: FloatArray) -> float:
+    # the entry that falls fastest relative to its size reaches zero first
     least = float((step / at).min())
     return 1.0 if least > -1 else min(-1 / least, MAX_STEP_LENGTH)
 
@@ -134,10 +137,12 @@ def to_double_point(task: BlockLP, point: Iterate) -> Iterate:
     if block.has_cap:
         ends = (block.upper - block.lower) @ scalars
         missing = (slacks["below"] + slacks["above"]).max(axis=0) - ends
+        # raising the scalar widens the column, so that no slack becomes smaller
         scalars[0] += np.maximum(missing, 0.0) / (block.upper[0] - block.lower[0])
         slacks["below"] = (block.upper - block.lower) @ scalars - slacks["above"]
     low = block.lower @ scalars
     if block.hinge is not None:
+        # r must exceed the hinge by its slack: it is raised, never lowered
         over = block.hinge.sign * (slacks["above"] + low - block.hinge.compute_thresholds(scalars))
         slacks["excess"] = np.maximum(slacks["excess"], over + slacks["cut"])
         slacks["cut"] = slacks["excess"] - over
@@ -177,7 +182,9 @@ def build_start(task: BlockLP) -> Iterate:
     hinge = task.block.hinge
     excess = None if hinge is None else np.full((n, m), hinge.interior_value / m)
     slacks = _compute_slacks(task, np.full((n, m), 1 / m), excess, scalars)
+    # reduced costs centred at 0: multipliers above and below then differ least
     y = task.costs.mean(axis=1)
+    # of the size of reduced costs, so that products are well centred from the start
     size = max(float(np.abs(task.costs - y[:, None]).max()) / 2, 1e-3)
     rows = np.where(task.row_signs == 0, 0.0, task.row_signs * size)
     rows[:n] += y
@@ -221,6 +228,7 @@ def _make_iterate(
     more: FloatArray,
 ) -> Iterate:
     """Make an iterate with multipliers that meet the equations of P, each increased by a margin."""
+    # above - below = reduced: the dual equations hold exactly, by the same margin on both
     reduced = task.reduced_costs(rows, means)
     duals: NamedArrays = {"above": np.maximum(reduced, 0.0) + more}
     if task.block.has_cap:

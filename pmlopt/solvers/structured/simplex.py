@@ -52,6 +52,7 @@ def build_block_model(task: BlockLP) -> highspy.HighsLp:
     """
     n, m = task.costs.shape
     block, cells = task.block, task.costs.size
+    # row-major cells: the quotient by M is the letter, the rest the output
     letter, output = np.divmod(np.arange(cells), m)
     ends = n if block.weights is None else n + m
     entry_rows, entry_values = [letter, ends + np.arange(cells)], [np.ones(cells), np.ones(cells)]
@@ -68,6 +69,7 @@ def build_block_model(task: BlockLP) -> highspy.HighsLp:
             parts.append((ends + m * np.arange(n), low - high))
         # of the first output; for the others the sums stay, and the rest moves on
         first = np.concatenate([place for place, _ in parts])
+        # (M, L): rows of sums are common to all outputs, the others are one further for each
         shifts = np.where(first < n, 0, np.arange(m)[:, None])
         rows.append((first + shifts).ravel())
         values.append(
@@ -75,6 +77,7 @@ def build_block_model(task: BlockLP) -> highspy.HighsLp:
         )
         lengths.append(np.full(m, len(first)))
 
+    # entries are stored less their lower end, whose cost goes to the scalars
     low_cost = block.lower[:, None] * task.costs.sum(axis=0)
     return highs.build_columnwise_model(
         np.concatenate([task.costs.ravel(), low_cost.ravel()]),
