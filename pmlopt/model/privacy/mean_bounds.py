@@ -22,6 +22,7 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
 from pmlopt.model.privacy.ratios import (
     RatioBounds,
     join_ratio_bounds,
@@ -29,12 +30,10 @@ from pmlopt.model.privacy.ratios import (
     make_mean_ratios,
 )
 from pmlopt.model.privacy.requirement import (
-    MAX_EXPONENT,
     CvxpyConstraints,
     Requirement,
     Witness,
     check_certificate_array,
-    tightened,
 )
 from pmlopt.model.uncertainty import (
     ChoquetSet,

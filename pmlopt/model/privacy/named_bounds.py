@@ -14,10 +14,11 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios
-from pmlopt.model.privacy.requirement import MAX_EXPONENT, TOGETHER, Requirement
+from pmlopt.model.privacy.requirement import TOGETHER, Requirement
 from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
 from pmlopt.model.privacy.side_information import Known, pml_given_known
 from pmlopt.model.uncertainty import PriorSet

@@ -32,6 +32,7 @@ from pmlopt.model.privacy.dual_prices import (
     find_best_tops,
     unpack_prices,
 )
+from pmlopt.model.privacy.factors import tightened
 from pmlopt.model.privacy.of_order import (
     DIGITS,
     LAST_DIGITS,
@@ -50,7 +51,6 @@ from pmlopt.model.privacy.requirement import (
     Requirement,
     Witness,
     check_certificate_array,
-    tightened,
 )
 from pmlopt.model.privacy.robust_renyi_pml import RobustRenyiPML
 from pmlopt.model.privacy.secret_leakage import check_secret_prior, make_secret_limit_name

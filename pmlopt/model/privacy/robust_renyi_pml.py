@@ -26,6 +26,7 @@ from pmlopt.model.privacy.dual_prices import (
     minimize_by_golden_sections,
     unpack_prices,
 )
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
 from pmlopt.model.privacy.of_order import (
     LAST_DIGITS,
     FiniteOrderBound,
@@ -33,13 +34,7 @@ from pmlopt.model.privacy.of_order import (
     minimize_approximately,
     to_decimals,
 )
-from pmlopt.model.privacy.requirement import (
-    MAX_EXPONENT,
-    CvxpyConstraints,
-    Witness,
-    check_certificate_array,
-    tightened,
-)
+from pmlopt.model.privacy.requirement import CvxpyConstraints, Witness, check_certificate_array
 from pmlopt.model.privacy.secret_leakage import ZERO_MASS_ATOL, find_member
 from pmlopt.model.uncertainty import PriorSet
 
