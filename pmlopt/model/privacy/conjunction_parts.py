@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, count
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,8 @@ def differ_in_levels_only(one: Record, other: Record) -> bool:
     """Return whether two requirements are the same but for levels, each of one at most that of the other."""
     if type(one) is not type(other):
         return False
-    names = [field.name for field in get_fields(type(one))]
+    kind: Any = type(one)
+    names = [field.name for field in get_fields(kind)]
     rest = [name for name in names if name not in LEVEL_FIELDS]
     if not all(have_equal_content(getattr(one, name), getattr(other, name)) for name in rest):
         return False
