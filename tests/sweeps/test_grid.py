@@ -76,7 +76,7 @@ def test_the_fingerprint_sees_what_a_function_has_bound() -> None:
     around: list[Any] = []
     around.append(around)
     assert compute_fingerprint(around)
-    assert get_builder_name(PML(1.0)) == "pmlopt.model.privacy.mean_bounds.PML"
+    assert get_builder_name(PML(1.0)) == "pmlopt.model.privacy.named_bounds.PML"
 
 
 class Slotted:

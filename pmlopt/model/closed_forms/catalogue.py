@@ -33,7 +33,7 @@ from pmlopt.model.closed_forms.local_privacy import (
     randomized_response,
 )
 from pmlopt.model.privacy import LDP, PML, MaximalLeakage, MetricPrivacy, Requirement
-from pmlopt.model.privacy.requirement import MAX_EXPONENT
+from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.uncertainty import ChoquetSet, PriorSet
 
 FORMULA_RTOL = 1e-12

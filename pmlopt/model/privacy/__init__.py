@@ -2,8 +2,8 @@
 
 from pmlopt.model.privacy.approximate_pml import ApproximatePML
 from pmlopt.model.privacy.guess_leakage import GuessLeakage
-from pmlopt.model.privacy.mean_bounds import LDP, LIP, PML, MaximalLeakage
 from pmlopt.model.privacy.metric_privacy import MetricPrivacy
+from pmlopt.model.privacy.named_bounds import LDP, LIP, PML, MaximalLeakage
 from pmlopt.model.privacy.of_order import MaximalAlphaLeakage, SibsonLeakage
 from pmlopt.model.privacy.parametric import parametric_constraints
 from pmlopt.model.privacy.pointwise_cost import PMC

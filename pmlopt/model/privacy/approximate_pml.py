@@ -15,15 +15,13 @@ from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
+from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tightened
 from pmlopt.model.privacy.requirement import (
-    FACTOR_MARGIN_RTOL,
-    MAX_EXPONENT,
     TOGETHER,
     CvxpyConstraints,
     Requirement,
     Witness,
     check_certificate_array,
-    tightened,
 )
 from pmlopt.model.uncertainty.support_functions import minimize_on_intervals
 from pmlopt.solvers.structured.block_program import ColumnBlock, build_slack_block

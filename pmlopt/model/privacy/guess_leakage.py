@@ -14,14 +14,13 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS
 from pmlopt.model.privacy.requirement import (
-    MAX_EXPONENT,
     CvxpyConstraints,
     Requirement,
     Witness,
     check_certificate_array,
-    tightened,
 )
 from pmlopt.solvers.structured.block_program import ColumnBlock, build_largest_block
 

@@ -12,19 +12,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import reduce
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, abbreviate, check_nonnegative
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import LetterCells
-from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
-from pmlopt.model.privacy.ratio_bound import RatioRequirement
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
 from pmlopt.model.privacy.ratios import (
     RatioBounds,
     join_ratio_bounds,
@@ -32,16 +30,11 @@ from pmlopt.model.privacy.ratios import (
     make_mean_ratios,
 )
 from pmlopt.model.privacy.requirement import (
-    MAX_EXPONENT,
-    TOGETHER,
     CvxpyConstraints,
     Requirement,
     Witness,
     check_certificate_array,
-    tightened,
 )
-from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
-from pmlopt.model.privacy.side_information import Known, pml_given_known
 from pmlopt.model.uncertainty import (
     ChoquetSet,
     ColumnCone,
@@ -52,7 +45,6 @@ from pmlopt.model.uncertainty import (
     vertex_hull,
 )
 from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, Family, StaircaseFamily
-from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk, max_gain_ldp
 from pmlopt.solvers.structured.block_program import (
@@ -385,312 +377,3 @@ def _bound_violation(
         return matrix.max(axis=0) * total - factor * law
     # in the units of the other side: the repair mixes in what the larger one requires
     return law / factor - matrix.min(axis=0) * total
-
-
-class LetterBudgets(RatioRequirement):
-    """A bound on the information density of each letter: `P[x,y] <= e^(epsilon_x) q[y]` for each outcome y.
-
-    See `PML([...])`, which is the public name.
-    """
-
-    name: ClassVar[str] = "pml"
-    meaning: ClassVar[str] = (
-        "Each letter has a budget of its own, and no outcome makes it likelier by more."
-    )
-    is_form: ClassVar[bool] = True
-    over: ClassVar[None] = None
-    about: ClassVar[None] = None
-
-    def __init__(self, epsilon: Sequence[float]) -> None:
-        self.epsilon = tuple(check_nonnegative(value, f"the budget of letter {place}", PrivacyError)
-                             for place, value in enumerate(epsilon))  # fmt: skip
-        if not self.epsilon:
-            raise PrivacyError("there is no budget: give one for each letter")
-
-    def __repr__(self) -> str:
-        return f"PML({list(self.epsilon)})"
-
-    @property
-    def limit(self) -> str:
-        return "pml_above_budget"
-
-    def on_cells(self, cells: LetterCells) -> RatioRequirement:
-        """Return the requirement with a budget for each orbit of letters, or for each letter where they
-        are listed.
-        """
-        if len(self.epsilon) == len(cells.orbits):
-            return LetterBudgets([self.epsilon[orbit] for orbit in cells.letters.tolist()])
-        if cells.classes is None:
-            raise PrivacyError(
-                f"there are {len(self.epsilon)} budgets: give one for each of the {len(cells.orbits)} orbits "
-                "of letters"
-            )
-        return super().on_cells(cells)
-
-    def check(self, prior: Prior) -> None:
-        if prior.size != len(self.epsilon):
-            raise PrivacyError(
-                f"there are {len(self.epsilon)} budgets, and the prior has {prior.size} letters "
-                f"{abbreviate(prior.labels)}: give one budget for each"
-            )
-
-    def ratios(self, weights: Any) -> RatioBounds:
-        # no letter reveals more than -log(min p); a little above, so that nothing that binds is lost
-        most = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
-        return make_mean_ratios(weights, np.minimum(np.array(self.epsilon), most))
-
-
-@dataclass(frozen=True, init=False)
-class PML(MeanBounds):
-    """epsilon-PML: `P[x,y] <= e^epsilon q[y]` for all letters x and outcomes y, with q = p P.
-
-    Over a set of priors it holds for each of them: `max_x P[x,y] <= e^epsilon min_Q sum_x Q[x] P[x,y]`.
-
-    Budgets of single outcomes are `constraints.OutcomeLeakage({"yes": 0.2})` next to it: a requirement is on
-    columns, and knows no labels of outputs.
-
-    About a secret S correlated with the data it is `P(y | s) <= e^epsilon P(y)` for each value s of S.
-
-    Args:
-        epsilon: the bound on the pointwise maximal leakage of every outcome, in nats; past
-            -log(min p) it binds nothing under one prior. Or a budget for each letter x, the bound on
-            `log P[x,y] / q[y]`; these are compared with 0 after they were taken off.
-        over: the priors for which it must hold, or about a secret the `JointLaws`; left out, the law of the
-            design only.
-        about: the `Secret` that is protected in place of the data.
-        known: attributes that an adversary may know already, where letters are tuples of attributes: their
-            positions from 0, or "any". The bound holds given each value of each subset of them.
-
-    Raises:
-        PrivacyError: epsilon is negative, NaN or infinite, `over` is no set of priors, `about` is no secret,
-            forms are given together that do not go together, or `over` does not fit `about`.
-
-    Source: [grosse2025empirical, Definition 2]; over a set, [grosse2025empirical, eq. (1)]; given known
-    attributes, [lopuhaa2020viewpoint].
-
-    Examples:
-        >>> requirement = PML(math.log(1.5))
-        >>> requirement.holds([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]])
-        True
-        >>> requirement.holds([0.5, 0.5], [[0.8, 0.2], [0.2, 0.8]])
-        False
-        >>> from pmlopt import L1Ball
-        >>> near = PML(math.log(1.5), over=L1Ball([0.5, 0.5], 0.2))
-        >>> near.holds([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]])
-        False
-        >>> PML([math.log(1.4), math.log(1.2)]).holds([0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]])
-        False
-    """
-
-    epsilon: float
-    over: PriorSet | None = None
-    name: ClassVar[str] = "pml"
-    meaning: ClassVar[str] = GUESSES
-    about: ClassVar[None] = None
-
-    def __new__(
-        cls,
-        epsilon: float | Sequence[float] = 0.0,
-        over: PriorSet | JointLaws | None = None,
-        about: Secret | None = None,
-        known: Known | Sequence[int] | None = None,
-    ) -> Any:
-        """Return the requirement in the form that fits: a `PML` where it is one epsilon, about the data."""
-        if hasattr(epsilon, "is_dcp"):
-            raise PrivacyError(
-                f"epsilon is {epsilon!r:.60}, of cvxpy: give a number, or take "
-                "privacy.parametric_constraints, on a matrix of your own"
-            )
-        if np.ndim(epsilon) > 0 and (over is not None or about is not None):
-            raise PrivacyError(
-                "budgets for letters, `over` and `about` are forms of PML: give one of them"
-            )
-        if known is not None:
-            return pml_given_known(epsilon, known, over, about)
-        if isinstance(over, JointLaws) != (over is not None and about is not None):
-            raise PrivacyError(
-                "PML about a secret is over a set of joint laws, JointLaws.confidence(secret, delta) or "
-                "JointLaws.ball(secret, radius), and without one over a set of priors: give `over` and "
-                "`about` that fit"
-            )
-        if about is not None and isinstance(over, JointLaws):
-            return RobustSecretPML(float(np.asarray(epsilon)), about, over)
-        if about is not None:
-            return SecretPML(float(np.asarray(epsilon)), about)
-        return (
-            LetterBudgets(list(np.asarray(epsilon))) if np.ndim(epsilon) else super().__new__(cls)
-        )
-
-    def __init__(
-        self,
-        epsilon: float | Sequence[float],
-        over: PriorSet | JointLaws | None = None,
-        about: Secret | None = None,
-        known: Known | Sequence[int] | None = None,
-    ) -> None:
-        assert about is None  # `__new__` has made another object, as it has with `known`
-        assert known is None
-        object.__setattr__(self, "epsilon", check_nonnegative(epsilon, "epsilon", PrivacyError))  # type: ignore[arg-type]
-        if over is not None and not isinstance(over, PriorSet):
-            raise PrivacyError(
-                f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)"
-            )
-        object.__setattr__(self, "over", over)
-
-    @classmethod
-    def from_fields(
-        cls,
-        epsilon: float | tuple[float, ...],
-        over: PriorSet | JointLaws | None = None,
-        about: Secret | None = None,
-    ) -> Requirement:
-        """Build PML in any of its forms from the fields of a file."""
-        return cls(epsilon, over, about)
-
-    def on_cells(self, cells: LetterCells) -> PML:
-        return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))
-
-    @property
-    def bounds(self) -> tuple[MeanBound, ...]:
-        return (
-            MeanBound(
-                "pml",
-                ComparedMeans.LETTERS,
-                ComparedMeans.MEAN if self.over is None else self.over,
-                self.epsilon,
-            ),
-        )
-
-    def priors(self, prior: Prior) -> PriorSet | None:
-        """Return the set of priors for which the bound must hold; None where it is the given prior only.
-
-        Raises:
-            PrivacyError: they are on other letters than the given one.
-        """
-        least = self.bounds_for(prior)[0].least
-        return least if isinstance(least, PriorSet) else None
-
-
-@dataclass(frozen=True)
-class LDP(MeanBounds):
-    """epsilon-LDP: `P[x,y] <= e^epsilon P[x',y]` for all x, x', y; it is epsilon-PML for every prior.
-
-    Args:
-        epsilon: the bound on the log-ratio, in nats.
-
-    Raises:
-        PrivacyError: epsilon is negative, NaN, infinite, or past 700, where e^epsilon is no float.
-
-    Source: [grosse2025empirical, Remark 3] (LDP is PML for the set of all priors).
-
-    Examples:
-        >>> import math
-        >>> LDP(math.log(3)).holds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
-        True
-    """
-
-    epsilon: float
-    name: ClassVar[str] = "ldp"
-    meaning: ClassVar[str] = (
-        "No outcome is more than e^{limit} times as likely for one person's data as for another's."
-    )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
-        )
-        if self.epsilon > MAX_EXPONENT:
-            raise PrivacyError(
-                f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon"
-            )
-
-    @property
-    def bounds(self) -> tuple[MeanBound, ...]:
-        return (MeanBound("ldp", ComparedMeans.LETTERS, ComparedMeans.LETTERS, self.epsilon),)
-
-
-@dataclass(frozen=True)
-class LIP(MeanBounds):
-    """Local information privacy: `-lower <= i(x; y) <= upper`, that is `e^-lower q <= P <= e^upper q`.
-
-    Args:
-        lower: the bound on what an outcome may exclude, in nats.
-        upper: the bound on what an outcome may reveal, in nats; the same bound as PML's.
-
-    Raises:
-        PrivacyError: a bound is negative, NaN, infinite, or past 700.
-
-    Source: [jiang2021context]; with two bounds, [zarrabian2022asymmetric].
-
-    Examples:
-        >>> import math
-        >>> LIP(math.log(2), math.log(1.5)).holds([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]])
-        True
-    """
-
-    lower: float
-    upper: float
-    name: ClassVar[str] = "lip"
-
-    def __post_init__(self) -> None:
-        for side, one_sided in (("lower", "PML(upper)"), ("upper", "PMC(lower)")):
-            if getattr(self, side) == math.inf:
-                raise PrivacyError(f"the {side} bound is infinite: without it this is {one_sided}")
-            bound = check_nonnegative(getattr(self, side), f"the {side} bound", PrivacyError)
-            if bound > MAX_EXPONENT:
-                raise PrivacyError(
-                    f"the {side} bound {bound} is past 700 nats: no float holds e^{side}"
-                )
-            object.__setattr__(self, side, bound)
-
-    @property
-    def meanings(self) -> tuple[str, ...]:
-        sides = (("less", self.lower), ("more", self.upper))
-        return tuple(
-            f"No outcome makes anything {word} likely by a factor of more than e^{limit:.6g}."
-            for word, limit in sides
-        )
-
-    @property
-    def bounds(self) -> tuple[MeanBound, ...]:
-        return (
-            MeanBound("lip_lower", ComparedMeans.MEAN, ComparedMeans.LETTERS, self.lower),
-            MeanBound("lip_upper", ComparedMeans.LETTERS, ComparedMeans.MEAN, self.upper),
-        )
-
-
-@dataclass(frozen=True)
-class MaximalLeakage(MeanBounds):
-    """Maximal leakage of at most epsilon, `sum_y max_x P[x,y] <= e^epsilon`: an average over outcomes.
-
-    Args:
-        epsilon: the bound in nats; past log(min(N, M)) it binds nothing.
-
-    Raises:
-        PrivacyError: epsilon is negative, NaN or infinite.
-
-    Source: [issa2020operational, Theorem 1].
-
-    Examples:
-        >>> import math
-        >>> MaximalLeakage(math.log(1.5)).holds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
-        True
-    """
-
-    epsilon: float
-    name: ClassVar[str] = "maximal-leakage"
-    instead: ClassVar[str] = TOGETHER
-    meaning: ClassVar[str] = (
-        "On average over outcomes, a guess becomes at most e^{limit} times as likely."
-    )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
-        )
-
-    @property
-    def bounds(self) -> tuple[MeanBound, ...]:
-        return (
-            MeanBound("maximal_leakage", ComparedMeans.LETTERS, ComparedMeans.ROW, self.epsilon),
-        )

@@ -28,15 +28,13 @@ from pmlopt.model.privacy.dual_prices import (
     compute_costs,
     minimize_by_golden_sections,
 )
+from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tightened
 from pmlopt.model.privacy.requirement import (
-    FACTOR_MARGIN_RTOL,
-    MAX_EXPONENT,
     TOGETHER,
     CvxpyConstraints,
     Requirement,
     Witness,
     check_certificate_array,
-    tightened,
 )
 
 DIGITS, LAST_DIGITS = 60, Decimal(10) ** -45

@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.requirement import tightened
+from pmlopt.model.privacy.factors import tightened
 
 
 def parametric_constraints(

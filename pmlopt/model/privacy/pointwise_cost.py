@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from pmlopt.core.arrays import check_nonnegative
 from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
-from pmlopt.model.privacy.requirement import MAX_EXPONENT
 
 
 @dataclass(frozen=True)

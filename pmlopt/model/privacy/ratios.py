@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_roundi
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import largest_log_entry_ratios, log_entry_ratios, log_product_ratios
+from pmlopt.model.privacy.basic_columns import list_basic_columns
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
@@ -356,22 +356,10 @@ class RatioBounds:
         A basis is a set of t pairs that hold with equality and of t + 1 letters outside of which the column
         is zero. Up to a factor its entries are the minors of the t by t + 1 system with alternating signs.
         """
-        # Systems of equations that are solved at once when extreme columns are listed.
-        chunk = 20_000
         if self.candidate_count > min(limit, MAX_BASES):
             return None
         pairs, sizes = (part.toarray() for part in self.excess_rows)
-        found = [np.ones((self.size, 1))]
-        for tight in range(min(len(pairs), self.size - 1) + 1):
-            letters = _list_subsets(self.size, tight + 1)
-            for rows in _split_chunks(
-                _list_subsets(len(pairs), tight), max(1, chunk // len(letters))
-            ):
-                found += [
-                    _compute_basic_columns(pairs, sizes, rows, some)
-                    for some in _split_chunks(letters, chunk)
-                ]
-        columns = np.hstack(found)
+        columns = list_basic_columns(pairs, sizes)
         columns = columns / (p @ columns)
         _, first = np.unique(np.round(columns, 12) + 0.0, axis=1, return_index=True)
         return np.asarray(columns[:, np.sort(first)])
@@ -526,55 +514,6 @@ def _find_mean_pairs(ratios: RatioBounds, p: FloatArray) -> IntArray:
         (ratios.above < ratios.size) & np.isin(ratios.below, ratios.size + means)
     )
     return found if len(np.unique(ratios.above[found])) == ratios.size else found[:0]
-
-
-def _compute_basic_columns(
-    pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray
-) -> FloatArray:
-    """Compute the (N, K') columns of bases that are non-negative and within every pair.
-
-    Args:
-        pairs: (K, N) numerators less e^eps times denominators.
-        sizes: (K, N) their sums, to measure violations by.
-        rows: (R, t) the pairs that hold with equality.
-        letters: (L, t + 1) the letters outside of which the column is zero; each with each of the rows.
-    """
-    # Violation of a bound by an extreme column, as a share of its terms, that is put down to rounding.
-    feasibility_tolerance = 1e-12
-    tight = rows.shape[1]
-    minors = np.ones((len(rows), len(letters), tight + 1))
-    if tight:
-        systems = pairs[rows][:, :, letters].transpose(0, 2, 1, 3)  # (R, L, t, t + 1)
-        for left in range(tight + 1):
-            others = [place for place in range(tight + 1) if place != left]
-            minors[:, :, left] = (-1) ** left * np.linalg.det(systems[..., others])
-    minors = minors.reshape(-1, tight + 1)
-    largest = np.abs(minors).max(axis=1, keepdims=True)
-    sign = np.where(minors.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entries = sign * minors / largest
-    # Minors below this are zero: the equations of a basis depend on one another.
-    able = (largest[:, 0] > 1e-300) & (entries >= -feasibility_tolerance).all(axis=1)
-    columns = np.zeros((pairs.shape[1], int(able.sum())))
-    places = np.tile(letters, (len(rows), 1))[able]
-    np.put_along_axis(columns, places.T, np.maximum(entries[able].T, 0.0), axis=0)
-    met = (pairs @ columns <= feasibility_tolerance * (sizes @ columns)).all(axis=0)
-    return np.asarray(columns[:, met])
-
-
-def _list_subsets(size: int, count: int) -> IntArray:
-    """List the (K, count) subsets of this many of `size` things."""
-    number = math.comb(size, count)
-    flat = np.fromiter(
-        chain.from_iterable(combinations(range(size), count)), dtype=int, count=number * count
-    )
-    return flat.reshape(number, count)
-
-
-def _split_chunks(items: IntArray, most: int) -> Iterator[IntArray]:
-    """Yield the items, so many at a time."""
-    for first in range(0, len(items), most):
-        yield items[first : first + most]
 
 
 def _find_joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArray | None:

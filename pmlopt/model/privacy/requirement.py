@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import chain, combinations, count
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from itertools import combinations
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.records import Record, get_fields, have_equal_content
+from pmlopt.core.records import Record
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.conjunction_parts import differ_in_levels_only, make_distinct_names
+from pmlopt.model.privacy.factors import tightened
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, join_ratio_bounds, make_block
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows
@@ -380,7 +382,7 @@ class RequirementConjunction(Requirement):
         ]
         self._set(part for several in flat for part in several)
         for one, other in combinations(self.parts, 2):
-            if set(one.limits) & set(other.limits) and _differ_in_levels_only(one, other):
+            if set(one.limits) & set(other.limits) and differ_in_levels_only(one, other):
                 raise PrivacyError(
                     f"{one!r} and {other!r} differ in their levels only, and one follows from the other: "
                     "keep the stricter one"
@@ -392,7 +394,7 @@ class RequirementConjunction(Requirement):
             None,
             None,
         )  # the gains looked at last, and their weights
-        self._names = _distinct_names([list(part.limits) for part in self.parts])
+        self._names = make_distinct_names([list(part.limits) for part in self.parts])
         return self
 
     def _with_parts(self, parts: Iterable[Requirement]) -> RequirementConjunction:
@@ -565,66 +567,8 @@ class RequirementConjunction(Requirement):
         return " & ".join(map(repr, self.parts))
 
 
-def _distinct_names(each: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """Return new names of the limits of each part, all different: a number follows a name that was taken."""
-    taken: set[str] = set()
-    found: list[dict[str, str]] = []
-    for names in each:
-        own: dict[str, str] = {}
-        for name in names:
-            others = (f"{name}_{number}" for number in count(2))
-            own[name] = next(new for new in chain([name], others) if new not in taken)
-            taken.add(own[name])
-        found.append(own)
-    return found
-
-
-LEVEL_FIELDS = ("epsilon", "lower", "upper")
-"""The fields of requirements that are levels: with larger ones a requirement is weaker."""
-
-
-def _differ_in_levels_only(one: Requirement, other: Requirement) -> bool:
-    """Return whether two requirements are the same but for levels, each of one at most that of the other."""
-    if type(one) is not type(other):
-        return False
-    names = [field.name for field in get_fields(type(one))]
-    rest = [name for name in names if name not in LEVEL_FIELDS]
-    if not all(have_equal_content(getattr(one, name), getattr(other, name)) for name in rest):
-        return False
-    pairs = [
-        (np.asarray(getattr(one, name)), np.asarray(getattr(other, name)))
-        for name in names
-        if name in LEVEL_FIELDS
-    ]
-    if any(own.shape != their.shape for own, their in pairs):
-        return False
-    weaker = all((own <= their).all() for own, their in pairs)
-    return bool(weaker or all((own >= their).all() for own, their in pairs))
-
-
 MAX_JOINT_ENTRIES = 100_000
 """Rows of all linear programs that look for weights of pairs next to a set of priors: some seconds."""
 
 TOGETHER = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
 """What to do where a bound is on no single column."""
-
-MAX_EXPONENT = 700.0
-"""The largest level in nats whose exponential is used as a float; floats overflow from 709.8 on."""
-
-FACTOR_MARGIN_RTOL = 2.0**-40
-"""Share by which constraints on a variable are stricter than the claim: 9e-13, far above the rounding of a
-matrix entry (2^-53) and far below the tolerances of solvers (1e-9 to 1e-7)."""
-
-
-Shares = TypeVar("Shares", float, FloatArray)
-
-
-def tightened(factor: Shares) -> Shares:
-    """Return factors e^-eps <= 1 for constraints on a variable, each stricter by 2^-40 where possible.
-
-    A vertex then satisfies the claim after its entries are rounded to floats, zeros and all: without the
-    margin its tight entries would need a repair, which fills the zeros. The share is far
-    below any solver's tolerance, and so is what it costs the utility.
-    """
-    stricter = factor * (1 + FACTOR_MARGIN_RTOL)
-    return np.minimum(1.0, stricter) if isinstance(stricter, np.ndarray) else min(1.0, stricter)

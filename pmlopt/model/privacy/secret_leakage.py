@@ -14,9 +14,10 @@ from pmlopt.data.mechanism import MechanismLike, check_labels_match, pair_with_p
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.factors import tightened
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
-from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement, tightened
+from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.data.prior import Prior
-from pmlopt.model.privacy.requirement import MAX_EXPONENT
+from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.programs.exact.arithmetic import round_exp_down, round_exp_up, scale_to_integers
 

@@ -16,8 +16,8 @@ from pmlopt.core.lazy_imports import sparse
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.model.privacy.ratios import RatioBounds
-from pmlopt.model.privacy.requirement import FACTOR_MARGIN_RTOL
 from pmlopt.model.uncertainty import ColumnCone, ConvexHull
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (

@@ -14,10 +14,10 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import CvxpyConstraints, RenyiPML, Requirement, SibsonLeakage
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
 from pmlopt.model.privacy.mean_bounds import MeanBounds, declare_bounds
 from pmlopt.model.privacy.of_order import apply_view, express_norms
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
-from pmlopt.model.privacy.requirement import MAX_EXPONENT, tightened
 from pmlopt.programs.least_leakage.families import at_level
 from pmlopt.programs.program import CvxpyModel, build_problem
 

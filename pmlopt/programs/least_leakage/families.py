@@ -13,7 +13,7 @@ from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import LIP, PML, Requirement
-from pmlopt.model.privacy.requirement import MAX_EXPONENT
+from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 

@@ -24,6 +24,7 @@ from pmlopt.programs.exact.repair import (
     min_mixing_weight,
     polish_and_repair,
 )
+from pmlopt.programs.linear.added_rows import compute_gradients, has_expression
 from pmlopt.programs.linear.certificate import (
     MAX_RELATIVE_RESIDUAL,
     AffineConstraint,
@@ -33,13 +34,7 @@ from pmlopt.programs.linear.certificate import (
     price_constraints,
 )
 from pmlopt.programs.linear.columns import OrbitColumns
-from pmlopt.programs.linear.program import (
-    ExpectationProgram,
-    LinearDesign,
-    SymmetricDesign,
-    compute_gradients,
-    has_expression,
-)
+from pmlopt.programs.linear.program import ExpectationProgram, LinearDesign, SymmetricDesign
 
 
 def repair_orbits(

@@ -14,8 +14,9 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.model.closed_forms import constant
+from pmlopt.model.privacy.factors import tightened
 from pmlopt.model.privacy.ratios import RatioBounds
-from pmlopt.model.privacy.requirement import Witness, tightened
+from pmlopt.model.privacy.requirement import Witness
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers import highs

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, bound_sum_rounding
+from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
@@ -25,12 +25,17 @@ from pmlopt.model.utility import LinearUtility
 from pmlopt.model.utility.linear import compute_row_offsets
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.design_program import Design, Outputs
+from pmlopt.programs.linear.added_rows import (
+    AddedConstraintRows,
+    compute_gradients,
+    compute_row_scales,
+    has_expression,
+)
 from pmlopt.programs.linear.certificate import (
     AffineConstraint,
     LinearCertificate,
     StatedConstraint,
     SymmetricCertificate,
-    compute_row_sizes,
 )
 from pmlopt.programs.linear.columns import (
     ColumnSystem,
@@ -42,13 +47,7 @@ from pmlopt.programs.linear.columns import (
     round_outward,
 )
 from pmlopt.programs.program import CvxpyModel, Program, build_problem, check_shape
-from pmlopt.solvers.structured.block_program import (
-    BlockLP,
-    ColumnBlock,
-    SideConstraints,
-    find_attainable,
-)
-from pmlopt.solvers.structured.iterates import Iterate
+from pmlopt.solvers.structured.block_program import BlockLP, ColumnBlock
 
 
 class ExpectationProgram(Program[C_co]):
@@ -281,7 +280,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
             rows, offset = one.build_rows(self.prior, self.outputs)
             if len(offset):
                 stated[one.name] = one
-                scales = _compute_row_scales(rows, offset)
+                scales = compute_row_scales(rows, offset)
                 scaled, limit = (
                     sparse.csr_array(sparse.diags_array(1 / scales) @ rows),
                     offset / scales,
@@ -301,7 +300,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         """Return the rows of the stated constraints, without multipliers, and their scales."""
         found = {}
         for name, one in self.stated_constraints.items():
-            scales = _compute_row_scales(*one.build_rows(self.prior, self.outputs))
+            scales = compute_row_scales(*one.build_rows(self.prior, self.outputs))
             found[name] = (
                 StatedConstraint(one, np.zeros_like(scales)).to_affine(self.prior, self.outputs),
                 scales,
@@ -402,105 +401,6 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         finally:
             for name, value in before.items():
                 self.variables[name].value = value
-
-
-def _compute_row_scales(rows: sparse.csr_array, offset: FloatArray) -> FloatArray:
-    """Compute (R,) powers of two near the sizes of rows: nothing is rounded, and tolerances are absolute."""
-    largest = np.asarray(abs(rows).max(axis=1).toarray()).ravel()
-    high, low = (
-        np.asarray(part.toarray()).ravel() for part in (rows.max(axis=1), rows.min(axis=1))
-    )
-    # solvers lose their digits beyond coefficients of 1e10
-    sizes = np.maximum(compute_row_sizes(largest, offset, (low >= 0) | (high <= 0)), largest / 1e10)
-    return np.asarray(2.0 ** np.floor(np.log2(sizes)))
-
-
-def has_expression(constraint: cp.Constraint) -> bool:
-    """Return whether a constraint is `expr == 0` or `expr <= 0`, and no cone."""
-    return isinstance(constraint, cp.constraints.Equality | cp.constraints.Inequality)
-
-
-def compute_gradients(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
-    """Compute a constraint's gradients by variable, (variable's entries, rows); None where cvxpy has none."""
-    try:
-        gradients = constraint.expr.grad
-    except (NotImplementedError, ValueError):
-        return None
-    if any(gradient is None for gradient in gradients.values()):
-        return None
-    return {
-        variable: sparse.csc_array(np.atleast_2d(gradient) if np.ndim(gradient) == 0 else gradient)
-        for variable, gradient in gradients.items()
-    }
-
-
-@dataclass(frozen=True, eq=False)
-class AddedConstraintRows:
-    """Added constraints as rows: entries that must be zero, and side constraints.
-
-    Attributes:
-        constraints: in the order of the rows.
-        coefficients: (B, N M) of `expr` in each row `expr <= 0` or `expr == 0`, on the mechanism row by row.
-        offset: (B,) what `expr` is at zero.
-        equal: (B,) where it is an equality.
-        zero: (B,) the rows that keep a single entry at zero, if entries can be.
-        shape: (N, M).
-    """
-
-    constraints: tuple[cp.Constraint, ...]
-    coefficients: sparse.csr_array
-    offset: FloatArray
-    equal: BoolArray
-    zero: BoolArray
-    shape: tuple[int, int]
-
-    @property
-    def row_scales(self) -> FloatArray:
-        """Return (B,) numbers near the size of each row."""
-        return _compute_row_scales(self.coefficients, self.offset)
-
-    def add_to(self, task: BlockLP) -> BlockLP:
-        """Return the block program with these rows added."""
-        rest, allowed = ~self.zero, task.allowed
-        if self.zero.any():
-            named = np.asarray((self.coefficients[self.zero] != 0).sum(axis=0)).reshape(self.shape)
-            allowed = find_attainable(task.block, named == 0)
-        if not rest.any():
-            return replace(task, allowed=allowed)
-        units = self.row_scales[rest]
-        rows = sparse.csr_array(self.coefficients[rest] * (-1 / units)[:, None])
-        border = SideConstraints(rows, self.offset[rest] / units, self.equal[rest], self.shape)
-        return replace(task, allowed=allowed, border=border)
-
-    def compute_multipliers(self, task: BlockLP, point: Iterate) -> FloatArray:
-        """Compute (B,) the multipliers of the constraints, in units of the gains."""
-        found = np.zeros(len(self.offset))
-        found[~self.zero] = task.split_coupling_rows(point.rows)[2] / self.row_scales[~self.zero]
-        worth = np.maximum(-task.reduced_costs(point.rows, point.means), 0.0).ravel()
-        if (
-            task.allowed is not None
-        ):  # nothing tells what they are worth where a column can only be zero
-            # multipliers of a column that can only be zero are undetermined: ten times the largest cost
-            worth += np.tile(10.0 * ~task.allowed.any(axis=0), self.shape[0])
-        one = self.coefficients[self.zero]
-        found[self.zero] = (one != 0) @ worth / one.sum(axis=1)
-        return task.scale * found
-
-    def price_out(
-        self, gains: FloatArray, prior: Prior, multipliers: FloatArray
-    ) -> tuple[FloatArray, float]:
-        """Return the gains less the priced rows, and the constant that goes with them."""
-        slopes = (self.coefficients.T @ multipliers).reshape(self.shape)
-        return gains - slopes / prior.pmf[:, None], -float(multipliers @ self.offset)
-
-    def save_dual_values(self, multipliers: FloatArray) -> None:
-        """Give the constraints their multipliers, as a solver of cvxpy would."""
-        first = 0
-        for constraint in self.constraints:
-            last = first + constraint.expr.size
-            value = multipliers[first:last].reshape(constraint.expr.shape, order="F")
-            constraint.dual_variables[0].save_value(value)
-            first = last
 
 
 def linear_design(

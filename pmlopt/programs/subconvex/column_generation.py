@@ -11,7 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.lazy_imports import optimize
 from pmlopt.core.programming_errors import raise_if_strict
-from pmlopt.model.privacy.requirement import FACTOR_MARGIN_RTOL
+from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.programs.subconvex.columns import ColumnBatch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.program import ColumnDesign

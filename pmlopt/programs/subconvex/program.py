@@ -14,7 +14,7 @@ from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.requirement import FACTOR_MARGIN_RTOL
+from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.model.utility import SubConvex
 from pmlopt.programs.design_program import Design
 from pmlopt.programs.program import CvxpyModel, build_problem

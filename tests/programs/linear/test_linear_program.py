@@ -33,8 +33,9 @@ from pmlopt.programs import Status
 from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.known_optima import KnownOptimum
-from pmlopt.programs.linear.methods import MAX_SIMPLEX_ENTRIES, METHODS, SolveContext
+from pmlopt.programs.linear.methods import MAX_SIMPLEX_ENTRIES, METHODS
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.linear.solve_context import SolveContext
 from pmlopt.programs.program import CvxpyModel, Method
 
 PARTS: list[tuple[Requirement, set[str], set[str]]] = [

@@ -34,7 +34,7 @@ from pmlopt.core.arrays import DefaultLabels
 from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms import robust_binary
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.requirement import FACTOR_MARGIN_RTOL
+from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
 from pmlopt.programs import Status
 from pmlopt.programs.subconvex.column_generation import reduce_outputs
 from pmlopt.programs.subconvex.column_spaces import bound_column_utility

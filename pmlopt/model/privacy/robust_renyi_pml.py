@@ -1,0 +1,306 @@
+"""PML of finite order for every prior of a set: a bound on the least mean of a column over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.lazy_imports import cp
+from pmlopt.data.mechanism import MechanismLike, pair_with_prior
+from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.data.symmetry.prior import LetterCells
+from pmlopt.errors import PrivacyError
+from pmlopt.measures.orders import order_surplus
+from pmlopt.model.privacy.dual_prices import (
+    add_best_tops,
+    center_prices,
+    compute_net_prices,
+    find_best_prices,
+    minimize_by_golden_sections,
+    unpack_prices,
+)
+from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
+from pmlopt.model.privacy.of_order import (
+    LAST_DIGITS,
+    FiniteOrderBound,
+    divide_by_maxima,
+    minimize_approximately,
+    to_decimals,
+)
+from pmlopt.model.privacy.requirement import CvxpyConstraints, Witness, check_certificate_array
+from pmlopt.model.privacy.secret_leakage import ZERO_MASS_ATOL, find_member
+from pmlopt.model.uncertainty import PriorSet
+
+CHORDS, NEAR = 40, 2e-15
+"""Of a search for a level, at most, and how near both of its ends must be, as a share."""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class RobustRenyiPML(FiniteOrderBound):
+    """PML of order alpha for every prior Q of a set: `|v|_(alpha,Q) <= K <Q, v>` for each column v.
+
+    See `RenyiPML(alpha, epsilon, over=...)`, which is the public name. K is `e^((alpha-1) epsilon / alpha)`;
+    the norm is `min_t <Q, v^alpha> t^(1-alpha) / alpha + (1 - 1/alpha) t`, linear in Q and convex in v, t:
+    one t serves all priors of the set, and the bound is one on the least mean of a column over them.
+    """
+
+    name: ClassVar[str] = "renyi-pml"
+    meaning: ClassVar[str] = (
+        "In a mean of the order over letters, no outcome makes them more than e^{limit} times as likely."
+    )
+    infinite: ClassVar[str] = "PML"
+    is_form: ClassVar[bool] = True
+    about: ClassVar[None] = None
+    over: PriorSet
+
+    def __init__(self, alpha: float, epsilon: float, over: PriorSet) -> None:
+        super().__init__(alpha, epsilon)
+        object.__setattr__(self, "over", over)
+        if not isinstance(over, PriorSet):
+            raise PrivacyError(
+                f"`over` is {over!r:.60}: it is no set of priors, give L1Ball(prior, 0.1) or such"
+            )
+
+    @property
+    def scope(self) -> str:
+        return f"{super().scope}; {self.over.scope}"
+
+    def check(self, prior: Prior) -> None:
+        self.over.check_letters(prior.labels, "the prior of the design")
+
+    def on_cells(self, cells: LetterCells) -> RobustRenyiPML:
+        return RobustRenyiPML(self.alpha, self.epsilon, self.over.on_cells(cells))
+
+    def _max_leakage(self, law: FloatArray) -> float:
+        return MAX_EXPONENT
+
+    def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
+        return self.epsilon > MAX_EXPONENT
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """Compute the least factor K at which no column violates the bound, in nats, by chords of the
+        violation.
+
+        That is convex in K, and falls by at least the least mean of the column for each unit.
+        """
+        p, m = pair_with_prior(prior, mechanism)
+        self.check(p)
+        columns = m.matrix[:, m.support & (np.ptp(m.matrix, axis=0) > 0)]
+        columns = columns / columns.max(axis=0)
+        least = self.over.min_mean(columns)
+        if not columns.size or (least <= 0).any():
+            return {"renyi_pml": math.inf if columns.size else 0.0}
+        low = np.zeros(columns.shape[1])
+        high = np.maximum(self._find_threshold(columns, low)[1], 0.0) / least
+        for _ in range(CHORDS):
+            below_zero = np.minimum(self._find_threshold(columns, high)[1], 0.0)
+            low = np.maximum(low, high + below_zero / least)
+            if (high - low <= NEAR * high).all():
+                break
+            over = np.maximum(self._find_threshold(columns, low)[1], 0.0)
+            fall = np.maximum(over - below_zero, 1e-300)
+            high = np.minimum(high, low + over / fall * (high - low))
+        return {"renyi_pml": math.log1p(float(high.max()) * (1 + NEAR) / self.beta) * self.beta}
+
+    def _compute_slack(self, columns: FloatArray, most: Any, thresholds: FloatArray) -> FloatArray:
+        """Compute (N, M) `c v - t f(v / t - 1)`, whose least mean must be 0 or more; see `order_surplus` for
+        f.
+
+        That is beta times `K v - v^alpha t^(1-alpha) / alpha - (1 - 1/alpha) t`, with `K = 1 + c / beta`, and
+        has digits of its own for orders near 1 and levels near 0.
+        """
+        with np.errstate(over="ignore"):
+            # Powers are cut at this in a search that only requires which is larger.
+            surpluses = np.minimum(order_surplus(columns / thresholds - 1, self.alpha), 1e200)
+        return np.asarray(most * columns - thresholds * surpluses)
+
+    def _find_threshold(self, columns: FloatArray, most: Any) -> tuple[FloatArray, FloatArray]:
+        """Find the (M,) t at which columns with a largest entry of one violate the bound least, and by how
+        much.
+
+        What is missed, times beta, is convex in t.
+        """
+
+        def compute_violation(logs: FloatArray) -> FloatArray:
+            slack = self._compute_slack(columns, most, np.exp(logs))
+            lowest = slack.min(axis=0)
+            return np.asarray(-self.over.min_mean(slack - lowest) - lowest)
+
+        least = np.maximum(self.over.min_mean(columns**self.alpha), 1e-300)
+        logs, at_logs = minimize_by_golden_sections(
+            compute_violation, np.log(least) / self.alpha, np.zeros(columns.shape[1])
+        )
+        return np.exp(logs), at_logs
+
+    @property
+    def _slack_coefficient(self) -> float:
+        """Return `beta (K - 1)` at epsilon."""
+        return self.beta * math.expm1(min(self.epsilon, MAX_EXPONENT) / self.beta)
+
+    def to_cvxpy(
+        self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
+    ) -> CvxpyConstraints:
+        self.check(prior)
+        shape, keep = mechanism.shape, tightened(1 / self.max_norm(prior.pmf))
+        ones, row = np.ones((shape[0], 1)), (1, shape[1])
+        moments, slack = (
+            cp.Variable(shape, nonneg=True, name=name) for name in ("moments", "slack")
+        )
+        threshold, lowest, top = (
+            cp.Variable(row, nonneg=True, name=name)
+            for name in ("norm_threshold", "lowest", "slack_top")
+        )
+        terms, spread, entries = (
+            cp.vec(part, order="F") for part in (moments, ones @ threshold, mechanism)
+        )
+        least = self.over.to_cvxpy(slack, top)
+        return CvxpyConstraints(
+            {
+                "moments": cp.PowCone3D(terms, spread, entries, 1 / self.alpha),
+                "slack": slack == mechanism - keep / self.alpha * moments + ones @ lowest,
+                "slack_top": slack <= ones @ top,
+                "renyi_pml": keep * (1 - 1 / self.alpha) * threshold <= least.value - lowest,
+                **least.constraints,
+            },
+            {
+                "moments": moments,
+                "slack": slack,
+                "norm_threshold": threshold,
+                "lowest": lowest,
+                "slack_top": top,
+                **least.variables,
+            },
+        )
+
+    def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        keep = tightened(1 / self.max_norm(prior.pmf))
+        tops, columns = divide_by_maxima(matrix)
+        threshold = self._find_threshold(columns, self._slack_coefficient)[0]
+        slack = columns - keep / self.alpha * threshold * (columns / threshold) ** self.alpha
+        lowest = np.maximum(-slack.min(axis=0), 0.0)
+        slack = tops * (slack + lowest)
+        return {
+            "moments": tops * threshold * (columns / threshold) ** self.alpha,
+            "slack": slack,
+            "norm_threshold": (tops * threshold)[None, :],
+            "lowest": (tops * lowest)[None, :],
+            "slack_top": slack.max(axis=0, keepdims=True),
+            **self.over.auxiliary_values(slack),
+        }
+
+    def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
+        tops, columns = divide_by_maxima(matrix)
+        over = self._find_threshold(columns, self._slack_coefficient)[1]
+        return np.where(np.ptp(matrix, axis=0) > 0, tops * over, -tops * self._slack_coefficient)
+
+    def _exact_violation(
+        self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
+    ) -> Any:
+        """Compute the violation of the bound at a threshold, in units of the largest entry, rounded up."""
+        alpha, beta = Decimal(self.alpha), Decimal(self.alpha) / (Decimal(self.alpha) - 1)
+        most = (Decimal(self.epsilon) / beta).exp() * (1 - LAST_DIGITS)
+        tops, columns = divide_by_maxima(matrix)
+        found = [Fraction(0)] * matrix.shape[1]
+        for y, threshold in enumerate(
+            self._find_threshold(columns, self._slack_coefficient)[0].tolist()
+        ):
+            if (matrix[:, y] == matrix[0, y]).all():
+                continue
+            t, ratios = Decimal(threshold), [v / int(tops[y]) for v in to_decimals(matrix[:, y])]
+            powers = [
+                (alpha * (v / t).ln()).exp() * (1 + LAST_DIGITS) if v else Decimal(0)
+                for v in ratios
+            ]
+            slack = [most * v - t / alpha * power for v, power in zip(ratios, powers, strict=True)]
+            numbers = [math.floor(value / LAST_DIGITS) - 1 for value in slack]
+            lowest = min(numbers)
+            sums, unit = self.over.min_mean_scaled(
+                np.array([[value - lowest] for value in numbers], dtype=object)
+            )
+            needed = math.ceil(t / beta / LAST_DIGITS) + 1
+            found[y] = needed - lowest - Fraction(int(sums[0]), int(unit))
+        return np.array(found, dtype=object)
+
+    def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
+        """Return a law of the set and prices of the letters, (N, M) each, at which `dual_bound` is least.
+
+        The laws are those that a program finds, or the one of the set next to the prior; the prices at each
+        are searched without rounding in their size.
+        """
+        if not gains.any():
+            return {"laws": np.repeat(prior.pmf[:, None], gains.shape[1], axis=1), "prices": gains}
+        room, searched = self.log_max_norm(prior.pmf), self._search_certificate(prior, gains)
+        laws, prices = searched
+        found = [
+            (laws, prices, np.zeros(gains.shape[1])),
+            (laws, *add_best_tops(laws, prices, self.beta, room)),
+        ]
+        if self._may_have_far_prices:
+            nearest = np.repeat(find_member(self.over, prior.pmf)[:, None], gains.shape[1], axis=1)
+            both, twice = np.hstack([laws, nearest]), np.hstack([gains, gains])
+            own, tops = find_best_prices(prior.pmf, twice, both, self.beta, room)
+            found += zip(
+                np.split(both, 2, axis=1), np.split(own, 2, axis=1), np.split(tops, 2), strict=True
+            )
+        witnesses = [dict(zip(("laws", "prices", "tops"), one, strict=True)) for one in found]
+        return min(witnesses, key=lambda one: self.dual_bound(prior, gains, one))
+
+    def _search_certificate(self, prior: Prior, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return laws of the set and prices that a program finds, or the prior and none where it fails."""
+        unit, found, m = float(np.abs(gains).max()), self.over.polytope, gains.shape[1]
+        parts, bills = (
+            cp.Variable((found.parts.shape[1], m), nonneg=True),
+            cp.Variable(gains.shape, nonneg=True),
+        )
+        shares, mass = cp.Variable(gains.shape, nonneg=True), cp.Variable((1, m), nonneg=True)
+        laws, most = found.parts @ parts, self.max_norm(prior.pmf)
+        sums = found.rows @ parts - found.right[:, None] @ mass
+        rules = [
+            sums[found.equal] == 0,
+            sums[~found.equal] <= 0,
+            cp.sum(laws, axis=0, keepdims=True) == mass,
+            cp.sum(shares, axis=0, keepdims=True) <= mass,
+            cp.PowCone3D(
+                *(cp.vec(one, order="F") for one in (shares, laws, bills)), 1 - 1 / self.alpha
+            ),
+        ]
+        left = gains / unit - cp.multiply(1 / prior.pmf[:, None], bills - most * laws)
+        minimize_approximately(cp.sum(cp.max(left, axis=0)), rules)
+        if laws.value is None or bills.value is None:
+            return np.repeat(find_member(self.over, prior.pmf)[:, None], m, axis=1), np.zeros(
+                gains.shape
+            )
+        inside = laws.value > ZERO_MASS_ATOL
+        prices = np.where(
+            inside, np.maximum(bills.value, 0.0) / np.where(inside, laws.value, 1.0), 0.0
+        )
+        inner = np.array([find_member(self.over, law) for law in laws.value.T]).T
+        return inner, unit * prices * np.maximum(mass.value, 0.0)
+
+    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        """Compute a bound from any law Q of the set and prices h >= 0: `<Q h, v> <= K |h| <Q, v>`.
+
+        The laws are moved into the set where they are not in it.
+        """
+        laws = np.array(
+            [
+                find_member(self.over, law)
+                for law in check_certificate_array(witness, "laws", gains.shape).T
+            ]
+        ).T
+        grouped = {name: each[None] for name, each in witness.items() if name != "laws"}
+        ((prices, tops),) = unpack_prices(grouped, (1, *gains.shape))
+        own, mean = center_prices(laws, prices)
+        net = compute_net_prices(laws, own, tops + mean, self.beta, self.log_max_norm(prior.pmf))
+        paid = laws * net
+        return float((gains - paid / prior.pmf[:, None]).max())
+
+    def __repr__(self) -> str:
+        return f"RenyiPML({self.alpha:g}, {self.epsilon}, over={self.over!r})"
