@@ -14,9 +14,6 @@ import numpy as np
 from pmlopt.cli.ledger import print_finished, print_recorded
 from pmlopt.cli.options import (
     CLAIM_FAILS,
-    PATH,
-    TARGET,
-    TARGET_OR_FOLDER,
     ArgumentNote,
     Json,
     OptionNote,
@@ -45,6 +42,7 @@ from pmlopt.cli.privacy_options import (
     warn_of_seed,
 )
 from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
+from pmlopt.cli.targets import PATH, TARGET, TARGET_OR_FOLDER
 from pmlopt.core import files
 from pmlopt.core.arrays import indices_of
 from pmlopt.core.frames import Missing

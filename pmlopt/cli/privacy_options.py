@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import click
 
-from pmlopt.cli.options import TARGET, ArgumentNote, OptionNote, add_command, main
+from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
 from pmlopt.cli.printing import open_console, print_line
 from pmlopt.cli.reading import (
     known_name,
@@ -24,6 +24,7 @@ from pmlopt.cli.reading import (
     read_known,
     read_prior,
 )
+from pmlopt.cli.targets import TARGET
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
 from pmlopt.core.frames import Missing

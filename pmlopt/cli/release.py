@@ -14,12 +14,10 @@ import numpy as np
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
-    TARGET,
     ArgumentNote,
     Json,
     OptionNote,
     add_command,
-    check_targets_not_inputs,
     imports,
     main,
     note_spent,
@@ -38,6 +36,7 @@ from pmlopt.cli.privacy_options import (
 )
 from pmlopt.cli.queries import UNASKED, find_builder, read_grid
 from pmlopt.cli.reading import Minimise, read_utility
+from pmlopt.cli.targets import TARGET, check_targets_not_inputs
 from pmlopt.core import files
 from pmlopt.core.arrays import join_words
 from pmlopt.errors import InputError
