@@ -24,7 +24,8 @@ from pmlopt.core.display import get_figure_class
 from pmlopt.programs.plots import save_figure
 from pmlopt.solvers.solver_result import limit_threads
 from pmlopt.solvers.structured import interior_point
-from pmlopt.solvers.structured.newton import NewtonSystem, get_lapack
+from pmlopt.solvers.structured.factors import get_lapack
+from pmlopt.solvers.structured.newton import NewtonSystem
 
 HEAD = (
     "precision",

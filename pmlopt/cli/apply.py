@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
+from pmlopt.cli.data_options import (
+    DataOptions,
+    KeepOptions,
+    KeepOrder,
+    MissingCells,
+    Seed,
+    Who,
+    show_row_progress,
+    warn_of_order,
+    warn_of_seed,
+)
 from pmlopt.cli.ledger import print_finished, print_recorded
 from pmlopt.cli.options import (
     CLAIM_FAILS,
-    PATH,
-    TARGET,
-    TARGET_OR_FOLDER,
     ArgumentNote,
     Json,
     OptionNote,
@@ -32,19 +40,9 @@ from pmlopt.cli.printing import (
     print_table,
     print_usefulness,
 )
-from pmlopt.cli.privacy_options import (
-    DataOptions,
-    KeepOptions,
-    KeepOrder,
-    MissingCells,
-    Seed,
-    Who,
-    WorkerOptions,
-    show_row_progress,
-    warn_of_order,
-    warn_of_seed,
-)
 from pmlopt.cli.reading import read_saved_constraints, read_saved_prior
+from pmlopt.cli.targets import PATH, TARGET, TARGET_OR_FOLDER
+from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.core.arrays import indices_of
 from pmlopt.core.frames import Missing

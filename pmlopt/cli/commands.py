@@ -18,7 +18,6 @@ from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
-    TARGET,
     ArgumentNote,
     Json,
     OptionNote,
@@ -52,6 +51,7 @@ from pmlopt.cli.reading import (
     read_saved_prior,
     read_utility,
 )
+from pmlopt.cli.targets import TARGET
 from pmlopt.core.matrices.formats import check_labels, read_matrix
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite_or_none

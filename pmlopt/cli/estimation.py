@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
+from pmlopt.cli.data_options import DataOptions, MissingCells, PriorFile
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -20,7 +21,7 @@ from pmlopt.cli.options import (
     main,
 )
 from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
-from pmlopt.cli.privacy_options import DataOptions, MissingCells, PriorFile, PrivacyOptions
+from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_prior, read_saved_prior
 from pmlopt.core.arrays import Label, indices_of
 from pmlopt.errors import InputError

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import click
 import numpy as np
 
+from pmlopt.cli.data_options import ColumnOptions, DataOptions, PriorFile, Seed
 from pmlopt.cli.options import (
     CLAIM_FAILS,
-    TARGET,
     ArgumentNote,
     Json,
     OptionNote,
     add_command,
-    check_targets_not_inputs,
     main,
     note_spent,
 )
 from pmlopt.cli.printing import format_nats, format_number, print_json, print_line, print_table
-from pmlopt.cli.privacy_options import ColumnOptions, DataOptions, PriorFile, PrivacyOptions, Seed
+from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import align_prior, read_numbers
+from pmlopt.cli.targets import TARGET, check_targets_not_inputs
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, abbreviate, indices_of
 from pmlopt.core.display import pluralize

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import click
 
+from pmlopt.cli.data_options import ColumnOptions, PriorFile
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -30,7 +31,7 @@ from pmlopt.cli.printing import (
     show_status,
     solve_in_turn,
 )
-from pmlopt.cli.privacy_options import ColumnOptions, PriorFile, PriorSetOptions, PrivacyOptions
+from pmlopt.cli.privacy_options import PriorSetOptions, PrivacyOptions
 from pmlopt.cli.reading import (
     LinearName,
     Minimise,

@@ -32,10 +32,10 @@ import click
 
 from pmlopt import __version__
 from pmlopt.cli.printing import check_output, print_json, print_line, print_result, show_status
+from pmlopt.cli.targets import PATH, PRINTS_APART, TARGET, check_file_formats, check_files
 from pmlopt.core import files
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import redirect_standard_output
-from pmlopt.core.matrices.formats import check_format
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import (
     InfeasibleError,
@@ -128,7 +128,7 @@ def _handle_stream_errors() -> Iterator[None]:
 def _redirect_printing() -> Iterator[None]:
     """Print to standard error where a file goes to standard output."""
     context = click.get_current_context(silent=True)
-    if context is None or not context.meta.get(_PRINTS_APART):
+    if context is None or not context.meta.get(PRINTS_APART):
         yield
         return
     with redirect_standard_output(sys.stdout), redirect_stdout(sys.stderr):
@@ -270,25 +270,6 @@ def main() -> None:
     """Design privacy mechanisms by convex optimization, with a proof of the bound."""
 
 
-PATH = click.Path(path_type=Path)
-
-
-class _TargetFile(click.Path):
-    """A file to write; where it is standard output, printed text goes to standard error."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = super().convert(value, param, ctx)
-        if ctx is not None and files.is_standard_stream(os.fsdecode(path)):
-            ctx.meta[_PRINTS_APART] = True
-        return path
-
-
-_PRINTS_APART = "pmlopt.prints_apart"
-TARGET = _TargetFile(path_type=Path)
-TARGET_OR_FOLDER = _TargetFile(path_type=Path)
-"""A file to write, or a folder to make, which the command looks at itself under its lock."""
-
-
 def _import_modules(_: click.Context, __: click.Parameter, modules: Sequence[str]) -> None:
     """Import modules by name, those of the current folder too."""
     if modules:
@@ -355,7 +336,7 @@ def add_command(
 
         @wraps(function)
         def run_function(**given: Any) -> None:
-            _check_files(parameters, given)
+            check_files(parameters, given)
             for key, kind in gathered.items():
                 given[key] = kind(**{one.name: given.pop(one.name) for one in fields(kind)})
             function(**given)
@@ -410,60 +391,6 @@ Json: TypeAlias = Annotated[bool, OptionNote("Print JSON.", "--json")]
 Plot: TypeAlias = Annotated[
     Path | None, OptionNote("Draw the mechanism, or the curve: .png, .pdf or .svg.", type=TARGET)
 ]
-
-
-def _check_files(parameters: Sequence[click.Parameter], given: Mapping[str, Any]) -> None:
-    """Raise for files that cannot be written, are one, or are read by the same command."""
-    targets, sources = list[Path](), list[Path]()
-    for one in parameters:
-        (targets if isinstance(one.type, _TargetFile) else sources).extend(
-            _list_paths(given.get(str(one.name)))
-        )
-    check_distinct_targets(targets)
-    check_targets_not_inputs(targets, sources)
-    for one in parameters:
-        if isinstance(one.type, _TargetFile) and one.type is not TARGET_OR_FOLDER:
-            for path in _list_paths(given.get(str(one.name))):
-                files.check_target(path)
-
-
-def _list_paths(value: Any) -> Iterator[Path]:
-    """Return the paths among what an option gives, also texts that end like a file, such as
-    constraint=FILE.csv.
-    """
-    if isinstance(value, tuple):
-        for part in value:
-            yield from _list_paths(part)
-    elif isinstance(value, Path):
-        yield value
-    elif isinstance(value, str) and Path(value).suffix:
-        yield Path(value.partition("=")[2] or value)
-
-
-def check_distinct_targets(targets: Sequence[Path]) -> None:
-    """Raise for two files to write that are one."""
-    if len({path.resolve() for path in targets}) < len(targets):
-        raise InputError(f"two of the files to write are the same: {', '.join(map(str, targets))}")
-
-
-def check_targets_not_inputs(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
-    """Raise for a file to write that is one of those that are read."""
-    for source in inputs:
-        for target in targets:
-            if files.is_same_file(target, source):
-                raise InputError(f"{target}: is read by this command: write to another file")
-
-
-def check_file_formats(output: Path | None, plot: Path | None) -> None:
-    """Raise, before any solver runs, for formats in which nothing can be written."""
-    if output is not None:
-        check_format(output)
-    if plot is not None:
-        from pmlopt.core.display import get_figure_class
-        from pmlopt.programs.plots import FIGURE_FORMATS
-
-        files.file_format(plot, FIGURE_FORMATS)
-        get_figure_class()
 
 
 def draw_curves(

@@ -16,20 +16,17 @@ import numpy as np
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
-    TARGET,
     ArgumentNote,
     Json,
     OptionNote,
     Plot,
     SolverChoice,
     add_command,
-    check_distinct_targets,
-    check_file_formats,
     draw_curves,
     exit_code_of,
     main,
     read_solver_options,
-)  # fmt: skip
+)
 from pmlopt.cli.printing import (
     format_nats,
     format_number,
@@ -43,8 +40,10 @@ from pmlopt.cli.printing import (
     solve_from_largest,
     solve_in_turn,
 )  # fmt: skip
-from pmlopt.cli.privacy_options import PrivacyOptions, WorkerOptions
+from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.reading import Minimise, read_numbers, read_utility
+from pmlopt.cli.targets import TARGET, check_distinct_targets, check_file_formats
+from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.errors import InputError, SweepStoppedError
 

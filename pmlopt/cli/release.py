@@ -11,33 +11,32 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import numpy as np
 
+from pmlopt.cli.data_options import (
+    DataOptions,
+    KeepOrder,
+    MissingCells,
+    Seed,
+    Who,
+    warn_of_order,
+    warn_of_seed,
+)
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
-    TARGET,
     ArgumentNote,
     Json,
     OptionNote,
     add_command,
-    check_targets_not_inputs,
     imports,
     main,
     note_spent,
 )
 from pmlopt.cli.printing import format_nats, print_json, print_line, print_table, show_status
-from pmlopt.cli.privacy_options import (
-    DataOptions,
-    KeepOrder,
-    MissingCells,
-    PrivacyOptions,
-    Seed,
-    Who,
-    WorkerOptions,
-    warn_of_order,
-    warn_of_seed,
-)
+from pmlopt.cli.privacy_options import PrivacyOptions
 from pmlopt.cli.queries import UNASKED, find_builder, read_grid
 from pmlopt.cli.reading import Minimise, read_utility
+from pmlopt.cli.targets import TARGET, check_targets_not_inputs
+from pmlopt.cli.worker_options import WorkerOptions
 from pmlopt.core import files
 from pmlopt.core.arrays import join_words
 from pmlopt.errors import InputError

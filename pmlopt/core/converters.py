@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 import reprlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
-from types import NoneType, UnionType
-from typing import Any, Literal, NoReturn, TypeAlias, Union, get_args, get_origin
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
@@ -31,7 +29,6 @@ from pmlopt.core.fields import (
     NamedValues,
     Range,
     Record,
-    Shape,
     find_tagged_classes,
     get_constructor,
     get_fields,
@@ -41,205 +38,29 @@ from pmlopt.core.fields import (
     resolve_alias,
     separate_notes,
 )  # fmt: skip
+from pmlopt.core.read_locations import (
+    FLAG,
+    LIST,
+    MAX_NESTING_DEPTH,
+    NUMBER,
+    TABLE,
+    WHOLE,
+    ReadLocation,
+    describe_form,
+    describe_forms,
+)
+from pmlopt.core.scalar_converters import (
+    INFINITIES,
+    SCALARS,
+    Converter,
+    EnumConverter,
+    ScalarConverter,
+    Schema,
+    read_number,
+    read_open,
+)
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import FileFormatError, InputError
-
-Schema: TypeAlias = dict[str, Any]
-
-MAX_NESTING_DEPTH = 50
-"""Levels of nesting that are read: a certificate has ten, and the interpreter breaks off at a thousand."""
-INFINITIES = {"inf": math.inf, "-inf": -math.inf}
-"""How infinite numbers are written, for which JSON has no word."""
-
-NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE = (
-    "null", "true or false", "a whole number", "a number", "text", "a list", "a table",
-)  # fmt: skip
-FORMS: tuple[tuple[Any, str], ...] = (
-    (NoneType, NULL), (bool, FLAG), (int, WHOLE), (float, NUMBER), (str, TEXT), (list | np.ndarray, LIST),
-    (dict, TABLE),
-)  # fmt: skip
-"""What plain data may be, and the words for it."""
-
-
-class ReadLocation:
-    """A location in data that are read: path and depth in the file, the context, and the sizes of the
-    record.
-    """
-
-    __slots__ = ("context", "depth", "path", "sizes")
-
-    def __init__(self, context: Context, path: str, sizes: dict[str, int], depth: int = 0) -> None:
-        self.context, self.path, self.sizes, self.depth = context, path, sizes, depth
-
-    def fail(self, problem: str) -> NoReturn:
-        """Raise the error of the context, with the path of what is wrong."""
-        raise self.context.error(f"{self.path or 'the record'} {problem}")
-
-    def refuse(self, data: Any, wanted: str) -> NoReturn:
-        """Raise for data that should be something else."""
-        self.fail(f"is {reprlib.repr(data)}: it must be {wanted}")
-
-    def enter_nested_list(self, *index: Any) -> ReadLocation:
-        """Return the location of an entry of nested lists."""
-        path = self.path + "".join(f"[{int(k)}]" for k in index)
-        return ReadLocation(self.context, path, self.sizes, self.depth)
-
-    def enter(self, key: str | int, sizes: dict[str, int] | None = None) -> ReadLocation:
-        """Return the location of an entry of a list or a table, or of a field of a record with sizes of
-        its own.
-        """
-        path = extend_path(self.path, key)
-        found = ReadLocation(
-            self.context, path, self.sizes if sizes is None else sizes, self.depth + 1
-        )
-        if found.depth > MAX_NESTING_DEPTH:
-            found.fail(f"is nested deeper than {MAX_NESTING_DEPTH} levels")
-        return found
-
-    def check_size(self, shape: Sequence[int], note: Shape) -> None:
-        """Raise for a shape that is not the one of the note."""
-        if len(shape) != len(note.sizes):
-            self.fail(f"has the shape {tuple(shape)}: it must have {len(note.sizes)} dimensions")
-        for size, length in zip(note.sizes, shape, strict=True):
-            wanted = size if isinstance(size, int) else self.sizes.setdefault(size, length)
-            if wanted != length:
-                told = "" if isinstance(size, int) else f" ({size} is {wanted} here)"
-                self.fail(f"has the shape {tuple(shape)}: {length} must be {wanted}{told}")
-
-
-def extend_path(path: str, key: str | int) -> str:
-    """Return the path of an entry of a list or a table."""
-    return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
-
-
-def describe_form(data: Any) -> str:
-    """Return what plain data are, in a word."""
-    return next((word for kind, word in FORMS if isinstance(data, kind)), type(data).__name__)
-
-
-class Converter(ABC):
-    """A type of a field, with its notes, that is no union; `forms` are what its plain data may be."""
-
-    forms: frozenset[str]
-
-    def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
-        self.kind, self.args, self.notes = kind, tuple(map(resolve_alias, get_args(kind))), notes
-        self.shape = next((note for note in notes if isinstance(note, Shape)), None)
-
-    @abstractmethod
-    def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form stand for."""
-
-    @abstractmethod
-    def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        """Return the JSON schemas of which its plain data meet one."""
-
-    def add_range(self, schema: Schema) -> Schema:
-        """Return the schema of a number, with its ends."""
-        found = dict(schema)
-        for note in self.notes:
-            if isinstance(note, Range):
-                ends = {"minimum": note.low, "maximum": note.high}
-                found |= {key: end for key, end in ends.items() if not math.isinf(end)}
-        return found
-
-
-def _read_number(data: Any, place: ReadLocation, kind: Any, notes: Sequence[Any]) -> Any:
-    value = INFINITIES.get(data, math.nan) if isinstance(data, str) else data
-    if kind is float:
-        try:
-            value = float(value)
-        except OverflowError:
-            place.fail("is too large for a float: give a number below 1e308")
-        if not (math.isfinite(value) or (INFINITE in notes and not math.isnan(value))):
-            place.fail(f"is {value}: it must be a finite number")
-    for note in notes:
-        if isinstance(note, Range) and not note.low <= value <= note.high:
-            place.refuse(data, str(note))
-    if COUNT in notes and value > (most := place.context.max_letters):
-        place.fail(f"is {reprlib.repr(data)}: a file of this length may speak of {most:,} at most")
-    return value
-
-
-def _read_fraction(data: Any, place: ReadLocation, _: Any, __: Any) -> Fraction:
-    text = str(data) if isinstance(data, int) else data
-    # Digits of a fraction; Python refuses whole numbers of more than 4,300.
-    if len(text) > 4_000 or not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", text):
-        place.refuse(data, "a fraction of whole numbers, such as '3/8'")
-    above, _, under = text.partition("/")
-    if under and not int(under):
-        place.fail(f"is {reprlib.repr(data)}: it must not be divided by 0")
-    return Fraction(int(above), int(under or 1))
-
-
-def _read_unchanged(data: Any, _: ReadLocation, __: Any, ___: Any) -> Any:
-    return data
-
-
-def _read_open(data: Any, place: ReadLocation, kind: Any, _: Any = ()) -> Any:
-    """Return a label, of which lists are tuples, or any plain data."""
-    if isinstance(data, list):
-        made: Callable[..., Any] = list if kind is Any else tuple
-        kinds = set(map(type, data))  # tables have many
-        if kinds <= {int, bool, str} or (kinds == {float} and np.isfinite(data).all()):
-            return made(data)
-        return made(_read_open(part, place.enter(k), kind) for k, part in enumerate(data))
-    if describe_form(data) not in SCALARS[kind][0] or (
-        isinstance(data, float) and not math.isfinite(data)
-    ):
-        place.refuse(data, "text, a finite number or a list of these")
-    if isinstance(data, dict):
-        return {key: _read_open(part, place.enter(key), kind) for key, part in data.items()}
-    return data
-
-
-SCALARS: Mapping[Any, tuple[set[str], Schema, Callable[..., Any]]] = {
-    float: ({WHOLE, NUMBER}, {"type": "number"}, _read_number),
-    int: ({WHOLE}, {"type": "integer"}, _read_number),
-    str: ({TEXT}, {"type": "string"}, _read_unchanged),
-    bool: ({FLAG}, {"type": "boolean"}, _read_unchanged),
-    NoneType: ({NULL}, {"type": "null"}, _read_unchanged),
-    Fraction: (
-        {TEXT, WHOLE}, {"type": ["string", "integer"], "pattern": "^-?[0-9]+(/[0-9]+)?$"}, _read_fraction,
-    ),
-    Hashable: ({FLAG, WHOLE, NUMBER, TEXT, LIST}, {"$ref": "#/$defs/label"}, _read_open),
-    Any: ({NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE}, {}, _read_open),
-}  # fmt: skip
-"""Types without parts: what their plain data may be, the JSON schema of these, and how they are read."""
-
-
-class ScalarConverter(Converter):
-    """A converter of a type of `SCALARS`."""
-
-    def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
-        super().__init__(kind, notes)
-        forms, self.schema, self.reading = SCALARS[kind]
-        self.infinite = kind is float and INFINITE in notes
-        self.forms = frozenset(forms | ({TEXT} if self.infinite else set()))
-
-    def read(self, data: Any, place: ReadLocation) -> Any:
-        return self.reading(data, place, self.kind, self.notes)
-
-    def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        return [*([{"enum": [*INFINITIES]}] if self.infinite else []), self.add_range(self.schema)]
-
-
-class EnumConverter(Converter):
-    """A converter of a type with few values, by what is written for each: named ones, literals and
-    enumerations.
-    """
-
-    def __init__(self, values: Mapping[Any, Any], notes: Sequence[Any]) -> None:
-        super().__init__(None, notes)
-        self.values, self.forms = values, frozenset(map(describe_form, values))
-
-    def read(self, data: Any, place: ReadLocation) -> Any:
-        if data not in self.values:
-            place.refuse(data, f"one of {', '.join(map(repr, self.values))}")
-        return self.values[data]
-
-    def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        return [{"enum": list(self.values)}]
 
 
 class TupleConverter(Converter):
@@ -259,7 +80,7 @@ class TupleConverter(Converter):
         if self.shape is not None:
             place.check_size((len(data),), self.shape)
         if self.args[0] is Hashable and not self.fixed:
-            return _read_open(data, place, Hashable)
+            return read_open(data, place, Hashable)
         return tuple(one.read(data[k], place.enter(k)) for k, one in enumerate(parts))
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
@@ -277,7 +98,7 @@ class LabelsConverter(TupleConverter):
     def read(self, data: Any, place: ReadLocation) -> Any:
         if not isinstance(data, int):
             return super().read(data, place)
-        found = DefaultLabels(_read_number(data, place, int, (Range(1), COUNT)))
+        found = DefaultLabels(read_number(data, place, int, (Range(1), COUNT)))
         if self.shape is not None:
             place.check_size((len(found),), self.shape)
         return found
@@ -341,7 +162,7 @@ class ArrayConverter(Converter):
         if not set(map(type, leaves)) <= allowed:
             check_leaves(
                 [type(leaf) not in allowed for leaf in leaves],
-                _describe_forms(SCALARS[self.entry][0]),
+                describe_forms(SCALARS[self.entry][0]),
             )
         try:
             array = np.array(leaves, dtype=self.scalar)
@@ -545,9 +366,7 @@ class UnionConverter:
         form = describe_form(data)
         fitting = [one for one in self.every if form in one.forms]
         if not fitting:
-            place.refuse(
-                data, _describe_forms(set[str]().union(*(one.forms for one in self.every)))
-            )
+            place.refuse(data, describe_forms(set[str]().union(*(one.forms for one in self.every))))
         if isinstance(fitting[0], RecordConverter):
             return RecordConverter(tuple(base for one in fitting for base in one.kind), ()).read(
                 data, place
@@ -665,8 +484,3 @@ def _to_list_label(label: Any) -> Any:
     if isinstance(label, tuple):
         return [_to_list_label(part) for part in label]
     return label.item() if isinstance(label, np.generic) else label
-
-
-def _describe_forms(forms: set[str]) -> str:
-    """Return what plain data may be, in words."""
-    return " or ".join(sorted(forms - ({WHOLE} if NUMBER in forms else set())))

@@ -17,14 +17,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
 
 from pmlopt.core.arrays import Label
-from pmlopt.core.converters import (
-    ReadLocation,
-    Schema,
-    TupleConverter,
-    UnionConverter,
-    extend_path,
-    write_plain,
-)
+from pmlopt.core.converters import TupleConverter, UnionConverter, write_plain
 from pmlopt.core.fields import (
     ADDED_LATER,
     COUNT,
@@ -41,6 +34,8 @@ from pmlopt.core.fields import (
     get_fields,
     have_equal_content,
 )  # fmt: skip
+from pmlopt.core.read_locations import ReadLocation, extend_path
+from pmlopt.core.scalar_converters import Schema
 from pmlopt.errors import FileFormatError, InputError
 
 __all__ = [

@@ -1,5 +1,3 @@
-from .approximate import approximate_dp_delta as approximate_dp_delta
-from .approximate import approximate_dp_level as approximate_dp_level
 from .approximate import approximate_pml_level as approximate_pml_level
 from .approximate import binary_envelope as binary_envelope
 from .approximate import binary_event as binary_event
@@ -12,9 +10,6 @@ from .approximate import event_leakage as event_leakage
 from .approximate import leakage_law as leakage_law
 from .approximate import leakage_quantile as leakage_quantile
 from .approximate import mean_slack as mean_slack
-from .approximate import privacy_loss as privacy_loss
-from .approximate import privacy_loss_law as privacy_loss_law
-from .approximate import probabilistic_dp_delta as probabilistic_dp_delta
 from .approximate import slack as slack
 from .failure import failure_probability as failure_probability
 from .leakage import SecretWitness as SecretWitness
@@ -43,3 +38,8 @@ from .outcomes import guesswork as guesswork
 from .outcomes import list_outcome_warnings as list_outcome_warnings
 from .outcomes import posterior as posterior
 from .outcomes import summarize_outcomes as summarize_outcomes
+from .privacy_losses import approximate_dp_delta as approximate_dp_delta
+from .privacy_losses import approximate_dp_level as approximate_dp_level
+from .privacy_losses import privacy_loss as privacy_loss
+from .privacy_losses import privacy_loss_law as privacy_loss_law
+from .privacy_losses import probabilistic_dp_delta as probabilistic_dp_delta

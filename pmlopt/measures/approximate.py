@@ -1,34 +1,24 @@
-"""Leakage and privacy loss up to a failure: slack functions, laws, quantiles, events, and bounds of them.
-
-The privacy loss of differential privacy is about the channel alone: any two letters are neighbours.
-"""
+"""Leakage up to a failure: slack functions, its law, quantiles, events, and bounds of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import (
     FloatArray,
-    Label,
     check_integer,
     check_nonnegative,
     check_probability,
     copy_float_array,
 )
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
+from pmlopt.data.mechanism import MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.measures.leakage import (
-    bound_level_rounding,
-    leakage_level,
-    log_quotient,
-    maximal_leakage,
-    pointwise_leakage,
-)
+from pmlopt.measures.leakage import leakage_level, maximal_leakage, pointwise_leakage
+from pmlopt.measures.privacy_losses import compute_max_slack, compute_min_level, merge_levels
 
 
 def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
@@ -67,7 +57,7 @@ def slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     p, m = pair_with_prior(prior, mechanism)
     # `P[x,y] <= q[y] / p[x]`: no outcome exceeds it, whatever rounding gives
-    return 0.0 if level >= p.max_leakage else _max_slack(m.matrix, p.pmf @ m.matrix, level)
+    return 0.0 if level >= p.max_leakage else compute_max_slack(m.matrix, p.pmf @ m.matrix, level)
 
 
 def approximate_pml_level(prior: PriorLike, mechanism: MechanismLike, delta: float) -> float:
@@ -94,7 +84,7 @@ def approximate_pml_level(prior: PriorLike, mechanism: MechanismLike, delta: flo
     """
     share = check_probability(delta)
     p, m = pair_with_prior(prior, mechanism)
-    return _min_level(m.matrix, p.pmf @ m.matrix, share)
+    return compute_min_level(m.matrix, p.pmf @ m.matrix, share)
 
 
 def leakage_quantile(
@@ -366,62 +356,6 @@ def counted_envelope_bound(outputs: int, delta: float) -> float:
     )
 
 
-def privacy_loss(mechanism: MechanismLike, first: Label, second: Label) -> FloatArray:
-    """Compute the privacy loss `L(y) = log(P[x,y] / P[x',y])` of each outcome for two letters, in nats.
-
-    inf where only the first letter can emit y, -inf where only the second can, NaN where neither.
-
-    Args:
-        mechanism: (N, M).
-        first: x, by its label; the position, where the mechanism has no labels.
-        second: x'.
-
-    Returns:
-        (M,) losses.
-
-    Raises:
-        MechanismError: the mechanism has no such letter.
-
-    Source: [saeidian2026envelopes, Section II-B].
-
-    Examples:
-        >>> np.exp(privacy_loss([[0.75, 0.25], [0.25, 0.75]], 0, 1)).round(12)
-        array([3.        , 0.33333333])
-    """
-    m = as_mechanism(mechanism)
-    return _compute_losses(_get_row(m, first), _get_row(m, second))
-
-
-def privacy_loss_law(
-    mechanism: MechanismLike, first: Label, second: Label
-) -> tuple[FloatArray, FloatArray]:
-    """Compute the law of the privacy loss for two letters, where the first is the true one.
-
-    Args:
-        mechanism: (N, M).
-        first: x, by its label; Y has the law P[x,.].
-        second: x'.
-
-    Returns:
-        (K,) the losses that occur in ascending order, in nats, the last one perhaps inf, and (K,) their
-        probabilities. Losses that differ by rounding only are one.
-
-    Raises:
-        MechanismError: the mechanism has no such letter.
-
-    Source: [saeidian2026envelopes, Section II-B].
-
-    Examples:
-        >>> losses, masses = privacy_loss_law([[0.5, 0.25, 0.25], [0.25, 0.125, 0.625]], 0, 1)
-        >>> np.exp(losses).round(12), masses
-        (array([0.4, 2. ]), array([0.25, 0.75]))
-    """
-    m = as_mechanism(mechanism)
-    truth = _get_row(m, first)
-    occurring = truth > 0
-    return _merge_levels(_compute_losses(truth, _get_row(m, second))[occurring], truth[occurring])
-
-
 def leakage_law(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
     """Compute the law of the pointwise maximal leakage l(Y).
 
@@ -442,167 +376,4 @@ def leakage_law(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray,
         (array([1.11111111, 4.        ]), array([0.9, 0.1]))
     """
     p, m = pair_with_prior(prior, mechanism)
-    return _merge_levels(pointwise_leakage(p, m)[m.support], (p.pmf @ m.matrix)[m.support])
-
-
-def approximate_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
-    """Compute the least delta at which a mechanism is (epsilon, delta)-differentially private: its privacy
-    profile.
-
-    `max_{x,x'} sum_y max(0, P[x,y] - e^eps P[x',y])`, the largest hockey-stick divergence of rows. It is a
-    slack and no probability of failure: the privacy loss exceeds epsilon with at least this probability
-    (`probabilistic_dp_delta`). Post-processing cannot raise it.
-
-    Args:
-        mechanism: (N, M).
-        epsilon: in nats.
-
-    Raises:
-        PrivacyError: epsilon is negative, NaN or infinite.
-
-    Source: [saeidian2026envelopes, eq. (3)].
-
-    Examples:
-        >>> response = [[0.75, 0.25], [0.25, 0.75]]
-        >>> round(approximate_dp_delta(response, 0.0), 12), approximate_dp_delta(response, math.log(3.1))
-        (0.5, 0.0)
-    """
-    matrix = as_mechanism(mechanism).matrix
-    return _max_slack(matrix, matrix, check_nonnegative(epsilon, "epsilon", PrivacyError))
-
-
-def approximate_dp_level(mechanism: MechanismLike, delta: float) -> float:
-    """Compute the least epsilon at which a mechanism is (epsilon, delta)-differentially private, in nats.
-
-    `log max_{x,x'} max_E (P(E | x) - delta) / P(E | x')`, at least 0, over the events E of outcomes in
-    descending order of the privacy loss; inf where some event of more than delta is impossible for x'.
-
-    Args:
-        mechanism: (N, M).
-        delta: the slack, in (0, 1).
-
-    Raises:
-        PrivacyError: delta is not in (0, 1).
-
-    Source: [saeidian2026envelopes, Definition 2 and eq. (3)].
-
-    Examples:
-        >>> response = [[0.75, 0.25], [0.25, 0.75]]
-        >>> round(math.exp(approximate_dp_level(response, 0.25)), 12)  # (0.75 - 0.25) / 0.25
-        2.0
-        >>> approximate_dp_level(np.eye(2), 0.25)
-        inf
-    """
-    share, matrix = check_probability(delta), as_mechanism(mechanism).matrix
-    return _min_level(matrix, matrix, share)
-
-
-def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
-    """Compute the least delta of (epsilon, delta)-probabilistic differential privacy of a mechanism.
-
-    `max_{x,x'} P(L(Y) > epsilon | x)`, the largest probability that the privacy loss exceeds epsilon. A loss
-    that is epsilon but for rounding does not. Post-processing may raise it.
-
-    Args:
-        mechanism: (N, M).
-        epsilon: in nats.
-
-    Raises:
-        PrivacyError: epsilon is negative, NaN or infinite.
-
-    Source: [saeidian2026envelopes, Definition 3].
-
-    Examples:
-        >>> response = [[0.75, 0.25], [0.25, 0.75]]
-        >>> probabilistic_dp_delta(response, 1.0), probabilistic_dp_delta(response, math.log(3))
-        (0.75, 0.0)
-    """
-    level = check_nonnegative(epsilon, "epsilon", PrivacyError)
-    # a loss that equals epsilon must not count as a failure by a rounded logarithm
-    most = level + bound_level_rounding(level)
-    matrix = as_mechanism(mechanism).matrix
-    return max(
-        float(((losses > most) * matrix).sum(axis=1).max())
-        for _, losses in _pair_with_losses(matrix, matrix)
-    )
-
-
-def _max_slack(matrix: FloatArray, others: FloatArray, level: float) -> float:
-    """Compute the largest of `sum_y max(0, P[x,y] - e^level o[y])` over the letters x and the laws o."""
-    return max(
-        float((matrix * -np.expm1(-np.maximum(losses - level, 0.0))).sum(axis=1).max())
-        for _, losses in _pair_with_losses(matrix, others)
-    )
-
-
-def _min_level(matrix: FloatArray, others: FloatArray, share: float) -> float:
-    """Compute the least level of at least 0 at which `_max_slack` is a share, by the events of the largest
-    losses.
-
-    Rounded up at its own size; where the laws are not rows of the matrix they are means of these, rounded.
-    """
-    best = -1.0  # e^level - 1
-    for law, losses in _pair_with_losses(matrix, others):
-        order = np.argsort(-losses, axis=1, kind="stable")
-        truth, other = np.take_along_axis(matrix, order, axis=1), law[order]
-        # (N, M) probabilities of the events of the first k outcomes, given the letter and under the law
-        masses, below = (np.cumsum(part.astype(np.longdouble), axis=1) for part in (truth, other))
-        # an event of more than delta that the other law excludes: no finite level suffices
-        if (masses[below == 0] > share).any():
-            return math.inf
-        over = np.cumsum(truth.astype(np.longdouble) - other, axis=1) - share
-        rounding = (matrix.shape[1] + 4) * np.finfo(np.longdouble).eps * (masses + below + share)
-        # only where rounding may decide the sign is the sum repeated with one rounding
-        close = np.abs(over) <= rounding
-        over += rounding
-        for x, last in np.argwhere(close).tolist():  # a sum that is rounded once has the right sign
-            terms = (*truth[x, : last + 1].tolist(), *(-other[x, : last + 1]).tolist(), -share)
-            over[x, last] = math.fsum(terms)
-        best = max(best, float((over[below > 0] / below[below > 0]).max(initial=-1.0)))
-    off = float(np.finfo(float).eps)
-    best += 8 * off * abs(best) + (
-        0.0 if others is matrix else (len(matrix) + 4) * off * (1 + best)
-    )
-    # best is `e^level - 1`: log1p keeps the digits of levels near 0
-    return math.log1p(best) * (1 + 4 * off) if best > 0 else 0.0
-
-
-def _pair_with_losses(
-    matrix: FloatArray, others: FloatArray
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield each of some laws of the output, (M,), with the (N, M) losses to it; -inf for impossible
-    outcomes.
-    """
-    for law in np.atleast_2d(others):
-        yield law, np.where(matrix > 0, _compute_losses(matrix, law), -np.inf)
-
-
-def _compute_losses(truth: FloatArray, other: FloatArray) -> FloatArray:
-    """Compute log(truth / other), without cancellation where both are near."""
-    up = log_quotient(np.minimum(truth, other), np.abs(truth - other))
-    # the quotient is formed over the smaller one, for which log_quotient is made
-    signed = np.where(truth >= other, up, -up)
-    return np.where((truth == 0) & (other == 0), np.nan, signed)
-
-
-def _get_row(m: Mechanism, letter: Label) -> FloatArray:
-    if letter not in m.inputs:
-        raise MechanismError(
-            f"the mechanism has no letter {letter!r}; it has {', '.join(map(repr, m.inputs))}"
-        )
-    return np.asarray(m.matrix[m.inputs.index(letter)])
-
-
-def _merge_levels(levels: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return levels in ascending order with their masses, those that differ by rounding only merged."""
-    order = np.argsort(levels, kind="stable")
-    ascending = levels[order]
-    # compared with the first of its group, so that a chain of near levels cannot grow into one
-    starts = [0]
-    for place in range(1, len(ascending)):
-        last = float(ascending[starts[-1]])
-        if ascending[place] > last + (
-            bound_level_rounding(abs(last)) if math.isfinite(last) else 0.0
-        ):
-            starts.append(place)
-    return ascending[starts], np.add.reduceat(masses[order], starts)
+    return merge_levels(pointwise_leakage(p, m)[m.support], (p.pmf @ m.matrix)[m.support])

@@ -1,8 +1,9 @@
 """A data file released with its report, and checked by its recipients."""
 
-from pmlopt.publishing.checking import FitTest, assess_release_fit, check
+from pmlopt.publishing.checking import check
 from pmlopt.publishing.estimating import estimate_release
 from pmlopt.publishing.plans import ReleasePlan, read_plan
+from pmlopt.publishing.release_fit import FitTest, assess_release_fit
 from pmlopt.publishing.releasing import ReleaseDraft, release, write_release
 from pmlopt.publishing.stated_law import rounding_step, stated_prior
 

@@ -35,7 +35,6 @@ from pmlopt.model.privacy.renyi_pml import RemainingRenyiPML
 from pmlopt.programs.exact.arithmetic import is_met_exactly
 from pmlopt.releases import ledger_file
 from pmlopt.releases.array_files import read_digest
-from pmlopt.releases.drafts import check_new
 from pmlopt.releases.ledger_file import (
     MIN_MASS,
     HistoryTable,
@@ -45,7 +44,7 @@ from pmlopt.releases.ledger_file import (
     compute_log_lifts,
     digest_release,
 )
-from pmlopt.releases.publications import PREFIX, PendingPublication, finish_all
+from pmlopt.releases.publications import describe_draft, finish_all
 from pmlopt.releases.remaining import align_matrix, build_joint_requirement, find_columns
 
 
@@ -504,26 +503,8 @@ class Ledger:
             FileFormatError: the draft is not there, the target is, their folders differ, or the draft has
                 another name.
         """
-        name = Path(target).parent.resolve() / Path(target).name
-        source = Path(draft).parent.resolve() / Path(draft).name
-        if name.parent not in (source.parent, source.parent.parent):
-            raise FileFormatError(
-                f"{draft}: is not in the folder of {target}: nothing can be published"
-            )
-        if not os.path.lexists(source):
-            raise FileFormatError(f"{draft}: is not there: nothing can be published")
-        check_new(name)
-        try:
-            publication = PendingPublication.describe(source, name)
-        except (ValueError, OSError) as cause:
-            raise FileFormatError(
-                f"{draft}: cannot be published: {cause}; its name must begin with {PREFIX}"
-            ) from None
-        if publication.digest is None:
-            raise FileFormatError(
-                f"{draft}: is not there as a file or folder: nothing can be published"
-            )
-        self._folders.append(name.parent)
+        publication, folder = describe_draft(draft, target)
+        self._folders.append(folder)
         self._state = replace(self._state, publishing=(*self._state.publishing, publication))
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from pmlopt.core import drafts
 from pmlopt.core.files import describe_os_error
 from pmlopt.errors import FileFormatError
+from pmlopt.releases.drafts import check_new
 
 PREFIX = ".pmlopt-"
 """How the names begin of all that is not published yet."""
@@ -123,6 +124,36 @@ class PendingPublication:
     def _is_published(self, source: Path, target: Path) -> bool:
         """Return whether the target is what was recorded."""
         return self._is_content(target) and (self.digest is not None or not os.path.lexists(source))
+
+
+def describe_draft(
+    draft: str | os.PathLike[str], target: str | os.PathLike[str]
+) -> tuple[PendingPublication, Path]:
+    """Describe a draft that is to be published under a name, and return the folder of that name.
+
+    Raises:
+        FileFormatError: see `Ledger.publish`.
+    """
+    name = Path(target).parent.resolve() / Path(target).name
+    source = Path(draft).parent.resolve() / Path(draft).name
+    if name.parent not in (source.parent, source.parent.parent):
+        raise FileFormatError(
+            f"{draft}: is not in the folder of {target}: nothing can be published"
+        )
+    if not os.path.lexists(source):
+        raise FileFormatError(f"{draft}: is not there: nothing can be published")
+    check_new(name)
+    try:
+        publication = PendingPublication.describe(source, name)
+    except (ValueError, OSError) as cause:
+        raise FileFormatError(
+            f"{draft}: cannot be published: {cause}; its name must begin with {PREFIX}"
+        ) from None
+    if publication.digest is None:
+        raise FileFormatError(
+            f"{draft}: is not there as a file or folder: nothing can be published"
+        )
+    return publication, name.parent
 
 
 def finish_all(

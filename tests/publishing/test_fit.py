@@ -10,7 +10,7 @@ from pmlopt import Mechanism
 from pmlopt.core.arrays import Label
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.publishing import assess_release_fit
-from pmlopt.publishing.checking import FALSE_ALARM_PROBABILITY
+from pmlopt.publishing.release_fit import FALSE_ALARM_PROBABILITY
 from pmlopt.releases.attributes import push_through
 
 LAW = np.array([[0.3, 0.1], [0.1, 0.2], [0.05, 0.25]])

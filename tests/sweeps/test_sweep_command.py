@@ -58,7 +58,7 @@ def test_workers_give_the_same_table(counts: Path, monkeypatch: pytest.MonkeyPat
         with ThreadPoolExecutor(number) as pool:
             yield pool
 
-    monkeypatch.setattr("pmlopt.cli.privacy_options._open_processes", threads)
+    monkeypatch.setattr("pmlopt.cli.worker_options._open_processes", threads)
     alone, found = (json.loads(run(*asked, *more))["rows"] for more in ((), ("--workers", 2)))
     assert handed == [2]
     assert [row["value"] for row in found] == [row["value"] for row in alone]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
-from pmlopt.solvers.structured.newton import factor_cholesky, solve_factored
+from pmlopt.solvers.structured.factors import factor_cholesky, solve_factored
 
 _MAX_ITERATIONS = 200
 """Iterations after which a search ends with the bound at hand, which is valid; a dozen are usual."""

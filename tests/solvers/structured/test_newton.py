@@ -15,6 +15,12 @@ from pmlopt import ExpectedGain, Prior, design
 from pmlopt.solvers.structured import interior_point
 from pmlopt.solvers.structured import newton as newton_module
 from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints
+from pmlopt.solvers.structured.factors import (
+    factor_cholesky,
+    factor_of_squares,
+    solve_factored,
+    substitute_forward,
+)
 from pmlopt.solvers.structured.interior_point import _step_once, follow_central_path
 from pmlopt.solvers.structured.iterates import (
     Iterate,
@@ -22,14 +28,7 @@ from pmlopt.solvers.structured.iterates import (
     to_double_point,
     to_single_point,
 )
-from pmlopt.solvers.structured.newton import (
-    NewtonSystem,
-    NewtonSystemByOutputs,
-    factor_cholesky,
-    factor_of_squares,
-    solve_factored,
-    substitute_forward,
-)
+from pmlopt.solvers.structured.newton import NewtonSystem, NewtonSystemByOutputs
 
 ALL_KINDS = (*KINDS, *WIDE)
 FEW_KINDS = ("pml", "ball", "box", *WIDE)

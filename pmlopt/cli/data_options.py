@@ -1,0 +1,270 @@
+"""The options of data files: how they are read and counted, and which rows and columns stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import click
+
+from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
+from pmlopt.cli.printing import open_console, print_line
+from pmlopt.cli.reading import read_counts, read_prior
+from pmlopt.cli.targets import TARGET
+from pmlopt.core import files
+from pmlopt.core.arrays import Label
+from pmlopt.core.frames import Missing
+from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    from pmlopt.data.prior import Prior
+    from pmlopt.data.tables import CsvFormat, Table
+
+
+Delimiter: TypeAlias = Annotated[
+    str | None, OptionNote("Of a CSV data file: one character, or tab; else it is found.")
+]
+Encoding: TypeAlias = Annotated[
+    str | None, OptionNote("Of a CSV data file, such as cp1252; else UTF-8, or as its mark says.")
+]
+PriorFile: TypeAlias = Annotated[
+    Path,
+    OptionNote("CSV with a header and two columns: letter, and count or probability.", "--prior"),
+]
+Columns: TypeAlias = Annotated[tuple[str, ...], OptionNote(
+    "The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it, or the tuples "
+    "of several.", "--column"
+)]  # fmt: skip
+MissingCells: TypeAlias = Annotated[Missing, OptionNote(
+    "What to do with a missing cell: refuse it, drop the row, or make it the letter '', empty text."
+)]  # fmt: skip
+KeepOrder: TypeAlias = Annotated[bool, OptionNote(
+    "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.", "--keep-order"
+)]  # fmt: skip
+Who: TypeAlias = Annotated[
+    str | None,
+    OptionNote("With --ledger: the column of DATA with the numbers of the people, from 0."),
+]
+Seed: TypeAlias = Annotated[
+    int | None,
+    OptionNote("For tests: whoever knows it knows the draws.", type=click.IntRange(min=0)),
+]
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """How a CSV file of data is written; None where that is to be detected."""
+
+    delimiter: Delimiter = None
+    encoding: Encoding = None
+
+    @property
+    def csv_format(self) -> CsvFormat:
+        """Return the delimiter and the encoding."""
+        from pmlopt.data.tables import CsvFormat
+
+        return CsvFormat(self.delimiter, self.encoding)
+
+    def open_table(self, path: Path) -> Table:
+        """Open the table of a data file."""
+        from pmlopt.data.tables import open_table
+
+        return open_table(path, self.csv_format)
+
+    def count_values(
+        self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
+    ) -> dict[Label, int]:
+        """Count how often each value of a column of a data file occurs, or each tuple of values of
+        several.
+        """
+        found = self.count_tuples(path, columns, missing)
+        return {(label if len(columns) > 1 else label[0]): count for label, count in found.items()}
+
+    def count_tuples(
+        self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
+    ) -> dict[tuple[Label, ...], int]:
+        """Count how often each tuple of values occurs in some columns of a data file."""
+        from pmlopt.data.tables.counting import count_tuples
+
+        with self.open_table(path) as table:
+            return count_tuples(table, columns, missing)
+
+    def read_texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
+        """Read the cells of some columns of a data file as text, an empty one where one is missing."""
+        from pmlopt.data.tables.reading import read_texts
+
+        with self.open_table(path) as table:
+            return read_texts(table, columns)
+
+
+@dataclass(frozen=True)
+class ColumnOptions(DataOptions):
+    """How a prior is read: from a table of letters, or by counting columns of a data file."""
+
+    columns: Columns = ()
+    missing: MissingCells = "refuse"
+
+    def read_law(self, path: Path) -> Prior:
+        """Read the prior of a table of letters, or of columns of a data file."""
+        if not self.columns:
+            return read_prior(path)
+        from pmlopt.data.prior import Prior
+
+        return Prior.from_counts(self.count_values(path, self.columns, self.missing))
+
+    def read_sample(self, path: Path) -> Prior:
+        """Read the prior with its sample size."""
+        return self.read_law(path) if self.columns else read_counts(path)
+
+
+@add_command(main, "count")
+def count_command(
+    data: Annotated[Path, ArgumentNote("DATA")],
+    columns: Annotated[
+        tuple[str, ...],
+        OptionNote("The column of DATA to count; of several, their tuples.", "--column"),
+    ],
+    form: DataOptions,
+    by: Annotated[
+        str | None,
+        OptionNote("Another column, such as that of a secret: count the pairs, as a crosstab."),
+    ] = None,
+    missing: MissingCells = "refuse",
+    output: Annotated[
+        Path,
+        OptionNote("The CSV file to write; standard output if left out.", "-o/--output", TARGET),
+    ] = Path("-"),
+) -> None:
+    """Count the values in columns of DATA.
+
+    DATA is CSV, Parquet or Arrow. What it writes is a prior for --prior and --counts, of several columns with
+    their tuples as letters; or with --by a joint law for --about: a row for each value of that column, and a
+    column for each value of the other.
+    """
+    from pmlopt.data.tables import cross_counts
+
+    if by is not None and len(columns) > 1:
+        raise InputError("--by counts the pairs with one column: give --column once")
+    if by is None:
+        found = form.count_tuples(data, columns, missing)
+        rows: list[list[Any]] = [
+            [*columns, "count"],
+            *([*label, count] for label, count in found.items()),
+        ]
+    else:
+        pairs = cross_counts(data, by, columns[0], missing, form.csv_format)
+        letters = list(
+            dict.fromkeys(letter for _, letter in sorted(pairs, key=lambda pair: str(pair[1])))
+        )
+        values = list(dict.fromkeys(value for value, _ in pairs))
+        rows = [
+            [by, *letters],
+            *([value, *(pairs.get((value, letter), 0) for letter in letters)] for value in values),
+        ]
+    files.atomic_write(output, files.encode_csv(rows), private=True)  # they are true counts
+
+
+@contextmanager
+def show_row_progress(table: Table) -> Iterator[Callable[[int], None]]:
+    """Show rows, rows a second and remaining time on a terminal, and yield a function that adds rows."""
+    if (console := open_console()) is None:
+        yield lambda rows: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.fields[rows]:,} rows, {task.fields[rate]:,.0f} a second"),
+        BarColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=1.0 if table.done() is not None else None, rows=0, rate=0.0)
+
+        def add_rows(rows: int) -> None:
+            shown = bar.tasks[0]
+            total = shown.fields["rows"] + rows
+            bar.update(
+                task,
+                completed=table.done() or 0.0,
+                rows=total,
+                rate=total / max(shown.elapsed or 0.0, 1e-9),
+            )
+
+        yield add_rows
+
+
+def warn_of_seed(seed: int | None) -> None:
+    """Print that a seed is for tests."""
+    if seed is not None:
+        print_line(
+            "warning: with --seed whoever knows or guesses the seed knows the draws: for tests only",
+            err=True,
+        )
+
+
+def warn_of_order(keep_order: bool) -> None:
+    """Print what rows reveal that keep the order of the data."""
+    if keep_order:
+        print_line(
+            "warning: with --keep-order the rows keep the order of the data, and may reveal what these are "
+            "sorted by: the level of the mechanism does not count that",
+            err=True,
+        )
+
+
+@dataclass(frozen=True)
+class KeepOptions:
+    """Which of the other columns of a data file stay, in clear, in what is released."""
+
+    keep: Annotated[
+        tuple[str, ...],
+        OptionNote("Another column that stays, in clear; the rest goes. Give it once for each."),
+    ] = ()
+    drop: Annotated[
+        tuple[str, ...], OptionNote("Another column that goes. Give it once for each.")
+    ] = ()
+    drop_all: Annotated[bool, OptionNote("All other columns go.")] = False
+
+    def list_kept(
+        self, names: Sequence[str], taken: Sequence[str], where: object, assessed: bool
+    ) -> list[str]:
+        """Return the names of the other columns that stay, and print them: nothing is written yet.
+
+        Args:
+            names: of all columns.
+            taken: those that are released.
+            where: the data file, for messages.
+            assessed: whether it is printed later what they reveal.
+
+        Raises:
+            InputError: a name is of no other column, or more than one option selects those that stay.
+        """
+        from pmlopt.data.tables import find_column
+
+        places = [find_column(names, name, where) for name in taken]
+        others = [name for place, name in enumerate(names) if place not in places]
+        if (self.keep != ()) + (self.drop != ()) + self.drop_all > 1:
+            raise InputError("--keep, --drop and --drop-all all say which columns stay: give one")
+        for name in self.keep + self.drop:
+            if name not in others:
+                raise InputError(
+                    f"--keep or --drop: {name!r} is no other column of {list(names)}: name one column by "
+                    "each option, and give --drop-all to drop all"
+                )
+        if self.drop_all:
+            return []
+        stay = [
+            name for name in others if (name in self.keep if self.keep else name not in self.drop)
+        ]
+        if stay:
+            text = f"stay in clear: {', '.join(map(repr, stay))}"
+            if not self.keep and not self.drop and not assessed:
+                text = (
+                    f"warning: {text}; the level of the mechanism does not count what they tell: choose with "
+                    "--keep, --drop or --drop-all, and see --assess"
+                )
+            print_line(text, err=True)
+        return stay

@@ -1,0 +1,81 @@
+"""The options of what runs in parallel: processes of one command, or the workers of a dask scheduler."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from pmlopt.cli.options import OptionNote
+from pmlopt.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """What runs in parallel; results do not depend on it."""
+
+    # Processes of one command: each takes about 0.2 GB.
+    workers: Annotated[int, OptionNote(
+        "Processes that work side by side, at most 256.", type=click.IntRange(1, 256)
+    )] = 1  # fmt: skip
+    scheduler: Annotated[str | None, OptionNote(
+        "The address of a dask scheduler, such as tcp://head:8786, whose workers work instead."
+    )] = None  # fmt: skip
+
+    def open_executor(self) -> AbstractContextManager[Executor | None]:
+        """Return what runs the tasks; None for this process. An interrupt ends processes at once.
+
+        An interrupt ends processes at once.
+
+        Raises:
+            InputError: both were requested, or no scheduler answers at the address.
+        """
+        if self.scheduler is not None:
+            if self.workers > 1:
+                raise InputError(
+                    "--workers are processes of this machine, and --scheduler has its own: give one"
+                )
+            return _open_client(self.scheduler)
+        return nullcontext() if self.workers == 1 else _open_processes(self.workers)
+
+
+@contextmanager
+def _open_client(address: str) -> Iterator[Executor]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtraError("--scheduler needs dask: pip install 'pmlopt[dask]'") from None
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, ValueError, TypeError) as cause:
+        raise InputError(
+            f"--scheduler {address}: no dask scheduler answers there: {cause}"
+        ) from None
+    with client:
+        yield client.get_executor()
+
+
+@contextmanager
+def _open_processes(number: int) -> Iterator[Executor]:
+    """Yield a pool of processes, each of which starts a Python of its own."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import active_children, get_context
+
+    ignore = (
+        signal.SIGINT,
+        signal.SIG_IGN,
+    )  # a terminal sends it to the workers too, which would complain
+    with ProcessPoolExecutor(number, get_context("spawn"), signal.signal, ignore) as pool:
+        try:
+            yield pool
+        except KeyboardInterrupt:
+            for worker in active_children():
+                worker.terminate()
+            raise
