@@ -112,7 +112,7 @@ class Asked:
             self.set(record["over"], p, prior, inputs)
 
     def set(self, data, p, prior, inputs):
-        """Read a set of priors, by lower probabilities: `max(0, lower(A) - shift)` of sets A but the whole."""
+        """Read a set of priors, by lower probabilities: `max(0, lower(A) - shift)`, whole set aside."""
         kind = data.get("kind")
         must(kind in SETS, f"a set of the kind {kind!r:.40} is not proved by this script")
         keys(data, f"kind {SETS[kind]}", "the set of priors")
@@ -185,7 +185,7 @@ class Asked:
         return [sum(a) + t * (1 - keep), mixed - t * (shift / total + keep), sum(above(a, 0)) - t * keep]
 
 def levels(asked, level, matrix, p, names):
-    """Check that the matrix is a mechanism within its limits, and the largest of its levels the stated one."""
+    """Check that the matrix is a mechanism within its limits, its largest level the stated one."""
     columns = [list(c) for c in zip(*matrix, strict=True)]
     need(all(sum(r) == 1 and min(r) >= 0 for r in matrix), "each row is a law, exactly")
     need(not asked.broken(asked.limits, p, [[Q(1)] * len(p)], (names[0], [None])), "a constant is within")
