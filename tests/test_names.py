@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -90,6 +91,9 @@ VERBS = frozenset(
 """Verbs with which the docstring of a function begins."""
 
 
+Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
 class Docstring(NamedTuple):
     """A docstring: `called` where it is that of a function that is no property."""
 
@@ -104,11 +108,24 @@ def parse_package() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+def iterate_definitions(body: Iterable[ast.stmt]) -> Iterator[Definition]:
+    """Yield the classes and functions in statements; expressions, most of a tree, are left out."""
+    for statement in body:
+        if isinstance(statement, Definition):
+            yield statement
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            for inner in getattr(statement, block, ()):
+                yield from iterate_definitions([inner])
+
+
 @cache
-def list_nodes() -> list[tuple[Path, ast.AST]]:
-    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    trees = parse_package().items()
-    return [(path, one) for path, tree in trees for one in ast.walk(tree) if isinstance(one, kinds)]
+def list_definitions() -> list[tuple[Path, ast.Module | Definition]]:
+    """Return all modules, classes and functions of the package."""
+    found: list[tuple[Path, ast.Module | Definition]] = []
+    for path, tree in parse_package().items():
+        found.append((path, tree))
+        found += [(path, one) for one in iterate_definitions(tree.body)]
+    return found
 
 
 def is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -118,8 +135,7 @@ def is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def list_docstrings() -> list[Docstring]:
     found = []
-    for path, node in list_nodes():
-        assert isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    for path, node in list_definitions():
         text = ast.get_docstring(node)
         if text:
             called = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_property(
@@ -132,7 +148,7 @@ def list_docstrings() -> list[Docstring]:
 def list_function_names() -> set[str]:
     return {
         node.name
-        for _, node in list_nodes()
+        for _, node in list_definitions()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and not node.name.startswith("__")
     }
@@ -164,7 +180,7 @@ def list_numeric_constants() -> list[str]:
 
 def test_a_class_name_occurs_in_one_module() -> None:
     places = defaultdict(set)
-    for path, node in list_nodes():
+    for path, node in list_definitions():
         if isinstance(node, ast.ClassDef):
             places[node.name].add(path)
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
