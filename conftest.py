@@ -74,7 +74,7 @@ def draw_few_examples(test: Any) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with good files in it, for commands whose options or other files are bad."""
+    """Enter a folder with good files in it, for commands whose options or other files are bad."""
     from cli.hostile import GOOD, write  # loads all commands: not for every room
 
     for name, content in GOOD.items():

@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-MAX_WORD = 400
-"""Characters without a space between them, from which on a value is cut."""
-
 _FUNCTION = re.compile(
     r"<(?:built-in )?function (?:[\w.]|<locals>)*?(<lambda>|\w+)(?: at 0x[0-9a-fA-F]+)?>"
 )
@@ -22,7 +19,8 @@ _NUMBERS = re.compile(rf"[\[(]{{2,}}{_CELL}{{80,}}|\[{_CELL}{{160,}}")
 _ARRAY = re.compile(
     rf"array\([\[(]+(?:{_CELL}{{40,}}(?:shape=\([\d, ]+\))?(?:, dtype=\w+)?\)?|[\d.]*\.\.\.[^:]{{0,20}}?\)+)"
 )
-_LONG = re.compile(rf"(\S{{60}})\S{{{MAX_WORD - 60},}}")
+# 400 characters or more without a space between them are cut to the first 60
+_LONG = re.compile(r"(\S{60})\S{340,}")
 
 
 class PmloptError(Exception):
@@ -51,12 +49,12 @@ def readable(message: str) -> str:
     # Characters of a message.
     max_message = 2000
 
-    def named(found: re.Match[str]) -> str:
+    def describe_function(found: re.Match[str]) -> str:
         return (
             "a function without a name" if found[1] == "<lambda>" else f"the function {found[1]!r}"
         )
 
-    text = _OBJECT.sub(r"an object of the class \1", _FUNCTION.sub(named, message))
+    text = _OBJECT.sub(r"an object of the class \1", _FUNCTION.sub(describe_function, message))
     text = _ADDRESS.sub("", text).replace("<lambda>", "lambda")
     text = _NUMBERS.sub(_numbers, _ARRAY.sub(_numbers, text))
     text = _LONG.sub(lambda found: f"{found[1]}...{_tail(found[0])}", text)

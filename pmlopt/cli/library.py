@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from pmlopt.programs.program import Program
 
 
-WIDTH = 80
-"""Columns of a terminal."""
 INDENT = "    "
 
 
@@ -83,7 +81,8 @@ def problems(
     for instance in instances:
         print_line(instance.id)
         for text in (instance.title, _describe_source(instance)):
-            for line in textwrap.wrap(text, WIDTH - len(INDENT)):
+            # a terminal has 80 columns
+            for line in textwrap.wrap(text, 80 - len(INDENT)):
                 print_line(INDENT + line)
     print_line(f"{len(instances)} problems. Solve one with: pmlopt solve PROBLEM")
 

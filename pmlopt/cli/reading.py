@@ -43,9 +43,6 @@ UtilityName: TypeAlias = Annotated[str, OptionNote(
     "mean, marginals); or a CSV matrix of gains.", "--utility"
 )]  # fmt: skip
 
-MAX_OUTPUTS = 100_000
-"""The largest number of outputs that a command takes; a mechanism with two letters then has 1.6 MB."""
-
 
 def read_prior(path: Path) -> Prior:
     """Read the prior of a two-column CSV: counts where all numbers are integers, else probabilities."""
@@ -207,7 +204,7 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
         letters: labels of the prior.
 
     Raises:
-        InputError: a label is empty or no text in UTF-8, or the number is none of 1 to `MAX_OUTPUTS`.
+        InputError: a label is empty or no text in UTF-8, or the number is none of 1 to 100,000.
 
     Examples:
         >>> read_outputs("3"), read_outputs("1,2,unknown", (1, 2)), read_outputs("1,2,3", ("1", "2"))
@@ -220,9 +217,10 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
         raise InputError(f"--outputs {text!r}: is not text in UTF-8")
     if len(parts) == 1 and files.is_number(parts[0]):
         count = parse_labels(parts)[0]
-        if not isinstance(count, int) or not 1 <= count <= MAX_OUTPUTS:
+        max_outputs = 100_000  # a mechanism with two letters then has 1.6 MB
+        if not isinstance(count, int) or not 1 <= count <= max_outputs:
             raise InputError(
-                f"--outputs {text!r}: give a number of outputs of at least 1 and at most {MAX_OUTPUTS}, or "
+                f"--outputs {text!r}: give a number of outputs of at least 1 and at most {max_outputs}, or "
                 "two labels or more; from Python, design(..., outputs=...) takes any number"
             )
         return count
@@ -300,9 +298,6 @@ def read_numbers(text: str, option: str) -> list[float]:
 _TEXT, _OWN = (".csv", ".tsv"), (".json", ".npz")
 """Endings of tables of text, and of the formats that pmlopt only writes."""
 
-MAX_ROW_SUM_CORRECTION = 0.01
-"""How far a row's sum may be from one to be rounding: two digits, and a hundred outputs of five."""
-
 
 def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mechanism:
     """Read a mechanism from a file, as `Mechanism.load` does, and from matrices as spreadsheets write them.
@@ -312,7 +307,7 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     Args:
         path: with one of the endings of `pmlopt.core.files.ENDINGS`.
         bare: whether a CSV or TSV has no header and no first column of labels.
-        rounded: whether rows are divided by their sums, which may be off one by `MAX_ROW_SUM_CORRECTION`.
+        rounded: whether rows are divided by their sums, which may be off one by 0.01.
 
     Raises:
         FileFormatError: the file holds no mechanism; the message names the option that may help.
@@ -330,13 +325,15 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     matrix = np.asarray(stored.matrix, dtype=float)
     sums = matrix.sum(axis=1)
     off = float(np.abs(sums - 1).max())
-    if rounded and 0 < off <= MAX_ROW_SUM_CORRECTION:
+    # two digits, or a hundred outputs of five, explain a sum that is off one by so much
+    max_correction = 0.01
+    if rounded and 0 < off <= max_correction:
         print_line(
             f"The rows of {path.name} sum to one up to {off:.1g}: each is divided by its sum.",
             err=True,
         )
         matrix = matrix / sums[:, None]
-    elif 1e-9 < off <= MAX_ROW_SUM_CORRECTION:
+    elif 1e-9 < off <= max_correction:
         raise FileFormatError(
             f"{path}: a row sums to {sums[np.abs(sums - 1).argmax()]:.9g}: if rounding explains it, "
             "--normalise divides each row by its sum"

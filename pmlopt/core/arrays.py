@@ -44,7 +44,7 @@ class DefaultLabels(tuple[int, ...]):
         return super().__new__(cls, range(size))
 
     def __getnewargs__(self) -> tuple[int]:
-        """What a copy or a pickle is made from."""
+        """Return what a copy or a pickle is made from."""
         return (len(self),)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import reprlib
 from typing import Any
 
-MAX_SHOWN = 80
+MAX_SHOWN_CHARACTERS = 80
 """Characters that a value takes in a message."""
-MAX_ENTRIES = 12
+MAX_SHOWN_ENTRIES = 12
 """Entries up to which an array is shown."""
 
 _SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = MAX_SHOWN
-_SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxtuple = 3, MAX_ENTRIES, MAX_ENTRIES
+_SHORT.maxstring = _SHORT.maxother = MAX_SHOWN_CHARACTERS
+_SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxtuple = 3, MAX_SHOWN_ENTRIES, MAX_SHOWN_ENTRIES
 
 
 def describe_value(value: Any) -> str:
@@ -42,14 +42,14 @@ def describe_value(value: Any) -> str:
         article = "an" if kind[0] in "aeiou" else "a"
         builtin = isinstance(value, list | tuple | dict | set | frozenset)
         return f"{article} {kind}" if builtin else f"an object of the class {kind}"
-    return text if len(text) <= 2 * MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+    return text if len(text) <= 2 * MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}..."
 
 
 def _describe_array(value: Any, shape: tuple[Any, ...]) -> str:
     """Return the kind and shape of an array, a series or a frame; the entries of a small array of numbers."""
     kind = type(value).__name__
     numbers = getattr(getattr(value, "dtype", None), "kind", "") in tuple("biuf")
-    if kind in ("ndarray", "generic") and numbers and value.size <= MAX_ENTRIES:
+    if kind in ("ndarray", "generic") and numbers and value.size <= MAX_SHOWN_ENTRIES:
         return _SHORT.repr(value.tolist())
     if numbers and shape == ():
         return str(value)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_ROWS, MOST_COLUMNS = 12, 12
+MAX_SHOWN_ROWS, MAX_SHOWN_COLUMNS = 12, 12
 """How many rows and columns of a matrix a notebook shows; the rest is counted."""
 
 _LATEX = {
@@ -85,9 +85,9 @@ def format_table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[s
     top = "".join(f"<th>{_escape_latex(name)}</th>" for name in head)
     body = "".join(
         "<tr>" + "".join(f"<td>{_escape_latex(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows[:MOST_ROWS]
+        for row in rows[:MAX_SHOWN_ROWS]
     )
-    left = _describe_omitted(len(rows) - MOST_ROWS, "rows")
+    left = _describe_omitted(len(rows) - MAX_SHOWN_ROWS, "rows")
     return f"<div><b>{_escape_latex(title)}</b><table><tr>{top}</tr>{body}</table>{left}</div>"
 
 
@@ -95,16 +95,16 @@ def format_matrix_html(
     title: str, matrix: FloatArray, inputs: Sequence[Label], outputs: Sequence[Label]
 ) -> str:
     """Format a matrix of probabilities, shaded by size, cut after a dozen rows and columns."""
-    part = matrix[:MOST_ROWS, :MOST_COLUMNS]
-    top = "".join(f"<th>{_escape_latex(str(label))}</th>" for label in outputs[:MOST_COLUMNS])
+    part = matrix[:MAX_SHOWN_ROWS, :MAX_SHOWN_COLUMNS]
+    top = "".join(f"<th>{_escape_latex(str(label))}</th>" for label in outputs[:MAX_SHOWN_COLUMNS])
     body = "".join(
         f"<tr><th>{_escape_latex(str(label))}</th>"
         + "".join(_format_shaded_cell(value) for value in row)
         + "</tr>"
         for label, row in zip(inputs, part.tolist(), strict=False)
     )
-    left = _describe_omitted(len(inputs) - MOST_ROWS, "rows") + _describe_omitted(
-        len(outputs) - MOST_COLUMNS, "columns"
+    left = _describe_omitted(len(inputs) - MAX_SHOWN_ROWS, "rows") + _describe_omitted(
+        len(outputs) - MAX_SHOWN_COLUMNS, "columns"
     )
     return f"<div><b>{_escape_latex(title)}</b><table><tr><th></th>{top}</tr>{body}</table>{left}</div>"
 

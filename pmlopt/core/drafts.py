@@ -29,7 +29,7 @@ PART, WHOLE = "part", "whole"
 """In a draft: the folder of what is being made, and what is complete."""
 
 DRAFT_KEY_DIGITS = 16
-EMPTY_OWNER_KEY = "0" * DRAFT_KEY_DIGITS
+EMPTY_OWNER_KEY = "".zfill(DRAFT_KEY_DIGITS)
 """The owner of drafts that no ledger records."""
 
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1

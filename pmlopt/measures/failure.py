@@ -6,7 +6,7 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import bound_level_rounding, log_quotient, pointwise_leakage
-
-VIOLATION_PENALTY = 1e3
-"""The price of breaking a condition of a node, as a multiplier: a limit on multipliers, which any is."""
 
 
 @runtime_checkable
@@ -133,6 +130,9 @@ class _FailureSearch:
         best: the largest sum of probabilities q <= c found.
     """
 
+    VIOLATION_PENALTY: ClassVar[float] = 1e3
+    """The price of breaking a condition of a node, as a multiplier: a limit on multipliers, which any is."""
+
     priors: MinMeanSet
     columns: FloatArray
     limits: FloatArray
@@ -214,8 +214,9 @@ class _FailureSearch:
         right = np.concatenate([np.zeros(n), slopes * self.most, self.limits, -self.limits])
         used = np.concatenate([~out, free & (slopes > 0), inside, out])
         own, equal = np.hstack([found.rows, np.zeros((len(found.rows), 2 * n))]), found.equal
+        price = self.VIOLATION_PENALTY if gain else 1.0
         answer = optimize.linprog(
-            np.concatenate([np.zeros(z), np.full(n, -gain), np.full(n, VIOLATION_PENALTY if gain else 1.0)]),
+            np.concatenate([np.zeros(z), np.full(n, -gain), np.full(n, price)]),
             A_ub=np.vstack([rows[used], own[~equal]]), b_ub=np.append(right[used], found.right[~equal]),
             A_eq=own[equal], b_eq=found.right[equal],
             bounds=[(0, None)] * z + [(None, 0.0 if o else None) for o in out] + [(0, None)] * n,
@@ -236,8 +237,8 @@ class _FailureSearch:
         """Return the Lagrangian bound of any multipliers, and the prior where it is attained."""
         slopes, (free, inside, out) = self._failure_slopes, (fates == 0, fates == 1, fates == -1)
         share = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)
-        price = np.clip(np.where(inside, caps, 0.0), 0.0, VIOLATION_PENALTY)
-        floor = np.clip(np.where(out, floors, 0.0), 0.0, VIOLATION_PENALTY)
+        price = np.clip(np.where(inside, caps, 0.0), 0.0, self.VIOLATION_PENALTY)
+        floor = np.clip(np.where(out, floors, 0.0), 0.0, self.VIOLATION_PENALTY)
         weights = np.where(free, 1 - share - share * slopes, np.where(inside, 1 - price, floor))
         terms = share * slopes * self.most + (price - floor) * self.limits
         column = -self.columns @ weights

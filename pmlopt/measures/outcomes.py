@@ -19,10 +19,6 @@ MAX_SUMMARY_OUTCOMES = 3
 """Outcomes of which a summary tells: those that leak most."""
 
 
-NEAR_CERTAINTY_PROBABILITY = 0.99
-"""The posterior from which on a value is called almost certain."""
-
-
 def _format_probability(probability: float) -> str:
     """Format a probability with four digits, and never as 1 for less."""
     return "more than 0.9999" if 0.9999 < probability < 1 else f"{probability:.4g}"
@@ -186,10 +182,11 @@ def list_outcome_warnings(tells: Sequence[OutcomeSummary]) -> tuple[str, ...]:
             "No outcome tells anything: the released values have nothing to do with the true ones.",
         )
     certain = [one.output for one in tells if one.identifies_letter]
+    almost_certain = 0.99  # a posterior that is called so
     nearly = [
         one.output
         for one in tells
-        if NEAR_CERTAINTY_PROBABILITY < one.after < 1.0 and one.before < NEAR_CERTAINTY_PROBABILITY
+        if almost_certain < one.after < 1.0 and one.before < almost_certain
     ]
     ruling = [one.output for one in tells if one.excluded and not one.identifies_letter]
     found = []

@@ -48,10 +48,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LARGEST_COMPARED = 10_000
-"""Entries of a mechanism up to which a summary has the utility of others next to it."""
-
-
 @dataclass(frozen=True)
 class ResultRecord:
     """The fields of a result that its file has in addition to the mechanism.
@@ -190,12 +186,12 @@ class Result(SuggestsAttributes, Generic[C_co]):
     def worth(self) -> UtilityBaselines | None:
         """Return the utility of a design compared with that of releasing nothing and everything.
 
-        None for other results, and for mechanisms of more than `LARGEST_COMPARED` entries.
+        None for other results, and for mechanisms of more than 10,000 entries.
         """
         certificate, mechanism = self.certificate, self.mechanism
         if isinstance(mechanism, OrbitMechanism) or not isinstance(certificate, DesignCertificate):
             return None
-        return compute_baselines(certificate) if mechanism.matrix.size <= LARGEST_COMPARED else None
+        return compute_baselines(certificate) if mechanism.matrix.size <= 10_000 else None
 
     def __str__(self) -> str:
         """Return one line: the status, the value with its gap, the claim on the leakage, and the method."""

@@ -9,9 +9,6 @@ from pmlopt.core.frames import Missing
 from pmlopt.publishing.plans import ReleasePlan
 from pmlopt.publishing.releasing import ReleaseDraft, release
 
-MAX_SECONDS = 60.0
-"""Of the search: it ends with the largest epsilon that was found to fit."""
-
 
 def find_largest_epsilon(
     plan: ReleasePlan, draft: ReleaseDraft, missing: Missing = "refuse"
@@ -27,13 +24,15 @@ def find_largest_epsilon(
         missing: what becomes of missing cells.
 
     Returns:
-        the epsilon with three digits; None where the plan gives none, or none was found in `MAX_SECONDS`.
+        the epsilon with three digits; None where the plan gives none, or none was found in a minute.
     """
     table = next(iter(plan.release.values()))
     epsilon = table.get("epsilon")
     if len(plan.release) > 1 or not isinstance(epsilon, int | float) or isinstance(epsilon, bool):
         return None
-    end, low, high = time.monotonic() + MAX_SECONDS, 0.0, float(epsilon)
+    # the search ends after a minute with the largest epsilon that was found to fit
+    end = time.monotonic() + 60.0
+    low, high = 0.0, float(epsilon)
     found = None
     # Halvings of the interval that is searched.
     for _ in range(12):

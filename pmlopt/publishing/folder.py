@@ -14,6 +14,7 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.arrays import IntArray, Label, build_count_array, make_label_key
+from pmlopt.core.differences import MAX_EXACT_INTEGER
 from pmlopt.core.records import (
     MAX_UNLISTED_LETTERS,
     Context,
@@ -35,9 +36,7 @@ OLDER: Mapping[str, Mapping[str, object]] = {
 }
 """Older formats that are read, with what they did not say: counts were exact, no one signed, and rows kept
 their order."""
-MAX_PEOPLE = 2**53
-"""Whole numbers up to here are floats, too."""
-People: TypeAlias = Annotated[int, Range(1, MAX_PEOPLE)]
+People: TypeAlias = Annotated[int, Range(1, MAX_EXACT_INTEGER)]
 DESCRIPTION = SEALED_BY
 MECHANISMS = "mechanisms"
 RELEASED = "released"
@@ -122,7 +121,7 @@ class ReleaseFile:
     data: str
     delimiter: str
     rows: People
-    left_out: Annotated[int, Range(0, MAX_PEOPLE)]
+    left_out: Annotated[int, Range(0, MAX_EXACT_INTEGER)]
     random: str
     order: Literal[RANDOM_ORDER, IN_ORDER]  # type: ignore[valid-type]
     parts: tuple[ReleasedMechanism, ...]
@@ -150,7 +149,7 @@ class ReleaseFile:
             )
         if (
             len(set(map(make_label_key, self.letters))) < len(self.letters)
-            or sum(self.people) > MAX_PEOPLE
+            or sum(self.people) > MAX_EXACT_INTEGER
         ):
             raise FileFormatError(
                 "a tuple of letters stands twice, or there are more than 2^53 people"

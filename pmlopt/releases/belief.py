@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,10 +15,6 @@ from pmlopt.data.chain import Chain
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import PML, RatioBound, Requirement
-
-BELIEF_RTOL = 1e-14
-"""The share of a sum that rounding may have taken for slack; what is slack may be left out."""
-
 
 LEVEL_MARGIN_NATS = 1e-12
 """Nats of the level that steps leave free, each less than the one before, so that a constant has room."""
@@ -302,6 +299,9 @@ class BoundedBelief:
         level: the largest level of pairs that are not kept: at no time will more be revealed of them.
     """
 
+    SLACK_RTOL: ClassVar[float] = 1e-14
+    """The share of a sum that rounding may have taken for slack; what is slack may be left out."""
+
     chain: Chain
     epsilon: float
     time: int
@@ -340,7 +340,9 @@ class BoundedBelief:
     def _entry_slack(self) -> FloatArray:
         """Return (R,) what the bounds on entries allow beyond those on sums; rounding is no slack."""
         slack = self.over[:, self._possible_states].sum(axis=1) - self.sums
-        return np.asarray(np.where(slack > BELIEF_RTOL * np.abs(self.over).sum(axis=1), slack, 0.0))
+        return np.asarray(
+            np.where(slack > self.SLACK_RTOL * np.abs(self.over).sum(axis=1), slack, 0.0)
+        )
 
     def build_requirement(self, epsilon: float, cap: float) -> Requirement:
         """Build the requirement on the present states, for a final level of epsilon and the present cap."""
@@ -353,7 +355,7 @@ class BoundedBelief:
         slack = self._entry_slack + more * (
             np.where(up, self.high[possible].sum(), self.low[possible].sum()) - ends
         )
-        slack = np.where(slack > BELIEF_RTOL * np.abs(rows).sum(axis=1), slack, 0.0)
+        slack = np.where(slack > self.SLACK_RTOL * np.abs(rows).sum(axis=1), slack, 0.0)
         rows = rows[:, possible]
         binds = (rows > 0).any(axis=1) & (self.over[:, possible] > 0).any(axis=1)
         above, below = np.maximum(rows[binds], 0.0), np.maximum(-rows[binds], 0.0)

@@ -37,10 +37,6 @@ FORMAT = "pmlopt-crowd"
 CROWD_FILE_VERSION = 1
 
 
-GROUP_MARGIN = 2.0
-"""Standard deviations among the histories of a group by which a design is stricter than for their mean."""
-
-
 @dataclass(frozen=True)
 class _HistoryBeliefs:
     """The beliefs after each of H histories; see `BoundedBelief`, whose bounds are exact here.
@@ -443,7 +439,8 @@ class Crowd:
         over = np.tensordot(weights, now.over[own], 1)
         apart = np.tensordot(weights, (now.over[own] - over) ** 2, 1) ** 0.5
         # Of what a bound leaves to a constant, how much a design is stricter at most.
-        more, room = GROUP_MARGIN * apart, -0.8 * over.sum(axis=1)
+        # It is stricter than for the group's mean by two standard deviations among its histories.
+        more, room = 2.0 * apart, -0.8 * over.sum(axis=1)
         over += more * np.minimum(1.0, room / np.maximum(more.sum(axis=1), 1e-300))[:, None]
         belief = BoundedBelief(
             first.chain, first.privacy.epsilon, now.time, law, law, (1.0, 1.0), np.stack([now.prior] * 2),

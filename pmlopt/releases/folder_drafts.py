@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pmlopt.core import files
+from pmlopt.core.differences import MAX_EXACT_INTEGER
 from pmlopt.core.drafts import (
     WHOLE,
     digest_file,
@@ -24,9 +25,6 @@ from pmlopt.core.drafts import (
 from pmlopt.core.records import Range, parse_json, read_record
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.releases.drafts import check_vacant, make_resumable_draft_path, resolve_folder_of
-
-MAX_ROWS = 2**53
-"""Rows of a file: whole numbers up to here are floats, too."""
 
 _JOURNAL = "journal.jsonl"
 """In the draft: of which release it is, and then a line for each file that is finished."""
@@ -43,8 +41,8 @@ class FinishedFile:
         source: the digest of the file of data that it was made from.
     """
 
-    rows: Annotated[int, Range(0, MAX_ROWS)]
-    dropped: Annotated[int, Range(0, MAX_ROWS)]
+    rows: Annotated[int, Range(0, MAX_EXACT_INTEGER)]
+    dropped: Annotated[int, Range(0, MAX_EXACT_INTEGER)]
     sha256: str
     source: str
 
@@ -62,8 +60,8 @@ class _JournalLine:
     """A line of the journal: the file, its result, and a digest of both keyed by the release."""
 
     file: str
-    rows: Annotated[int, Range(0, MAX_ROWS)]
-    dropped: Annotated[int, Range(0, MAX_ROWS)]
+    rows: Annotated[int, Range(0, MAX_EXACT_INTEGER)]
+    dropped: Annotated[int, Range(0, MAX_EXACT_INTEGER)]
     sha256: str
     source: str
     digest: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from pmlopt.programs.result import Result
 
 About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[Label, ...]
-
-DEFAULT_CAP_FRACTION = 0.9
-"""Of epsilon, the cap where no one states."""
 
 
 class Stream:
@@ -91,6 +88,9 @@ class Stream:
         >>> stream.level <= 0.4
         True
     """
+
+    DEFAULT_CAP_FRACTION: ClassVar[float] = 0.9
+    """Of epsilon, the cap where no one states."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class Stream:
     def cap_at(self, time: int) -> float:
         """Return the level up to which the release at a time may go, in nats."""
         if self.caps is None:
-            return DEFAULT_CAP_FRACTION * self.privacy.epsilon
+            return self.DEFAULT_CAP_FRACTION * self.privacy.epsilon
         return min(self.caps[min(time, len(self.caps)) - 1], self.privacy.epsilon)
 
     # ------------------------------------------------------------ the next release
@@ -506,7 +506,7 @@ def sweep_caps(
     found: dict[float, float] = {}
     begun = int(make_generator(seed).integers(2**62))
     for share in shares:
-        caps = linear_caps(DEFAULT_CAP_FRACTION * privacy.epsilon, steps, share)
+        caps = linear_caps(Stream.DEFAULT_CAP_FRACTION * privacy.epsilon, steps, share)
         first = Stream(chain, privacy, utility, about, caps)
         known: dict[tuple[Label, ...], Stream] = {(): first}
         values = []

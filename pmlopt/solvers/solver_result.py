@@ -73,7 +73,7 @@ class Deadline:
         return replace(self, end=now + share * max(0.0, self.end - now))
 
     def earlier(self, seconds: float) -> Deadline:
-        """The clock whose time is over some seconds before."""
+        """Return the deadline whose time is over some seconds before."""
         return replace(self, end=self.end - seconds)
 
     def at_most(self, seconds: float) -> Deadline:

@@ -24,26 +24,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline
-
-FEASIBILITY_ATOL = 1e-12
-"""What may be missing where the demands count as met, in the unit of the objective: a solver's zero."""
-
-UNTRUSTED_STEP_FRACTION = 0.3
-"""The share of the way from the upper bound to the tangent's root that a step takes while the tangent is not
-trusted: a step too far ends where nothing is missing, and a program there proves no upper bound."""
-
-
-ROOT_RTOL = 3e-11
-"""The relative distance above a trusted root at which x is taken, far below the gap that is wanted, 1e-9: at
-the root itself nothing is missing, and the multipliers may be 0."""
-
 
 MARK_RTOL = 3e-10
 """The relative distance below a mark at which it is required; above one that is reached, three times as much.
@@ -150,6 +137,17 @@ class TwoSidedSearch(Generic[W, P]):
         ('both ends meet', 1.41421356, 1.41421356)
     """
 
+    FEASIBILITY_ATOL: ClassVar[float] = 1e-12
+    """What may be missing where the demands count as met, in the unit of the objective: a solver's zero."""
+
+    UNTRUSTED_STEP_FRACTION: ClassVar[float] = 0.3
+    """The share of the way from the upper bound to the tangent's root that a step takes while the tangent is
+    not trusted: a step too far ends where nothing is missing, and a program there proves no upper bound."""
+
+    ROOT_RTOL: ClassVar[float] = 3e-11
+    """The relative distance above a trusted root at which x is taken, far below the gap that is wanted, 1e-9:
+    at the root itself nothing is missing, and the multipliers may be 0."""
+
     def __init__(
         self,
         task: ParametricFeasibility[W, P],
@@ -169,7 +167,7 @@ class TwoSidedSearch(Generic[W, P]):
         )
         self.proofs = [best]
         self.number, self.wanted = self.upper, 0.0
-        self.programs, self._idle, self._failures, self._hair = 0, 0, 0, ROOT_RTOL
+        self.programs, self._idle, self._failures, self._hair = 0, 0, 0, self.ROOT_RTOL
         self._met = (
             0.0  # the largest number at which nothing was missing, though no witness reaches it
         )
@@ -226,8 +224,10 @@ class TwoSidedSearch(Generic[W, P]):
         self.programs += 1
         self.try_point(answer.point)
         root: float | None = None
-        stride = UNTRUSTED_STEP_FRACTION
-        if answer.infeasibility > FEASIBILITY_ATOL or (answer.infeasibility and answer.slope > 0):
+        stride = self.UNTRUSTED_STEP_FRACTION
+        if answer.infeasibility > self.FEASIBILITY_ATOL or (
+            answer.infeasibility and answer.slope > 0
+        ):
             # Newton's step on what is missing, as a function of the parameter
             root = self._clip_to_bounds(
                 answer.tangent_root(self.number) if answer.slope > 0 else self.number
@@ -245,7 +245,9 @@ class TwoSidedSearch(Generic[W, P]):
             # an iteration that leaves more than 90 % of the gap is stalled
             stalled = self.log_gap > 0.9 * before
             self._idle = self._idle + 1 if stalled else 0
-            self._hair = widening * self._hair if stalled else max(ROOT_RTOL, self._hair / widening)
+            self._hair = (
+                widening * self._hair if stalled else max(self.ROOT_RTOL, self._hair / widening)
+            )
         self.number = self._choose_next(root, stride, answer.slope) if mark is None else mark
 
     def try_point(self, point: FloatArray | None) -> None:
@@ -318,17 +320,17 @@ class TwoSidedSearch(Generic[W, P]):
 
     def _choose_step_fraction(self, answer: ParameterSolution[P]) -> float:
         """Return the fraction of the way to the root: 1 if feasible or the last tangent was right."""
-        if answer.infeasibility <= FEASIBILITY_ATOL:
+        if answer.infeasibility <= self.FEASIBILITY_ATOL:
             return 1.0
         if self._earlier is None:
-            return UNTRUSTED_STEP_FRACTION
+            return self.UNTRUSTED_STEP_FRACTION
         number, last = self._earlier
         # what the last tangent predicts here: if it was right, the function is nearly linear
         told = last.infeasibility + last.slope * (self.number - number)
         return (
             1.0
             if abs(told - answer.infeasibility) <= 1e-2 * answer.infeasibility
-            else UNTRUSTED_STEP_FRACTION
+            else self.UNTRUSTED_STEP_FRACTION
         )
 
     def _extrapolate_multipliers(self, answer: ParameterSolution[P], root: float) -> list[P]:

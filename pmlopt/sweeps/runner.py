@@ -124,7 +124,7 @@ def check_executor(executor: Executor, *data: Any) -> None:
         ) from cause
 
 
-GRACE_SECONDS = 10.0
+STOP_SECONDS = 10.0
 """Seconds for what is under way when an executor breaks or is shut down."""
 
 Builder = Callable[..., Program[Any]]
@@ -288,7 +288,7 @@ class _SweepRun:
 
         Workers take points in the order in which they were handed out: a single one was at the first.
         """
-        wait(self.active, timeout=GRACE_SECONDS)
+        wait(self.active, timeout=STOP_SECONDS)
         lost = []
         for future, position in self.active.items():
             if future.done() and not future.cancelled() and future.exception() is None:

@@ -38,7 +38,7 @@ def must(condition, what):
         raise RefusedError(what)
 
 def keys(data, names, what):
-    """A table with exactly these keys."""
+    """Require a table with exactly these keys."""
     must(type(data) is dict and set(data) == set(names.split()), f"{what} must have the keys {names}")
     return data
 
@@ -72,7 +72,7 @@ def labels(values):
     return found
 
 def power(x, up=False):
-    """A rational just below e^x, or just above: 60 digits, widened by more than they can be off."""
+    """Return a rational just below e^x, or just above: 60 digits, widened by more than they can be off."""
     x = min(max(x, Q(-(10**5))), Q(10**5))
     near = Q(DIGITS.exp(DIGITS.divide(Decimal(x.numerator), Decimal(x.denominator))))
     return near * (1 + Q(1 if up else -1, 10**50)) if x else Q(1)
@@ -84,7 +84,7 @@ def above(values, c):  # by how much
     return [max(v - c, Q(0)) for v in values]
 
 def law(record, what, *inputs):
-    """A law: its counts over their sum, or else its floats over theirs; and its sample."""
+    """Read a law: its counts over their sum, or else its floats over theirs; and its sample."""
     keys(record, "kind labels probabilities counts samples", what)
     same = repr(record["labels"]) in map(repr, ("labels", *inputs))  # 1, 1.0 and true are not the same
     must(record["kind"] == "prior" and same, f"{what} is a law on the inputs")
@@ -112,7 +112,7 @@ class Asked:
             self.set(record["over"], p, prior, inputs)
 
     def set(self, data, p, prior, inputs):
-        """A set of priors by its lower probability: `max(0, lower(A) - shift)` of sets A but the whole."""
+        """Read a set of priors, by lower probabilities: `max(0, lower(A) - shift)`, whole set aside."""
         kind = data.get("kind")
         must(kind in SETS, f"a set of the kind {kind!r:.40} is not proved by this script")
         keys(data, f"kind {SETS[kind]}", "the set of priors")
@@ -134,7 +134,7 @@ class Asked:
         self.over = (lower, shift, max(Q(1), sum(lower)))
 
     def least_mean(self, column):
-        """The least mean of a column over the set of priors: a Choquet integral."""
+        """Compute the least mean of a column over the set of priors: a Choquet integral."""
         lower, shift, total = self.over
         order, mean, before = sorted(range(len(column)), key=lambda x: -column[x]), Q(0), Q(0)
         for k, x in enumerate(order, start=1):
@@ -185,7 +185,7 @@ class Asked:
         return [sum(a) + t * (1 - keep), mixed - t * (shift / total + keep), sum(above(a, 0)) - t * keep]
 
 def levels(asked, level, matrix, p, names):
-    """The matrix is a mechanism within its limits, and the largest of its levels is the one that is told."""
+    """Check that the matrix is a mechanism within its limits, its largest level the stated one."""
     columns = [list(c) for c in zip(*matrix, strict=True)]
     need(all(sum(r) == 1 and min(r) >= 0 for r in matrix), "each row is a law, exactly")
     need(not asked.broken(asked.limits, p, [[Q(1)] * len(p)], (names[0], [None])), "a constant is within")
@@ -213,7 +213,7 @@ def linear(record, asked, matrix, p):
     return f"{what}, and no other mechanism that does has one {side} {record['bound']:.9g}"
 
 def least_leakage(record, asked, matrix, p):
-    """A least level on allowed pairs: a column of mean one has what the multipliers ask, within e^level."""
+    """Check a least level on allowed pairs: a column of mean one meets the multipliers, within e^level."""
     level, bound, allowed = number(record["value"]), number(record["bound"]), record["allowed"]
     must(asked.name == "pml" and asked.over is None, "a least level over a set of priors is not proved")
     must(record["expected"] is None and record["laws"] is None, "a floor on the utility is not proved")

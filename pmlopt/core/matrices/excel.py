@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import Label, abbreviate, check_json_labels, name_outputs, parse_labels
+from pmlopt.core.differences import MAX_EXACT_INTEGER
 from pmlopt.core.files import MAX_FILE_BYTES, expanded_size
 from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept
 from pmlopt.core.matrix_layout import check_layout
@@ -24,8 +25,6 @@ from pmlopt.errors import FileFormatError, MissingExtraError
 SHEET = "mechanism"
 MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384
 """The size of a sheet of Excel."""
-MAX_EXACT = 2**53
-"""The largest whole number up to which doubles, the numbers of Excel, hold all."""
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f]")
 _STARTS_FORMULA = ("=", "+", "-", "@", "'")
@@ -115,7 +114,7 @@ def _is_plain(label: Label) -> bool:
     if isinstance(label, str):
         usual = label.isascii() and label.isprintable() and 0 < len(label) < 1000
         return usual and label[0] != "(" and not label.removeprefix("-").isdigit()
-    return isinstance(label, float) or (isinstance(label, int) and abs(label) <= MAX_EXACT)
+    return isinstance(label, float) or (isinstance(label, int) and abs(label) <= MAX_EXACT_INTEGER)
 
 
 def _workbook(rows: Sequence[Sequence[Any]]) -> bytes:
@@ -143,7 +142,7 @@ def _cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
         cell.value, cell.data_type = str(value), "n"
     elif isinstance(value, bool):
         cell.value = value
-    elif isinstance(value, float) or (isinstance(value, int) and abs(value) <= MAX_EXACT):
+    elif isinstance(value, float) or (isinstance(value, int) and abs(value) <= MAX_EXACT_INTEGER):
         cell.value, cell.data_type = repr(value), "n"
     else:
         cell.value, cell.data_type = _escape(str(value)), "s"
@@ -210,7 +209,7 @@ def _plain_labels(values: Sequence[Any], source: Source) -> Iterator[Any]:
             digits = value.removeprefix("-")
             large = digits.isascii() and digits.isdigit() and 16 <= len(digits) < 4000
             number = int(value) if large else 0
-            yield number if abs(number) > MAX_EXACT and str(number) == value else value
+            yield number if abs(number) > MAX_EXACT_INTEGER and str(number) == value else value
         elif isinstance(value, bool | int | float):
             yield value
         else:

@@ -85,7 +85,7 @@ def read_matrix(
 
 
 def read_table(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], tuple[Label, ...], Any]:
-    """The labels of the rows and of the columns of a matrix in a file, and its numbers."""
+    """Read the labels of the rows and of the columns of a matrix in a file, and its numbers."""
     stored = read_matrix(path, stochastic=False)
     return stored.inputs, stored.outputs, stored.matrix
 

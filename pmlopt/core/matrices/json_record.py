@@ -35,7 +35,7 @@ class SavedMatrix:
     metadata: Mapping[str, Any]
 
     def side(self, name: str) -> tuple[Label, ...]:
-        """The labels of one side; `DefaultLabels` where no one gave them."""
+        """Return the labels of one side; `DefaultLabels` where no one gave them."""
         labels = tuple(getattr(self, name))
         positions = DefaultLabels(len(labels))
         if name in self.unnamed and labels != positions:

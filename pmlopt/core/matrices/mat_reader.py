@@ -78,7 +78,7 @@ class MatVariable:
         Raises:
             ValueError: it is cut short, larger, or of another class.
         """
-        body = _unpacked(self._body, max_bytes) if self._compressed else self._body
+        body = _decompress_body(self._body, max_bytes) if self._compressed else self._body
         if self._compressed:
             _, body, _ = _element(body, 0, self._order)
         return _value(body, self._order, 0)
@@ -99,7 +99,7 @@ def read_variables(content: bytes) -> list[MatVariable]:
         kind, body, place = _element(view, place, order)
         if kind == _COMPRESSED:
             # Bytes of a variable that hold its class, its shape and its name.
-            head = _unpacked(body, 4096, whole=False)
+            head = _decompress_body(body, 4096, whole=False)
             inner, _, _ = _element(head, 0, order, whole=False)
             found.append(_variable(inner, head[8:], body, order, compressed=True))
         else:
@@ -112,13 +112,13 @@ def _variable(
 ) -> MatVariable:
     if kind != _MATRIX:
         raise ValueError(f"an element of the type {kind} stands where a variable belongs")
-    flags, shape, name, _ = _described(head, order)
+    flags, shape, name, _ = _read_description(head, order)
     return MatVariable(
         name, shape, _class_of(flags), bool(flags & _COMPLEX), body, order, compressed
     )
 
 
-def _unpacked(body: memoryview, max_bytes: int, *, whole: bool = True) -> memoryview:
+def _decompress_body(body: memoryview, max_bytes: int, *, whole: bool = True) -> memoryview:
     try:
         packed = zlib.decompressobj()
         content = packed.decompress(body, max_bytes)
@@ -151,7 +151,7 @@ def _element(
     return kind, view[start : start + size], end
 
 
-def _described(body: memoryview, order: str) -> tuple[int, tuple[int, ...], str, int]:
+def _read_description(body: memoryview, order: str) -> tuple[int, tuple[int, ...], str, int]:
     """Return the flags, the shape and the name of a matrix, and where its content begins."""
     _, flags_bytes, place = _element(body, 0, order)
     (flags,) = struct.unpack_from(f"{order}I", flags_bytes)
@@ -181,7 +181,7 @@ def _value(body: memoryview, order: str, depth: int) -> Any:
         return np.zeros((0, 0))  # as MATLAB writes [] in a cell
     if depth > max_depth:
         raise ValueError(f"cells are more than {max_depth} deep in one another")
-    flags, shape, _, place = _described(body, order)
+    flags, shape, _, place = _read_description(body, order)
     kind = _class_of(flags)
     if kind == "cell":
         return MatCells(shape, tuple(_cells(body, place, math.prod(shape), order, depth)))

@@ -176,12 +176,12 @@ def _kept_label(field: Any) -> Label | None:
 
 def _from_json(text: str) -> Label:
     """Return a label from JSON, in which a tuple is a list."""
-    label: Label = _tupled(json.loads(text))
+    label: Label = _convert_to_tuples(json.loads(text))
     return label
 
 
-def _tupled(value: Any) -> Any:
-    return tuple(map(_tupled, value)) if isinstance(value, list) else value
+def _convert_to_tuples(value: Any) -> Any:
+    return tuple(map(_convert_to_tuples, value)) if isinstance(value, list) else value
 
 
 def _numbers(column: Any, what: str, source: Source) -> Any:

@@ -33,7 +33,7 @@ def decode_text(source: Source, delimiter: str = ",") -> MatrixFile:
 def labelled_matrix(
     rows: Sequence[Sequence[str]], path: object, mark: str = ".", *, stochastic: bool = True
 ) -> MatrixFile:
-    """The matrix of rows of text, the inputs before it and the outputs above; `mark` is the decimal one."""
+    """Parse rows of text to a matrix, the inputs before it, the outputs above; `mark` is the decimal one."""
     if len(rows[0]) < 2:
         raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
     if stochastic:

@@ -17,7 +17,7 @@ GOLDEN, SECTIONS = (math.sqrt(5) - 1) / 2, 70
 MAX_LOG_TOP_DISTANCE = 40.0
 """Logarithm of how many times as large as their differences prices may be; beta times that near order 1."""
 
-MAX_TOP = 1e300
+MAX_TOP_ENTRY = 1e300
 """The largest price."""
 
 CHORDS, FEW_SECTIONS = 10, 25
@@ -107,7 +107,7 @@ def find_best_tops(
         return compute_costs(law, prices, tops, beta, room)
 
     def evaluate_far(logs: FloatArray) -> FloatArray:
-        return np.asarray(np.minimum(np.exp(logs), MAX_TOP))
+        return np.asarray(np.minimum(np.exp(logs), MAX_TOP_ENTRY))
 
     def evaluate_near(logs: FloatArray) -> FloatArray:
         return np.asarray(high * np.expm1(logs))

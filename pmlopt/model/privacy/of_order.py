@@ -23,7 +23,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import find_renyi_centre, sibson_level
 from pmlopt.model.privacy.dual_prices import (
     MAX_LOG_TOP_DISTANCE,
-    MAX_TOP,
+    MAX_TOP_ENTRY,
     center_prices,
     compute_costs,
     minimize_by_golden_sections,
@@ -321,7 +321,7 @@ class SibsonLeakage(FiniteOrderBound):
             return np.asarray(np.max(each, axis=1))
 
         def evaluate_lower(logs: FloatArray) -> FloatArray:
-            return np.asarray(gains.max() - np.minimum(reach * np.exp(logs), MAX_TOP))
+            return np.asarray(gains.max() - np.minimum(reach * np.exp(logs), MAX_TOP_ENTRY))
 
         near, far = (
             np.array([end])

@@ -15,8 +15,6 @@ from pmlopt.model.queries.query import Query
 
 ROUGH_ITERATIONS, FINE_ITERATIONS = 30, 3_000
 """Of Blahut-Arimoto, on all channels, and on those of more than two inputs that may have the largest."""
-ENTROPY_RTOL = 1e-9
-"""Nats; channels this near to the largest capacity are kept, and one of them is chosen by other means."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +23,7 @@ class MaxCapacity:
 
     Attributes:
         lower, upper: in nats: reached by `prior` on each channel of `best`, and never exceeded.
-        best: (L,) the places of the tuples whose capacity is within `ENTROPY_RTOL` of the largest.
+        best: (L,) the places of the tuples whose capacity is within `near_capacity` of the largest.
         priors: (L, A) the best law of the input of each.
         laws: (R, M) laws of the output: for each tuple there is one from which the divergence of each of its
             rows is at most `upper`, which is therefore above its capacity.
@@ -59,13 +57,14 @@ def compute_max_capacity(rows: FloatArray, tuples: IntArray) -> MaxCapacity:
     """
     channels = rows[tuples]
     priors = np.full(tuples.shape, 1 / tuples.shape[1])
+    # nats; channels this near to the largest capacity are kept, and one of them is chosen by other means
+    near_capacity = 1e-9
     left = np.arange(len(tuples))
     for step in range(ROUGH_ITERATIONS + FINE_ITERATIONS):
         found, _ = compute_divergences(channels[left], priors[left])
         known = (priors[left] * found).sum(axis=1)
-        kept = (
-            found.max(axis=1) >= known.max() - ENTROPY_RTOL
-        )  # the others cannot have the largest capacity
+        # the others cannot have the largest capacity
+        kept = found.max(axis=1) >= known.max() - near_capacity
         left, found, known = left[kept], found[kept], known[kept]
         rough = step < ROUGH_ITERATIONS
         # Nats; nearer to the capacity an input law is left as it is.
@@ -74,7 +73,7 @@ def compute_max_capacity(rows: FloatArray, tuples: IntArray) -> MaxCapacity:
         if not rough and tuples.shape[1] == 2:
             priors[left] = _bisect_input_laws(channels[left])
             break
-        if not rough and found.max() - known.max() <= ENTROPY_RTOL / 10:
+        if not rough and found.max() - known.max() <= near_capacity / 10:
             break
         moved = priors[left] * np.exp(found - found.max(axis=1, keepdims=True))
         priors[left] = np.maximum(moved / moved.sum(axis=1, keepdims=True), 1e-300)
@@ -85,7 +84,7 @@ def compute_max_capacity(rows: FloatArray, tuples: IntArray) -> MaxCapacity:
     )
     upper = float(found.max(axis=1)[left].max()) + size
     lower = float(informations[left].max())
-    best = left[informations[left] >= lower - ENTROPY_RTOL]
+    best = left[informations[left] >= lower - near_capacity]
     order = np.concatenate([best[:1], left, np.arange(len(tuples))])
     proof = _choose_covering_laws(rows, tuples, laws, order, upper - size / 2)
     return MaxCapacity(max(0.0, lower - size), upper, best, priors[best], proof)

@@ -190,7 +190,7 @@ class L1Ball(ChoquetSet):
     def column_families(self, keep: float) -> tuple[Family, ...]:
         """Return extreme columns of mean one under the centre with `keep max v <= w(v)`: all below 2 min p.
 
-        From there on there are those with a `Plateau` too.
+        From there on there are those of `PlateauKinds` too.
         """
         high = 1 / (keep + self.half_radius)
         found: list[Family] = [BoxFamily(0.0, high)] if high > 1 else []

@@ -46,7 +46,7 @@ class WorstCase(float):
     output: int
 
     def __new__(cls, value: float, prior: FloatArray, output: int) -> WorstCase:
-        """The value, with its witnesses."""
+        """Return the value, with its witnesses."""
         number = super().__new__(cls, value)
         number.prior, number.output = prior, output
         return number

@@ -165,7 +165,7 @@ def bound_gain_by_mixtures(
 _MIXTURES, _SHARP = 8, 1e-13
 """How often theta follows tau at most, four times are usual; and the relative width at which it ends."""
 
-_CENTRALITY, _BOUNDARY_FRACTION, _LEAST_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
+_CENTRALITY, _BOUNDARY_FRACTION, _MIN_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
 """Of the path to theta: the share of the products aimed at, that of the way to the boundary, and its ends."""
 
 
@@ -212,7 +212,7 @@ def _minimize_over_mixtures(
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             dtheta = solve_factored(factor_cholesky(system), target / theta - spare - laws @ push)
         # a column that converged or has a singular system stays where it is, the others go on
-        able = np.isfinite(dtheta).all(axis=0) & (gap > _LEAST_GAP)
+        able = np.isfinite(dtheta).all(axis=0) & (gap > _MIN_GAP)
         dtheta, push = np.where(able, dtheta, 0.0), np.where(able, push, 0.0)
         dv = push + psi * (laws.T @ dtheta)
         steps = (

@@ -109,7 +109,7 @@ class WorkloadRows:
 
 
 def build_workload_rows(workload: Workload, labels: Sequence[Label]) -> WorkloadRows:
-    """Return the rows of a workload with their names; see `build_workload_matrix`.
+    """Return the rows of a workload with their names; see `workload_matrix`.
 
     Rows without a name of their own are called by their number.
 

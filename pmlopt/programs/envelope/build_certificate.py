@@ -27,9 +27,6 @@ from pmlopt.solvers.highs import build_columnwise_model
 from pmlopt.solvers.parametric_program import ParametricModel
 from pmlopt.solvers.solver_result import Deadline
 
-LEVEL_SEARCH_RTOL = 1e-12
-"""How far above the least level that multipliers prove the one that is claimed may be, as a share of it."""
-
 
 def find_ratio_by_newton(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
     """Find in floats where the mass that multipliers leave falls to delta, at most `most`: no proof.
@@ -79,7 +76,7 @@ def prove_level(
     program: EnvelopeProgram,
     multipliers: FloatArray,
     most: float,
-    digits: float = LEVEL_SEARCH_RTOL,
+    digits: float = 1e-12,
 ) -> float:
     """Find a level that multipliers prove in rational arithmetic, in nats, or the known bound `most`.
 
@@ -96,7 +93,8 @@ def prove_level(
 
     # floats give the place, rationals the proof: a few steps outward find it
     fails = found = math.log(near)
-    step = digits * max(found, LEVEL_SEARCH_RTOL)
+    # a level of zero has no relative digits: steps are at least those of a level of 1e-12
+    step = digits * max(found, 1e-12)
     while found < most and not is_proved(found):
         fails, found, step = found, found + step, 2 * step
     return min(most, bisect(is_proved, fails, found, digits))

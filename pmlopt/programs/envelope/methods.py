@@ -44,9 +44,6 @@ from pmlopt.programs.program import (
 from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline, MethodOptions
 from pmlopt.solvers.two_sided_search import MARK_RTOL, ParameterSolution, TwoSidedSearch
 
-CLOSED_RATIO_RTOL = 1e-12
-"""A letter's outcome is closed at ratios above its largest by this share, which rounding cannot explain."""
-
 
 class _RatioFeasibility:
     """Whether outcomes of mass delta can have the likelihood ratio t: the infeasibility is delta - V(t)."""
@@ -63,13 +60,15 @@ class _RatioFeasibility:
     def solve_at(self, number: float, clock: Deadline) -> ParameterSolution[FloatArray | None]:
         """Solve the linear program at a ratio; the infeasibility is a fraction of delta."""
         program = self.program
-        closed = self.marks * (1 + CLOSED_RATIO_RTOL) < number
+        # rounding cannot explain a ratio above a letter's largest by more than a share of 1e-12
+        past_marks = self.marks * (1 + 1e-12)
+        closed = past_marks < number
         mass, slope, point, found = self.programs.solve_at(number, closed, clock)
         # those of closed letters hold from just above their largest ratio on, where that is near
         # the search solves just above a largest ratio: closer ones count as that ratio
         asked = np.where(
             closed,
-            np.maximum(self.marks * (1 + CLOSED_RATIO_RTOL), number * (1 - (4 * MARK_RTOL))),
+            np.maximum(past_marks, number * (1 - (4 * MARK_RTOL))),
             number,
         )
         gains = program.columns - asked[:, None] * program.law

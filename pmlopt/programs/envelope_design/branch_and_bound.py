@@ -21,7 +21,7 @@ from pmlopt.programs.envelope_design.margin_programs import (
     list_start_margins,
 )
 
-MOST_ENTRIES = 40_000
+MAX_BOX_ENTRIES = 40_000
 """Entries of the matrices of all boxes together, which limits the boxes of larger designs."""
 
 
@@ -70,7 +70,7 @@ def search_margins(
         return best, build_trivial_proof(programs.gains), not programs.expired, str(cause)
     # small designs have at most 1000 boxes
     # large designs have at least 20 boxes
-    limit = int(np.clip(MOST_ENTRIES // programs.gains.size, 20, 1000))
+    limit = int(np.clip(MAX_BOX_ENTRIES // programs.gains.size, 20, 1000))
     order, boxes = count(), 1
     heap, ending, finished = [(-root.bound, next(order), root)], "", True
     # best first: the largest bound of an open box is the bound of the whole search

@@ -16,7 +16,7 @@ from pmlopt.solvers.highs import build_columnwise_model
 from pmlopt.solvers.parametric_program import ParametricModel
 from pmlopt.solvers.solver_result import MethodOptions
 
-OUTWARD_RTOL = 1e-14
+MARGIN_RTOL = 1e-14
 """Caps, slopes and the largest margins are made larger by this share: more than rounding takes off them."""
 
 
@@ -45,8 +45,8 @@ class MarginRange:
         ratio = math.exp(min(epsilon, prior.max_leakage))
         rooms = 1 / prior.pmf - ratio
         # outward: a room too small would cut off mechanisms that are allowed
-        rooms = np.where(rooms > 0, rooms + OUTWARD_RTOL / prior.pmf, 0.0)
-        most = math.expm1(min(epsilon, prior.max_leakage)) / (1 - delta) * (1 + OUTWARD_RTOL)
+        rooms = np.where(rooms > 0, rooms + MARGIN_RTOL / prior.pmf, 0.0)
+        most = math.expm1(min(epsilon, prior.max_leakage)) / (1 - delta) * (1 + MARGIN_RTOL)
         return cls(prior.pmf, delta, ratio, rooms, np.where(rooms > 0, most, 0.0))
 
     def relax_box(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -58,7 +58,7 @@ class MarginRange:
         # no room and no margin: the slope is 0 over 1
         whole = upper + self.excess_ratios
         slopes = upper * (self.excess_ratios + lower) / np.where(whole > 0, whole, 1.0)
-        return self.ratio * (1 + OUTWARD_RTOL) - lower, slopes * (1 + OUTWARD_RTOL)
+        return self.ratio * (1 + MARGIN_RTOL) - lower, slopes * (1 + MARGIN_RTOL)
 
 
 def bound_gain(
@@ -86,9 +86,9 @@ def bound_gain(
     # a negative cap forces mass: c q + a b >= 0 requires b >= -c q / a
     needed = np.where(caps < 0, -caps / np.where(slopes > 0, slopes, 1.0), 0.0)
     # rounded down: forcing too much would make the bound too small
-    least = needed.max(axis=-1) * (1 - 4 * OUTWARD_RTOL)
+    least = needed.max(axis=-1) * (1 - 4 * MARGIN_RTOL)
     left = span.delta - least
-    caps = caps + slopes * least[..., None] * (1 + OUTWARD_RTOL)
+    caps = caps + slopes * least[..., None] * (1 + MARGIN_RTOL)
     # (..., N, M): the least v that makes (rho, theta, v) dual feasible
     over = np.maximum(gains - rows[..., :, None] - thresholds[..., None, :], 0.0)
     bad = ((p * slopes)[..., None] * over).sum(axis=-2).max(axis=-1)
@@ -98,7 +98,7 @@ def bound_gain(
     bound = (p * rows).sum(axis=-1) + np.maximum(left, 0.0) * bad + (thresholds + good).max(axis=-1)
     # weak duality holds for any numbers; only rounding has to be added
     bound = bound + bound_sum_rounding(len(p), 1.0) * weight * size
-    return np.asarray(np.where(left < -OUTWARD_RTOL, -np.inf, bound))
+    return np.asarray(np.where(left < -MARGIN_RTOL, -np.inf, bound))
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,9 +42,6 @@ from pmlopt.programs.program import (
 )
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
-LARGEST_SHARE = 1 - 1e-9
-"""Of the largest margins, beyond which no mixing with a constant would mend a matrix."""
-
 
 def _solve_by_margins(
     program: EnvelopeDesign, options: MethodOptions, _: None
@@ -78,7 +75,7 @@ def certify_envelope_design(
 ) -> EnvelopeDesignCertificate:
     """Repair a matrix until it meets the condition with its margins, and compute every number from it.
 
-    The margins (N,) are at least 0 and at most `LARGEST_SHARE` of the largest; any proof will do.
+    The margins (N,) are at least 0 and less than the largest by a share of 1e-9 or more; any proof will do.
 
     Raises:
         MechanismError: the matrix is no mechanism, not even roughly.
@@ -144,7 +141,8 @@ def find_margins(program: EnvelopeDesign, matrix: FloatArray, options: MethodOpt
 
 def clip_margins(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:
     """Clip (N,) the margins to those with which a mechanism can be repaired."""
-    return np.asarray(np.clip(margins, 0.0, LARGEST_SHARE * program.margin_range.max_margins))
+    # no mixing with a constant would mend a matrix with the largest margins themselves
+    return np.asarray(np.clip(margins, 0.0, (1 - 1e-9) * program.margin_range.max_margins))
 
 
 def _certify_given(

@@ -30,7 +30,7 @@ from pmlopt.programs.subconvex.vertex_enumeration import list_vertices
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-OUTWARD_RTOL = 1e-12
+CONE_RTOL = 1e-12
 """Share by which factors such as e^epsilon are moved outward, for the rounding of their floats."""
 
 
@@ -108,7 +108,7 @@ def build_column_cones(
 
 def _build_box_cone(p: FloatArray, box: BoxFamily) -> EstimationCone:
     """Build the cone of `lam - low q >= 0` and `high q - lam >= 0` with q = <p, lam>."""
-    n, low, high = len(p), box.low * (1 - OUTWARD_RTOL), box.high * (1 + OUTWARD_RTOL)
+    n, low, high = len(p), box.low * (1 - CONE_RTOL), box.high * (1 + CONE_RTOL)
     # (N, N) with the prior in each row: lam -> q for every letter
     q = np.ones((n, 1)) * p
     rows = np.vstack([np.eye(n) - low * q, high * q - np.eye(n)])
@@ -139,7 +139,7 @@ def _build_equal_mass_form(
 
 def _build_staircase_cone(p: FloatArray, family: StaircaseFamily) -> EstimationCone:
     """Build the cone of `lam - m >= 0`, `base q + slope m - lam >= 0` and m >= 0, with m as a scalar."""
-    n, base, slope = len(p), family.base * (1 + OUTWARD_RTOL), family.slope * (1 + OUTWARD_RTOL)
+    n, base, slope = len(p), family.base * (1 + CONE_RTOL), family.slope * (1 + CONE_RTOL)
     rows = np.zeros((2 * n + 1, n + 1))
     rows[:n, :n], rows[:n, n] = np.eye(n), -1.0
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = base * p - np.eye(n), slope
@@ -152,7 +152,7 @@ def _build_staircase_cone(p: FloatArray, family: StaircaseFamily) -> EstimationC
 def _build_ratio_cone(p: FloatArray, ratios: RatioBounds) -> EstimationCone:
     """Build the cone of the entries and of e^exponent times denominator less numerator of each pair."""
     above, below = (side.toarray() for side in ratios.differences)
-    pairs = np.exp(ratios.exponents)[:, None] * (1 + OUTWARD_RTOL) * below - above
+    pairs = np.exp(ratios.exponents)[:, None] * (1 + CONE_RTOL) * below - above
     # rows of size one: factors e^eps of different pairs differ by orders of magnitude
     pairs = pairs / np.abs(pairs).max(axis=1, keepdims=True)
     return EstimationCone(
@@ -168,7 +168,7 @@ def _build_vertex_cone(p: FloatArray, cone: ColumnCone) -> EstimationCone | None
     rows = np.zeros((2 * n + len(laws), n + 1))
     rows[:n, :n] = np.eye(n)
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = -np.eye(n), 1.0
-    rows[2 * n :, :n], rows[2 * n :, n] = laws * (1 + OUTWARD_RTOL), -cone.keep
+    rows[2 * n :, :n], rows[2 * n :, n] = laws * (1 + CONE_RTOL), -cone.keep
     return EstimationCone(n, rows, np.append(p, 0.0), 2 * float(1 / p.min()) ** 2)
 
 

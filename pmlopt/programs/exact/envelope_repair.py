@@ -18,7 +18,7 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.metric_privacy import shortest_ways
 from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR
 
-MAX_THETA = 0.5
+MAX_MIXING_WEIGHT = 0.5
 """The share of one output from which on a mechanism has lost more than it kept."""
 
 
@@ -92,9 +92,9 @@ def repair_by_envelope(
         weighted = prior.pmf[:, None] * gains
         taken = (weighted * rest[:, None]).sum(axis=0) + constants * weighted.sum(axis=0)
         cost = -((weighted * envelope).sum() + taken) / totals
-    output = int(np.where(constants <= MAX_THETA * totals, cost, np.inf).argmin())
+    output = int(np.where(constants <= MAX_MIXING_WEIGHT * totals, cost, np.inf).argmin())
     constant, total = float(constants[output]), float(totals[output])
-    if not constant <= MAX_THETA * total:
+    if not constant <= MAX_MIXING_WEIGHT * total:
         return None
     envelope[:, output] += rest + constant
     found = _round_to_grid(exponents, envelope / total, output)
@@ -134,7 +134,7 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
     for _ in range(12):
         # rounded down first: raising by the envelope then terminates near the input
         whole = _raise_on_grid(factors, np.floor((1 - theta) * matrix * GRID_DENOMINATOR))
-        if whole is None or theta > MAX_THETA:
+        if whole is None or theta > MAX_MIXING_WEIGHT:
             return None
         # summed as integers: floats of up to 2^53 would round beyond it
         taken = np.zeros(len(whole), dtype=np.int64)

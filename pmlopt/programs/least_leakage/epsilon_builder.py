@@ -15,7 +15,7 @@ from pmlopt.programs.design_program import Outputs
 from pmlopt.programs.least_leakage.certificate import find_usable_pairs
 from pmlopt.programs.least_leakage.declaring import declare_at_level
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
-from pmlopt.programs.least_leakage.epsilon_search import searched
+from pmlopt.programs.least_leakage.epsilon_search import search_epsilon
 from pmlopt.programs.program import CvxpyModel
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
@@ -97,6 +97,8 @@ def _declaration(program: LeastEpsilon) -> CvxpyModel:
         )
         if found is not None:
             return found
-    least = searched(program, MethodOptions(NO_DEADLINE, program.tolerance), None).certificate.value
+    least = search_epsilon(
+        program, MethodOptions(NO_DEADLINE, program.tolerance), None
+    ).certificate.value
     program.epsilon.value = least
     return program.at(least).cvxpy_model

@@ -101,7 +101,7 @@ class LeastEpsilonCertificate(Certificate):
         return f"{self.witness.statement}; utility {self.utility:.9g} {relation} {self.reach:.9g}"
 
     def checks(self) -> tuple[Claim, ...]:
-        """The mechanism, its level, its utility against the target, and the bound below that level."""
+        """Check the mechanism, its level, its utility against the target, and the bound below that level."""
         own = [
             replace(one, name="utility") if one.name == "value" else one
             for one in self.witness.checks()
@@ -126,7 +126,7 @@ class LeastEpsilonCertificate(Certificate):
         return Claim("value", limit == self.value, RATIONAL, text, self.value, limit)
 
     def _bound_claims(self) -> tuple[Claim, ...]:
-        """That no mechanism within the level `bound` reaches the target, from multipliers at that level."""
+        """Prove by multipliers that no mechanism within the level `bound` reaches the target."""
         if self.bound == 0.0:
             return (Claim("bound", True, RATIONAL, "no level is below 0", 0.0, 0.0),)
         if self.proof is None:
@@ -143,7 +143,7 @@ class LeastEpsilonCertificate(Certificate):
         text = f"{best}, short of the target {self.reach:.12g}"
         return (
             *(
-                _named(one, "proof ")
+                _prefix_name(one, "proof ")
                 for one in self.proof.checks()
                 if one.name in ("bound", "workload")
             ),
@@ -164,6 +164,6 @@ class LeastEpsilonCertificate(Certificate):
         )
 
 
-def _named(claim: Claim, prefix: str) -> Claim:
+def _prefix_name(claim: Claim, prefix: str) -> Claim:
     """Return a claim of the proof under a name that distinguishes it from those of the least epsilon."""
     return replace(claim, name=f"{prefix}{claim.name}")

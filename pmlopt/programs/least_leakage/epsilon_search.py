@@ -48,7 +48,7 @@ class EpsilonSearch:
     """The state of a search for a least epsilon.
 
     Attributes:
-        program: what is searched for.
+        program: what is search_epsilon for.
         options: limits of the search.
         witness: a certificate of a mechanism that reaches the target, at its level.
         proof: a certificate at a level whose bound lies short of the target.
@@ -72,7 +72,7 @@ class EpsilonSearch:
     failures: list[str] = field(default_factory=list)
 
     @property
-    def reached(self) -> float:
+    def reached_level(self) -> float:
         """The least level at which a mechanism is known to reach the target; infinite without one."""
         return math.inf if self.witness is None else float(level_of(self.witness.privacy) or 0.0)
 
@@ -88,16 +88,20 @@ class EpsilonSearch:
         if self.witness is None:
             self._look_for_a_mechanism()
         widths: list[float] = []
-        while self.reached - self.short > allowed:
+        while self.reached_level - self.short > allowed:
             if self.options.deadline.expired:
                 return "the time is over"
             # Designs that one search solves at most; most need less than twenty.
             if self.designs >= 160 or self.witness is None:
                 return f"{self.designs} designs were solved"
-            widths.append(self.reached - self.short)
+            widths.append(self.reached_level - self.short)
             # secants may creep from one side: bisection guarantees progress
             stalled = len(widths) > 3 and widths[-1] > widths[-4] / 4
-            level = self._between() if self.undecided else self._next(stalled)
+            level = (
+                self._choose_decidable_level()
+                if self.undecided
+                else self._choose_next_level(stalled)
+            )
             if level is None:
                 return "the gaps of the designs decide no more"
             if stalled:
@@ -162,7 +166,10 @@ class EpsilonSearch:
         if not reaches(certificate, self.program.reach):
             return False
         found = _at_own_level(without_bound(certificate))
-        if level_of(found.privacy) is None or (level_of(found.privacy) or 0.0) >= self.reached:
+        if (
+            level_of(found.privacy) is None
+            or (level_of(found.privacy) or 0.0) >= self.reached_level
+        ):
             return True
         self.witness = found
         return True
@@ -245,33 +252,33 @@ class EpsilonSearch:
                 break
         return best
 
-    def _scaled(self, level: float) -> float:
+    def _scale_level(self, level: float) -> float:
         """Return the variable in which the optimum is interpolated."""
-        return math.expm1(level) if self.program.is_concave and self.reached < 30 else level
+        return math.expm1(level) if self.program.is_concave and self.reached_level < 30 else level
 
-    def _unscaled(self, number: float) -> float:
+    def _unscale_level(self, number: float) -> float:
         return (
             math.log1p(max(number, 0.0))
-            if self.program.is_concave and self.reached < 30
+            if self.program.is_concave and self.reached_level < 30
             else number
         )
 
-    def _next(self, stalled: bool) -> float:
+    def _choose_next_level(self, stalled: bool) -> float:
         """Return the next level: near the root of a secant, past it on the side that was not met last."""
-        low, high = self.short, self.reached
+        low, high = self.short, self.reached_level
         middle = (low + high) / 2
         tried = sorted(self.points, key=lambda level: abs(self.points[level]))[:2]
         if stalled or len(tried) < 2:
             return middle
-        (t, f), (u, g) = ((self._scaled(level), self.points[level]) for level in tried)
+        (t, f), (u, g) = ((self._scale_level(level), self.points[level]) for level in tried)
         # the optimum rises with the level: a falling secant is rounding
         if t == u or (g - f) / (u - t) <= 0:
             return middle
         slope = (g - f) / (u - t)
-        root = self._unscaled(t - f / slope)
+        root = self._unscale_level(t - f / slope)
         nearest = tried[0]
         # the chain rule from the variable of the secant back to the level
-        rate = slope * (math.exp(min(root, 30.0)) if self._scaled(1.0) != 1.0 else 1.0)
+        rate = slope * (math.exp(min(root, 30.0)) if self._scale_level(1.0) != 1.0 else 1.0)
         # The share of a step by which the next level is moved past the estimated root, so that it lands on
         # the side that was not met last: both ends then approach the root.
         hair = max(
@@ -284,15 +291,15 @@ class EpsilonSearch:
             level = root + self.side * hair
         return level if low < level < high else middle
 
-    def _between(self) -> float | None:
+    def _choose_decidable_level(self) -> float | None:
         """Return a level next to the undecided ones, on the wider side; None where both are narrow."""
         assert self.undecided is not None
         low, high = self.undecided
         allowed = self.program.compute_allowed_gap(self.options.tolerance)
-        below, above = low - self.short, self.reached - high
+        below, above = low - self.short, self.reached_level - high
         if below < 0 or above < 0:  # a later proof has passed them
             self.undecided = None
-            return (self.short + self.reached) / 2
+            return (self.short + self.reached_level) / 2
         if max(below, above) <= allowed / 8:
             return None
         share = 0.1 if max(below, above) > 100 * self._hair else 0.5
@@ -329,7 +336,7 @@ def _at_own_level(certificate: DesignProof) -> DesignProof:
     return certificate
 
 
-def searched(
+def search_epsilon(
     program: LeastEpsilon, options: MethodOptions, _: None
 ) -> MethodResult[LeastEpsilonCertificate]:
     """Search from both sides, and certify both ends."""
@@ -345,7 +352,7 @@ def searched(
     return MethodResult(
         certificate=LeastEpsilonCertificate(
             mechanism=witness.mechanism,
-            value=search.reached,
+            value=search.reached_level,
             bound=search.short,
             reach=program.reach,
             witness=witness,
@@ -374,7 +381,7 @@ def _certify(
     assert search.witness is not None
     certificate = LeastEpsilonCertificate(
         mechanism=search.witness.mechanism,
-        value=search.reached,
+        value=search.reached_level,
         bound=0.0,
         reach=program.reach,
         witness=search.witness,
@@ -391,10 +398,10 @@ QUESTION = MethodRegistry(
         Method(
             "level-search",
             "designs at levels on both sides, by secants: each proves one side",
-            searched,
+            search_epsilon,
         ),
     ),
-    reject_warm_start("a least epsilon is searched from formulas: leave out the mechanism"),
+    reject_warm_start("a least epsilon is search_epsilon from formulas: leave out the mechanism"),
     _certify,
 )
 """Least levels of any requirement at which any utility reaches a target."""

@@ -80,14 +80,14 @@ def family_of(
     """
     own = {name: value for name, value in (("over", over), ("about", about)) if value is not None}
     if privacy is None or isinstance(privacy, str | type):
-        return _checked(_made(_class_of(privacy), own))
+        return _check_level(_make_requirement(_class_of(privacy), own))
     if own:
         raise PrivacyError(
             f"`{'` and `'.join(own)}` belong to the requirement that is given: write them into it, such as "
             "RenyiPML(2, 0, over=...)"
         )
     if isinstance(privacy, Requirement):
-        return _checked(privacy)
+        return _check_level(privacy)
     if not callable(privacy):
         raise PrivacyError(
             f"the requirement is {describe_value(privacy)}: give a class such as LDP, a requirement such as "
@@ -113,7 +113,7 @@ def _class_of(privacy: str | type | None) -> type[Requirement]:
     return privacy
 
 
-def _made(kind: type[Requirement], own: dict[str, Any]) -> Requirement:
+def _make_requirement(kind: type[Requirement], own: dict[str, Any]) -> Requirement:
     """Return the requirement of a class at the level 0."""
     if kind is LIP and not own:
         return LIP(0.0, 0.0)
@@ -134,7 +134,7 @@ def _made(kind: type[Requirement], own: dict[str, Any]) -> Requirement:
     return found
 
 
-def _checked(requirement: Requirement) -> Requirement:
+def _check_level(requirement: Requirement) -> Requirement:
     """Return the requirement, which has one level; a `LIP` with two bounds has none."""
     if level_of(requirement) is None:
         raise PrivacyError(
@@ -162,7 +162,7 @@ def _of_function(family: Callable[[float], Any]) -> Requirement:
             "must return a requirement, as `lambda epsilon: LDP(epsilon)` does. A utility comes after the "
             "requirement"
         )
-    template = _checked(found[0])
+    template = _check_level(found[0])
     if not all(
         at_level(template, level) == one for level, one in zip((0.0, 0.5, 1.0), found, strict=True)
     ):

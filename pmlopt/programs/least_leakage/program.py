@@ -40,9 +40,6 @@ from pmlopt.programs.program import CvxpyModel, Program, build_problem
 
 P = TypeVar("P", bound="LeastLeakage")
 
-MARGIN = 1e-14
-"""By how much of its range the expected utility must be above its floor, for a solver's noise."""
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LeastLeakage(Program[LevelCertificate]):
@@ -548,7 +545,8 @@ def _build_model(program: LeastLeakage) -> CvxpyModel:
     if floor is not None:
         lack = cp.Variable(nonneg=True, name="lack")
         variables["lack"] = lack
-        margin = min(MARGIN, max(0.0, -floor.min_gain) / 2)
+        # the utility is above its floor by this share of its range, more than a solver's noise
+        margin = min(1e-14, max(0.0, -floor.min_gain) / 2)
         constraints["expected"] = (
             in_law * floor.normalized_gains[allowed]
         ) @ entries + lack >= floor.min_gain + margin

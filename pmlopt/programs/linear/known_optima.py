@@ -39,7 +39,7 @@ class _Form:
 
 
 def known_optimum(program: LinearDesign, clock: Deadline = NO_DEADLINE) -> KnownOptimum | None:
-    """The first closed form whose utility equals a dual bound; None where none is known, or found in time.
+    """Find the first closed form whose utility equals a dual bound; None where none is found in time.
 
     Programs with added constraints have none.
     """
@@ -86,14 +86,14 @@ def _is_too_long_to_check(program: LinearDesign, clock: Deadline) -> bool:
 
 
 def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
-    """What the dual bound of these multipliers is at least, from some columns that the requirement allows."""
+    """Bound the dual bound of these multipliers from below, from some columns that the requirement allows."""
     worth = program.prior.pmf[:, None] * (program.centered_gains - multipliers[:, None])
     columns = program.privacy.list_some_columns(program.prior)
     return float(program.prior.pmf @ multipliers + (columns.T @ worth).max())
 
 
 def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
-    """A closed form that gains more than a mechanism whose gap is open; None where there is none.
+    """Find a closed form that gains more than a mechanism whose gap is open; None where there is none.
 
     A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
     e^(-epsilon d).
@@ -106,7 +106,7 @@ def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatA
 
 
 def allowed_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
-    """The closed forms that meet the requirement, and what they gain."""
+    """List the closed forms that meet the requirement, and what they gain."""
     return [
         (compute_expectation(program.prior, program.centered_gains, form.matrix), form)
         for form in _candidates(program)
@@ -139,7 +139,7 @@ def _candidates(program: LinearDesign) -> Iterator[_Form]:
 
 
 def _by_outputs(name: str, matrix: FloatArray) -> _Form:
-    """A form with a column for each output that occurs."""
+    """Return a form with a column for each output that occurs."""
     used = np.flatnonzero(matrix.max(axis=0) > 0)
     return _Form(name, matrix[:, used], used, matrix)
 
@@ -162,7 +162,7 @@ def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
 
 
 def _slack(program: LinearDesign, form: _Form) -> FloatArray:
-    """The multipliers for which each column gains nothing on the mean."""
+    """Return the multipliers for which each column gains nothing on the mean."""
     joint = (program.prior.pmf[:, None] * form.columns).T
     # (K, N): posteriors, under which each column's gain equals its mean multiplier
     joint = joint / joint.sum(axis=1, keepdims=True)

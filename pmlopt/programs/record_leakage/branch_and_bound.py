@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.cell_relaxation import CellBounds, LeakageRelaxation
 from pmlopt.programs.record_leakage.local_ascent import maximize_locally
-from pmlopt.programs.record_leakage.proof import UNSPLIT, CellPart, CellTree, RecordKindProof
+from pmlopt.programs.record_leakage.proof import UNSPLIT_CELL, CellPart, CellTree, RecordKindProof
 from pmlopt.solvers.solver_result import Deadline
 
 MAX_OUTPUTS_BY_DIMENSION = 1.5
@@ -32,8 +33,6 @@ the price with the law of Y among the variables, and without."""
 MIN_EDGE_FRACTION, EDGE_DENOMINATOR = 0.1, 1024
 """A split of an edge keeps this share of it on either side; shares are multiples of 1/1024, so that the
 corners that a proof follows stay short rationals."""
-MIN_SIMPLEX_WIDTH = 1e-12
-"""A simplex no wider than this is not split further."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +58,9 @@ class CellSearch:
         nodes: how many cells were bounded.
         solve_seconds: what that took.
     """
+
+    MIN_SIMPLEX_WIDTH: ClassVar[float] = 1e-12
+    """A simplex no wider than this is not split further."""
 
     adversary: BoundedAdversary
     best: FloatArray = field(init=False)
@@ -140,7 +142,7 @@ class CellSearch:
     def build_proof(self, record: int) -> RecordKindProof:
         """Build the proof from the tree of cells so far."""
         count, free = self._cell_count, self.relaxation.free_count
-        lines = np.full((count, 5), [UNSPLIT, 0, 0, 0.0, 0])
+        lines = np.full((count, 5), [UNSPLIT_CELL, 0, 0, 0.0, 0])
         price, majorant = np.zeros(count), np.zeros((count, *self.relaxation.shape))
         log_law = np.zeros((count, free))
         for place, split in self._splits.items():
@@ -189,7 +191,7 @@ class CellSearch:
             parts = slice(2 * at, 2 * at + 2)
             if (late and bounds.bound[parts].max() > -bound) or np.ptp(
                 edges[at], axis=0
-            ).max() <= MIN_SIMPLEX_WIDTH:
+            ).max() <= self.MIN_SIMPLEX_WIDTH:
                 # a cell that cannot be split further keeps its bound for good
                 self._stuck_bound = max(self._stuck_bound, -bound)
                 continue
@@ -251,7 +253,7 @@ class CellSearch:
         ]
         # Jensen's gap: interpolation of the convex phi at the corners, less phi at the point
         away = (weights * heights).sum(axis=2) - whole * relaxation.evaluate_phi(middle)
-        wide = np.ptp(corners, axis=2).max(axis=2) > MIN_SIMPLEX_WIDTH
+        wide = np.ptp(corners, axis=2).max(axis=2) > self.MIN_SIMPLEX_WIDTH
         simplex = np.where(wide, away, -math.inf).argmax(axis=1)
         corners, weights, heights = (
             corners[cells, simplex],
@@ -266,7 +268,7 @@ class CellSearch:
         share = np.where(both > 0, either[..., 0] / np.where(both > 0, both, 1.0), 0.5)
         points = share[..., None] * ends[:, :, 0] + (1 - share)[..., None] * ends[:, :, 1]
         bends = (either * heights[:, pairs]).sum(axis=2) - both * relaxation.evaluate_phi(points)
-        wide = np.abs(ends[:, :, 0] - ends[:, :, 1]).max(axis=2) > MIN_SIMPLEX_WIDTH
+        wide = np.abs(ends[:, :, 0] - ends[:, :, 1]).max(axis=2) > self.MIN_SIMPLEX_WIDTH
         edge = np.where(wide, bends, -math.inf).argmax(axis=1)
         # half way to the middle, so that no part becomes a sliver
         place = np.clip((share[cells, edge] + 0.5) / 2, MIN_EDGE_FRACTION, 1 - MIN_EDGE_FRACTION)
@@ -283,7 +285,7 @@ def bound_by_record_entropy(
     # posteriors on the whole simplex have phi = 0 at the corners: I <= H(X_i) is left
     relaxation = LeakageRelaxation(adversary, "posteriors")
     found = relaxation.minimize_bounds(*relaxation.build_root(), enough, clock)
-    line, price = np.array([[UNSPLIT, 0, 0, 0.0, 0]]), found.multipliers[:, 0]
+    line, price = np.array([[UNSPLIT_CELL, 0, 0, 0.0, 0]]), found.multipliers[:, 0]
     tree = _build_tree(relaxation, line, price, np.zeros((1, *relaxation.shape)), np.zeros((1, 0)))
     return RecordKindProof(record, float(found.bound[0]), tree)
 

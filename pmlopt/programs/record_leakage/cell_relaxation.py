@@ -19,7 +19,7 @@ FIRST_PRICE, FIRST_MULTIPLIER = 0.3, 0.05
 """Where the multipliers of the first cell start: of the size that they often have."""
 CENTERING_FACTOR, RECENTERING_FACTOR = 0.1, 0.5
 """By what the barrier falls after a step of at least half the Newton step, and after a shorter one."""
-ENOUGH_SHARE = 0.2
+MIN_GAIN_SHARE = 0.2
 """A bound is left once it is this near to the optimum, as a share of how far it is above the target."""
 
 
@@ -151,7 +151,7 @@ class LeakageRelaxation:
             # a bound below the target is enough, and one whose optimum stays above is left early
             above = state.best - target
             # bounds within 1e-9 nats of the optimum are final
-            done = (above <= 0) | (near < 1e-9) | ((near < ENOUGH_SHARE * above) & (step > 0))
+            done = (above <= 0) | (near < 1e-9) | ((near < MIN_GAIN_SHARE * above) & (step > 0))
             if step == max_iterations - 1 or clock.expired:
                 done[:] = True
             places = left[done]

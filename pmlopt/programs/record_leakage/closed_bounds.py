@@ -54,7 +54,7 @@ def find_parity_leakage(channel: RecordChannel, entropy: float) -> float | None:
 
 
 MAX_CLASS_CHOICES = 20_000
-MOST_ENTRIES = 500_000
+MAX_CHOICE_ENTRIES = 500_000
 """Choices of one class for each letter, and entries of their rows: a second. Past either none is tried."""
 
 
@@ -93,7 +93,10 @@ def compute_one_class_capacity(adversary: BoundedAdversary) -> OneClassCapacity 
     used = np.isfinite(adversary.log_counts)
     # in floats: the number of choices may exceed 64 bits
     count = float(np.prod(used.sum(axis=1, dtype=float)))
-    if count > MAX_CLASS_CHOICES or count * len(used) * adversary.rows.shape[1] > MOST_ENTRIES:
+    if (
+        count > MAX_CLASS_CHOICES
+        or count * len(used) * adversary.rows.shape[1] > MAX_CHOICE_ENTRIES
+    ):
         return None
     choices = list_class_choices(adversary.log_counts)
     found = compute_max_capacity(adversary.rows, choices)

@@ -13,9 +13,8 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 MIN_LOG_PRICE, MAX_LOG_PRICE = np.log(1e-9), np.log(1e9)
 """Between these the price of the entropy is sought."""
 MIN_PRICE_REACH, MAX_PRICE_REACH = 1e-7, 0.1
-"""How far from the last price the next one is sought at first, as a logarithm: `REACH` times as far as the
+"""How far from the last price the next one is sought at first, as a logarithm: four times as far as the
 last one moved, between these."""
-REACH = 4.0
 MIN_MASS = 1e-300
 """In place of zero where a logarithm or a quotient is taken."""
 
@@ -48,7 +47,7 @@ def maximize_locally(
         exponents = np.einsum("ty,sya->sat", adversary.rows, logs)
         last = guess
         guess, moved = _solve_entropy_prices(log_counts, exponents, entropy, last, reach)
-        reach = np.clip(REACH * np.abs(guess - last), MIN_PRICE_REACH, MAX_PRICE_REACH)
+        reach = np.clip(4.0 * np.abs(guess - last), MIN_PRICE_REACH, MAX_PRICE_REACH)
         gained = compute_informations(moved, adversary.rows)
         # each of the S laws keeps its best: rounding may undo the ascent near an optimum
         better = gained > values

@@ -36,7 +36,7 @@ from pmlopt.programs.record_leakage.closed_bounds import (
     list_class_choices,
 )
 
-UNSPLIT = -1
+UNSPLIT_CELL = -1
 """In place of the simplex at which a cell is split, for one that is not."""
 
 MIN_HULL_WIDTH = 1e-6
@@ -66,7 +66,7 @@ class CellTree:
 
     Attributes:
         of: what the simplices are of.
-        simplex: (N,) the one that is split; `UNSPLIT` for none.
+        simplex: (N,) the one that is split; `UNSPLIT_CELL` for none.
         first, second: (N,) the ends of the edge.
         share: (N,) of the first end in the point.
         part: (N,) the place of the first part, the second follows it; both after the cell itself.
@@ -249,7 +249,7 @@ class _CellTreeCheck:
             and tree.majorant.shape == (count, *self.shape[:2])
             and tree.log_law.shape == (count, self.shape[2])
             and all(np.isfinite(array).all() for array in (*lines, tree.majorant, tree.log_law))
-            and bool((tree.price[tree.simplex == UNSPLIT] > 0).all())
+            and bool((tree.price[tree.simplex == UNSPLIT_CELL] > 0).all())
         )
 
     def make_corner(self, exact: tuple[Fraction, ...]) -> _SimplexCorner:
@@ -291,7 +291,7 @@ class _CellTreeCheck:
                 return False
             place, cell = waiting.pop()
             simplex, part = int(tree.simplex[place]), int(tree.part[place])
-            if simplex == UNSPLIT:
+            if simplex == UNSPLIT_CELL:
                 if self.compute_bound(place, cell) > largest:
                     return False
                 continue

@@ -16,9 +16,6 @@ from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 
-WIDTH = 1e-15
-"""Relative width at which the least noise of randomized response is found: the last digits of its share."""
-
 
 @dataclass(frozen=True)
 class UtilityBaselines:
@@ -157,4 +154,5 @@ def fit_randomized_response(certificate: DesignCertificate) -> FloatArray | None
 
     if not meets_limits(1.0 - 1e-9):
         return None
-    return mix_with_uniform(0.0 if meets_limits(0.0) else bisect(meets_limits, 0.0, 1.0, WIDTH))
+    # the weight is found to the last digits of a float
+    return mix_with_uniform(0.0 if meets_limits(0.0) else bisect(meets_limits, 0.0, 1.0, 1e-15))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,9 +20,6 @@ from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import TangentPricer
 from pmlopt.solvers.parametric_program import MasterProblem
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, PrimalDualPoint, SolverResult
-
-MOST_CANDIDATES = 100
-"""Columns of the optimal face that are looked at."""
 
 MAX_CORNERS, MAX_REWEIGHTINGS = 8, 3
 """Corners of the optimal face that are looked at, at random costs, and how often costs follow the weights."""
@@ -63,8 +61,9 @@ def _reduce_scaled(
     reduced = duals @ lifts - worths
     # columns whose reduced cost is below rounding are optimal
     face = np.flatnonzero(reduced <= 1e-12 * max(1.0, float(np.abs(worths).max())))
+    # a hundred columns of the optimal face, those of the least reduced costs, are enough to choose from
     # the columns in use stay in, so that what is found is never worse than the start
-    face = np.union1d(chosen, face[np.argsort(reduced[face], kind="stable")[:MOST_CANDIDATES]])
+    face = np.union1d(chosen, face[np.argsort(reduced[face], kind="stable")[:100]])
     # q[y] peak[y] <= 1 by its row, and the q sum to one: no fewer outputs than the least peak
     least = math.ceil(float(peaks[face].min()) * (1 - 1e-9))
     # on more than 30 letters a vertex of the master is used as it is
@@ -122,16 +121,8 @@ def _search_fewer(lifts: FloatArray, at_most: int) -> IntArray | None:
     return best
 
 
-SMOOTHING_WEIGHT = 0.7
-"""Weight of the best multipliers next to the master's [wentges1997weighted]."""
-
-
 STAGE_KNOT_COUNTS = (2, 6, 14, 32)
 """Knots of the multipliers over the prior in the first stages, where relaxed columns come first."""
-
-
-RANDOM_STARTS_PER_LETTER = 4
-"""Random columns to start from, for each letter, where pricing is a search."""
 
 
 def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) -> SolverResult:
@@ -172,6 +163,12 @@ def generate_columns(program: ColumnDesign, options: MethodOptions, warm: bool) 
 class _ColumnGeneration:
     """The rounds of one column generation: the master, and the least bound so far with its multipliers."""
 
+    RANDOM_STARTS_PER_LETTER: ClassVar[int] = 4
+    """Random columns to start from, for each letter, where pricing is a search."""
+
+    SMOOTHING_WEIGHT: ClassVar[float] = 0.7
+    """Weight of the best multipliers next to the master's [wentges1997weighted]."""
+
     def __init__(self, program: ColumnDesign, options: MethodOptions, begin: float) -> None:
         self.program, self.clock = program, options.deadline
         # a tenth of the gap is left for repair and for rounding of the bound
@@ -179,7 +176,9 @@ class _ColumnGeneration:
         self.pricer = program.space.choose_pricer()
         self.master = MasterProblem(program.lifts, program.column_values, program.scale)
         self.rounds = 0
-        self._add_columns(self.pricer.build_seeds(RANDOM_STARTS_PER_LETTER * program.prior.size))
+        self._add_columns(
+            self.pricer.build_seeds(self.RANDOM_STARTS_PER_LETTER * program.prior.size)
+        )
         self.bound, self.multipliers = program.space.closed_bound
         # the constant column is feasible at once: a mechanism is known even if time runs out
         self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
@@ -195,7 +194,7 @@ class _ColumnGeneration:
         smoothing = 0.0
         if isinstance(self.pricer, TangentPricer):
             self._run_stages(self.pricer)
-            smoothing = SMOOTHING_WEIGHT
+            smoothing = self.SMOOTHING_WEIGHT
         # smoothed multipliers can misprice: the loop ends only after a round without smoothing
         while True:
             self.rounds += 1
@@ -231,7 +230,7 @@ class _ColumnGeneration:
         if self.bound - self.master.solve(self.clock)[0] <= self.allowed:
             return False
         try:
-            known = pricer.mix_least_loss(RANDOM_STARTS_PER_LETTER * len(p))
+            known = pricer.mix_least_loss(self.RANDOM_STARTS_PER_LETTER * len(p))
             if known is None:
                 return False
             columns, multipliers = known
@@ -330,7 +329,7 @@ class _ColumnGeneration:
         p, sizes = self.program.prior.pmf, basis.sum(axis=0)
         lifts, worths = self.relaxed or (self.master.lifts, self.master.worths)
         master = MasterProblem((basis.T @ lifts) / sizes[:, None], worths, self.program.scale)
-        grown, smoothing, here = False, SMOOTHING_WEIGHT, self.multipliers
+        grown, smoothing, here = False, self.SMOOTHING_WEIGHT, self.multipliers
         for _ in range(rounds):
             value, _, duals = master.solve(self.clock)
             # multipliers of the summed rows, spread over the letters by the (N, D) basis
@@ -353,7 +352,7 @@ class _ColumnGeneration:
             best = np.argsort(-gained, kind="stable")[:30]
             best = best[gained[best] > 0]
             # where no column gains at the master's own multipliers, smoothing was what hid it
-            smoothing = SMOOTHING_WEIGHT if len(best) else 0.0
+            smoothing = self.SMOOTHING_WEIGHT if len(best) else 0.0
             master.add_columns(
                 (basis.T @ found.lifts[:, best]) / sizes[:, None], found.worths[best]
             )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,10 +36,6 @@ from pmlopt.programs.subconvex.tangents import TangentPricer, get_common_min_mas
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, list_vertices
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-MAX_SHORT_LIST_COLUMNS = 20_000
-"""Extreme columns up to which the list is priced in place of a bound, or of a pricing that needs none."""
-
-
 MAX_LISTED_COLUMNS = 3_000_000
 """Extreme columns up to which they are listed for pricing; a tenth where each is a call of a function."""
 
@@ -51,6 +47,9 @@ class ColumnSpace:
     Attributes:
         allowed: a few families, or those of a cone, or of ratio bounds.
     """
+
+    MAX_SHORT_LIST_COLUMNS: ClassVar[int] = 20_000
+    """Extreme columns up to which the list is priced in place of a bound, or of a pricing that needs none."""
 
     prior: Prior
     privacy: Requirement
@@ -281,7 +280,7 @@ class ColumnSpace:
         elif (
             stairs
             and self.column_count is not None
-            and self.column_count <= MAX_SHORT_LIST_COLUMNS
+            and self.column_count <= self.MAX_SHORT_LIST_COLUMNS
             and self._vertex_pricer
             and self._vertex_pricer.parts
         ):
@@ -374,7 +373,9 @@ class ColumnSpace:
         )  # which need no long list
         lifts = self.allowed.extreme_columns(
             p,
-            min(self.listing_limit, MAX_SHORT_LIST_COLUMNS) if by_tangents else self.listing_limit,
+            min(self.listing_limit, self.MAX_SHORT_LIST_COLUMNS)
+            if by_tangents
+            else self.listing_limit,
         )
         raised = isinstance(self.allowed, ColumnCone)
         return None if lifts is None else VertexPricer(p, [DenseBatch(lifts, raised)], worths)

@@ -183,6 +183,9 @@ class CountPricer(ColumnPricer):
     that N log N updates of a table suffice.
     """
 
+    MAX_COLUMNS_PER_ROUND: ClassVar[int] = 15
+    """Columns of one round: finding the set of each costs a table for every letter."""
+
     name: ClassVar[str] = "counts"
 
     def __init__(
@@ -256,7 +259,9 @@ class CountPricer(ColumnPricer):
                 place = int(values.argmax())
                 tops.append((float(values[place]), letter, first + place))
         tops = [
-            top for top in nlargest(min(most, MAX_COLUMNS_PER_ROUND), tops) if top[0] > -math.inf
+            top
+            for top in nlargest(min(most, self.MAX_COLUMNS_PER_ROUND), tops)
+            if top[0] > -math.inf
         ]
         sets = [self._trace_set(costs, total, without=letter) for _, letter, total in tops]
         best = tops[0][0] if tops else -math.inf
@@ -276,7 +281,7 @@ class CountPricer(ColumnPricer):
         worth = mass * self.kernel.phi(low + step) + (1 - mass) * self.kernel.phi(low)
         values = worth - low * costs.sum() - step * table[1:]
         # stable: ties end the same way on every machine
-        top = np.argsort(-values, kind="stable")[: min(most, MAX_COLUMNS_PER_ROUND)]
+        top = np.argsort(-values, kind="stable")[: min(most, self.MAX_COLUMNS_PER_ROUND)]
         top = top[values[top] > -math.inf]
         sets = [self._trace_set(costs, int(place) + 1) for place in top]
         best = float(values[top[0]]) if len(top) else -math.inf
@@ -314,10 +319,6 @@ class CountPricer(ColumnPricer):
                 chosen[letter] = True
                 left -= self.counts[letter]
         return chosen
-
-
-MAX_COLUMNS_PER_ROUND = 15
-"""Columns of one round: finding the set of each costs a table for every letter."""
 
 
 def _make_empty_table(limit: int) -> FloatArray:

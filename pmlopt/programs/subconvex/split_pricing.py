@@ -371,16 +371,12 @@ def _cut_ellipsoid(
 FIRST_CELLS_PER_SIDE = 8
 """Cells a side to start from."""
 
-MAX_CELLS = 4_000
+MAX_REFINED_CELLS = 4_000
 """Cells of one family that are looked at in all."""
 
 
 FIRST_ELLIPSOID_STEPS, LATER_ELLIPSOID_STEPS = 60, 30
 """Steps of the ellipsoid method on the first cells, and on their parts."""
-
-
-NEARBY_SEARCH_COUNT = 1
-"""Relaxed columns of each family near to which columns are looked for in a round."""
 
 
 class SplitPricer(ColumnPricer):
@@ -439,7 +435,7 @@ class SplitPricer(ColumnPricer):
                 if found is not None:
                     lifts.append(found[0])
                     worths.append(found[1])
-                    if place < NEARBY_SEARCH_COUNT:
+                    if place == 0:  # columns are sought near the best relaxed column only
                         guesses.append(self.nested.search_near(found[0], rho, clock))
         if lifts:
             guesses.append(self._make_allowed(np.array(lifts).T))
@@ -496,7 +492,7 @@ class _CellRefinement:
             )
             # cells below what a point attains cannot be refined away, and need not be
             target = max(enough, reached + max(digits, 1e-7 * (1 + abs(reached))))
-            if bounds[top[0]] <= target or looked > MAX_CELLS or clock.expired:
+            if bounds[top[0]] <= target or looked > MAX_REFINED_CELLS or clock.expired:
                 return float(bounds[top[0]])
             # 200 cells are halved together
             chosen = top[:200]

@@ -35,9 +35,6 @@ count in the bound."""
 TANGENT_OFFSETS = np.array([0.0, -1.0, -0.5, 0.5, 1.0])
 """Where tangents touch, from the best mass, as a share of the distance at which the budget is spent."""
 
-NEARBY_KIND_COUNT = 5
-"""Kinds of which a round of relaxed columns brings a column of the requirement, too."""
-
 
 def get_common_min_mass(cone: ColumnCone) -> float | None:
     """Return the minimum mass of every letter, where the set of priors has no other constraint; else None."""
@@ -383,7 +380,8 @@ class TangentPricer(ColumnPricer):
         worths = values / np.where(values > 0, least, most)
         upper = float(worths.max(initial=-math.inf)) + self._bound_rounding(rho)
         mass = shares @ self.p
-        best = np.argsort(-worths, kind="stable")[:NEARBY_KIND_COUNT]
+        # the five best kinds bring a column of the requirement, too
+        best = np.argsort(-worths, kind="stable")[:5]
         guesses = DenseBatch(
             self.kinds[best].build_columns(sets[best].astype(float)), True, self.margins
         )

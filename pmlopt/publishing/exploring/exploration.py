@@ -25,10 +25,6 @@ from pmlopt.measures.outcomes import OutcomeSummary, summarize_outcomes
 from pmlopt.programs.certificate import finite_or_none
 from pmlopt.programs.reports.pages import MAX_REPORTED_OUTCOMES, OUTCOME_COLUMNS, read_style_sheet
 
-MIN_SHOWN_PROBABILITY = 1e-9
-"""The probability up to which an outcome counts as one that does not occur, where points are compared."""
-
-
 MAX_PAGE_ENTRIES = 800_000
 """Entries of all matrices on a page, of four bytes each: 4.3 MB. Of more, matrices are left out, and
 stated.
@@ -90,11 +86,10 @@ class ExploredPart:
 
     @property
     def occurring(self) -> BoolArray:
-        """Return (M,) which outcomes are likelier than `MIN_SHOWN_PROBABILITY`; for some letter if no prior
-        is known.
-        """
+        """Return (M,) which outcomes have a probability above 1e-9; for some letter if no prior is known."""
         law = self.matrix.max(axis=0) if self.prior is None else self.prior @ self.matrix
-        return np.asarray(law > MIN_SHOWN_PROBABILITY)
+        # rarer outcomes count as not occurring where points are compared
+        return np.asarray(law > 1e-9)
 
 
 @dataclass(frozen=True, eq=False)

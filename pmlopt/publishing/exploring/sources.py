@@ -427,18 +427,18 @@ def written_prior(prior: Prior) -> str:
     """Return the command that writes a prior to `prior.csv`."""
     numbers = prior.counts or prior.probabilities.tolist()
     head = ("letter", "count" if prior.counts else "probability")
-    return _printed([head, *zip(prior.labels, numbers, strict=True)], "prior.csv")
+    return _print_csv([head, *zip(prior.labels, numbers, strict=True)], "prior.csv")
 
 
 def written_pairs(secret: Secret) -> str:
     """Return the command that writes the whole numbers of a joint law to `pairs.csv`, as a crosstab."""
     rows = zip(secret.values, secret.weights[0].tolist(), strict=True)
-    return _printed(
+    return _print_csv(
         [("", *secret.labels), *((value, *numbers) for value, numbers in rows)], "pairs.csv"
     )
 
 
-def _printed(rows: Sequence[Sequence[Any]], name: str) -> str:
+def _print_csv(rows: Sequence[Sequence[Any]], name: str) -> str:
     """Return the command that writes rows as a CSV file."""
     text = encode_csv(rows).decode().replace("\\", "\\\\").replace("%", "%%")
     text = text.replace("\n", "\\n").replace("\r", "")

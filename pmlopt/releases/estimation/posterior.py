@@ -13,7 +13,7 @@ from pmlopt.releases.estimation.intervals import check_confidence
 CHAIN_COUNT = 64
 """Chains that run side by side: their means reveal the error of the mean of all."""
 
-BLOCK, MOST_STEPS = 200, 30_000
+BLOCK, MAX_STEPS = 200, 30_000
 """Points of each chain after which the error is looked at, of which the first half is forgotten; and the
 steps at which sampling is given up."""
 
@@ -94,7 +94,7 @@ def draw_posterior(
     still = 1e-15 * np.abs(combinations).max(axis=1)  # of a row that frequencies hardly change
     # For each so many letters a point of a chain is one step more from the last that is kept.
     thin = 1 + n // 16
-    for step in range(1, max(MOST_STEPS, 2 * BLOCK * thin) + 1):
+    for step in range(1, max(MAX_STEPS, 2 * BLOCK * thin) + 1):
         between = step % 2 == 0
         towards = (
             _draw_letter_directions(rng, n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from pmlopt.releases.estimation.intervals import check_confidence, check_counts
 
 Measure = Literal["pml", "ldp"]
 SampleTable: TypeAlias = Numbers
-
-_SEARCH_STEPS = 20
-"""Of Newton's method, before an interval is halved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,6 +390,9 @@ class _BinomialTails:
     Upward `P(K >= seen)`, which rises with q, else `P(K <= seen)`, which falls; both are log-concave.
     """
 
+    NEWTON_STEPS: ClassVar[int] = 20
+    """Of Newton's method, before an interval is halved."""
+
     seen: FloatArray
     missed: FloatArray
     upward: bool
@@ -426,7 +426,7 @@ class _BinomialTails:
         return (
             (end, np.ones_like(end))
             if self.upward
-            else (2.0 ** -(_SEARCH_STEPS + MAX_BISECTIONS) * end, end)
+            else (2.0 ** -(self.NEWTON_STEPS + MAX_BISECTIONS) * end, end)
         )
 
     def find_by_slope(
@@ -451,13 +451,15 @@ class _BinomialTails:
             np.where(slope_gap(least) <= 0, least, most),
         )
         q = (low + high) / 2
-        for k in range(_SEARCH_STEPS + MAX_BISECTIONS):
+        for k in range(self.NEWTON_STEPS + MAX_BISECTIONS):
             miss = slope_gap(q)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 new = q - sign * miss / (self.log_slope_derivative(q) + (1 / q if elastic else 0.0))
             onward = miss > 0
             low, high = np.where(onward, q, low), np.where(onward, high, q)
-            new = np.where((new > low) & (new < high) & (k < _SEARCH_STEPS), new, (low + high) / 2)
+            new = np.where(
+                (new > low) & (new < high) & (k < self.NEWTON_STEPS), new, (low + high) / 2
+            )
             if (np.abs(new - q) <= 1e-12 * q * (1 - q)).all():
                 break
             q = new

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -75,13 +76,7 @@ def _round_up(value: Fraction) -> float:
     return math.nextafter(near, math.inf) if Fraction(near) < value else near
 
 
-TAIL_ROUNDING = 2e-13
-"""Relative rounding of a tail, which every bound is raised by: 40 deviations out, where a Gaussian tail is
-the smallest float, the last digit of its argument moves it by 40^2 units in the last place.
-"""
-
-
-MAX_CELLS = 1_000_000
+MAX_TAIL_CELLS = 1_000_000
 """Cells past which the search ends with the bound at hand."""
 
 
@@ -107,6 +102,11 @@ Cells = tuple[LetterPair, ...]
 @dataclass(frozen=True)
 class FailureFunction(ABC):
     """The probability `F = P(l(Y) > eps)` for Y = X + noise of a scale, as a function of the law of X."""
+
+    TAIL_RTOL: ClassVar[float] = 2e-13
+    """Relative rounding of a tail, which every bound is raised by: 40 deviations out, where a Gaussian tail
+    is the smallest float, the last digit of its argument moves it by 40^2 units in the last place.
+    """
 
     epsilon: float
     scale: float
@@ -171,7 +171,7 @@ class FailureFunction(ABC):
         for _ in range(64):
             middle = left + (right - left) / 2
             values, over = self.evaluate_cells(left, middle, right)
-            bounds = np.minimum(bounds, over * (1 + TAIL_ROUNDING))
+            bounds = np.minimum(bounds, over * (1 + self.TAIL_RTOL))
             best = max(best, float(values.max()))
             # How far above the supremum the reported probability may be.
             # And how far as a share of it, where that is less.
@@ -185,7 +185,7 @@ class FailureFunction(ABC):
             left, middle, right = left[open_], middle[open_], right[open_]
             left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
             bounds = np.tile(bounds[open_], 2)
-            if len(left) > MAX_CELLS:
+            if len(left) > MAX_TAIL_CELLS:
                 break
         return min(1.0, max(settled, last))
 
@@ -207,7 +207,7 @@ class FailureFunction(ABC):
             return float(mass)
         other = context.subtract(Decimal(1), mass)
         near, far = self.noise_tails(context.ln(context.divide(other, rest)))
-        return (float(mass) * near + float(other) * far) * (1 + TAIL_ROUNDING)
+        return (float(mass) * near + float(other) * far) * (1 + self.TAIL_RTOL)
 
     @abstractmethod
     def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
@@ -274,7 +274,7 @@ class FailureFunction(ABC):
         first, second = self._can_be_rarer(masses)
         if first and second and float(self.exp_neg_epsilon_minus(np.array(0.5), np.array(0.5))) > 0:
             return 1.0
-        down = self.exp_neg_epsilon_parts[0] * (1 + TAIL_ROUNDING)
+        down = self.exp_neg_epsilon_parts[0] * (1 + self.TAIL_RTOL)
         return max(
             min(most, down) if may else 0.0
             for may, (_, most) in ((first, masses.first), (second, masses.second))

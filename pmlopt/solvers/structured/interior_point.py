@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,10 +26,6 @@ from pmlopt.solvers.structured.newton import NewtonSystem, build_newton_system
 
 SHORT_STEP, MAX_SHORT_STEPS = 1e-3, 5
 """Steps shorter than this are no progress; after so many in a row the method ends."""
-
-
-TARGET_GAP_FRACTION = 0.01
-"""The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
 
 
 MIN_SINGLE_PRECISION_ENTRIES = 5_000
@@ -153,12 +150,15 @@ def _is_limited_by_rounding(newton: NewtonSystem, last: NewtonSystem) -> bool:
 class _BestIterate:
     """The point with the least certified gap so far."""
 
+    TARGET_GAP_FRACTION: ClassVar[float] = 0.01
+    """The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
+
     def __init__(self, gap_of: Callable[[Iterate], float], enough: float, start: Iterate) -> None:
         self.gap_of, self.enough = gap_of, enough
         self.best, self.gap = start, np.inf
         # a smaller gap may never come
         self.least = max(enough, 1e-14 * start.duality_gap)
-        self.near = CERTIFY_DISTANCE * TARGET_GAP_FRACTION * self.least
+        self.near = CERTIFY_DISTANCE * self.TARGET_GAP_FRACTION * self.least
 
     @property
     def is_done(self) -> bool:
@@ -166,8 +166,8 @@ class _BestIterate:
         return (
             self.gap
             <= (
-                TARGET_GAP_FRACTION
-                if self.best.duality_gap > TARGET_GAP_FRACTION**2 * self.enough
+                self.TARGET_GAP_FRACTION
+                if self.best.duality_gap > self.TARGET_GAP_FRACTION**2 * self.enough
                 else 1.0
             )
             * self.enough

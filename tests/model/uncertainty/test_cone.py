@@ -168,7 +168,7 @@ def test_what_the_search_proves_is_above_every_column(
     name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MAX_LISTED_COLUMNS", 0)
-    monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
+    monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_REFINED_CELLS", 64)
     utility, worth = UTILITIES[name]
     rng = np.random.default_rng([KINDS.index(kind), KERNELS.index(name)])
     for n in (2, 3):

@@ -125,7 +125,7 @@ def test_the_bound_of_a_cell_and_its_derivatives_are_those_of_the_formula(part: 
 def test_a_few_newton_steps_end_at_the_optimum_of_a_cell(
     part: CellPart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cell_relaxation, "ENOUGH_SHARE", 0.0)
+    monkeypatch.setattr(cell_relaxation, "MIN_GAIN_SHARE", 0.0)
     counts = np.maximum(COUNTS, 1.0)
     relaxation = LeakageRelaxation(
         BoundedAdversary(ROWS, np.log(counts), 2.54, math.log(counts.sum())), part

@@ -34,7 +34,7 @@ from pmlopt.programs.record_leakage import branch_and_bound
 from pmlopt.programs.record_leakage import closed_bounds as one_class_each
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.closed_bounds import bound_near_uniform
-from pmlopt.programs.record_leakage.proof import UNSPLIT, CellPart, CellTree, is_tree_valid
+from pmlopt.programs.record_leakage.proof import UNSPLIT_CELL, CellPart, CellTree, is_tree_valid
 
 LOG2 = math.log(2)
 ROWS = np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])
@@ -122,7 +122,7 @@ def test_numbers_and_priors_that_are_false(certificate: RecordCertificate) -> No
 
 def test_points_and_edges_that_are_false(certificate: RecordCertificate) -> None:
     tree = tree_of(certificate)
-    split = np.flatnonzero(tree.simplex != UNSPLIT)
+    split = np.flatnonzero(tree.simplex != UNSPLIT_CELL)
     for place in split[[0, len(split) // 2, -1]]:
         for share in (-0.1, 1.1, np.nan, np.inf):
             assert not holds(certificate, share=changed(tree.share, place, share))
@@ -139,21 +139,21 @@ def test_cells_that_are_missing(certificate: RecordCertificate) -> None:
     count, arrays = len(tree), {name: array for name, array in vars(tree).items() if name != "of"}
     for first in (0, 1, count - 1):
         assert not holds(certificate, **{name: array[:first] for name, array in arrays.items()})
-    split = np.flatnonzero(tree.simplex != UNSPLIT)
+    split = np.flatnonzero(tree.simplex != UNSPLIT_CELL)
     for place in split[[0, -1]]:
         for part in (0, place, count - 1, count, -1):  # no tree
             assert not holds(certificate, part=changed(tree.part, place, part))
         assert not holds(
-            certificate, simplex=changed(tree.simplex, place, UNSPLIT)
+            certificate, simplex=changed(tree.simplex, place, UNSPLIT_CELL)
         )  # its parts are lost
-    leaf = int(np.flatnonzero(tree.simplex == UNSPLIT)[0])
+    leaf = int(np.flatnonzero(tree.simplex == UNSPLIT_CELL)[0])
     assert not holds(certificate, simplex=changed(tree.simplex, leaf, 0))
 
 
 def test_multipliers_that_were_changed(certificate: RecordCertificate) -> None:
     """The bound of a cell follows from its multipliers: others may prove less, and some are none."""
     tree = tree_of(certificate)
-    leaf = int(np.flatnonzero(tree.simplex == UNSPLIT)[-1])
+    leaf = int(np.flatnonzero(tree.simplex == UNSPLIT_CELL)[-1])
     for price in (0.0, -1.0, np.inf, np.nan, tree.price[leaf] * 3):
         assert not holds(certificate, price=changed(tree.price, leaf, price))
     away = np.zeros(tree.majorant.shape[1:])
@@ -192,7 +192,7 @@ def test_what_is_proved_from_random_multipliers_is_true(
     log_counts = np.log(random.integers(1, 50, size=(2, 4)))
     count, size = {"posteriors": (3, 2), "laws": (2, 3), "classes": (2, 4)}[part]
     free = 0 if part == "posteriors" else 3
-    split, nothing = np.array([0, UNSPLIT, UNSPLIT]), np.zeros(3, dtype=int)
+    split, nothing = np.array([0, UNSPLIT_CELL, UNSPLIT_CELL]), np.zeros(3, dtype=int)
     tree = CellTree(
         part, split, nothing, nothing + 1, np.array([random.random(), 0.0, 0.0]), np.array([1, 0, 0]),
         np.full(3, np.exp(log_price)), scale * random.normal(size=(3, count, size)),

@@ -56,7 +56,7 @@ def test_no_listed_column_is_worth_more_than_the_bound(
     best = float((kernel.column_values(listed) - (kernel.p * rho) @ listed).max())
     pricer = SplitPricer(kernel, cone, build_split_families(cone))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(split_pricing, "MAX_CELLS", 64)
+        patch.setattr(split_pricing, "MAX_REFINED_CELLS", 64)
         bound = pricer.bound_reduced_values(rho, -math.inf)
         relaxed = pricer.price_relaxed(rho, -math.inf, 0.0)
     size = 1 + abs(best) + float(np.abs(rho).max())
