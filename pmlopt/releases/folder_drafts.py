@@ -127,6 +127,7 @@ class FolderDraft:
         self.finished[name] = done
         with (self.place / _JOURNAL).open("ab") as stream:
             stream.write(self._make_line(name, done) + b"\n")
+            # fsync alone would leave what Python still buffers
             stream.flush()
             os.fsync(stream.fileno())
 
@@ -144,6 +145,7 @@ class FolderDraft:
         A line that was cut short or changed counts as none: its file is drawn again, and no one has seen it.
         """
         head, _, lines = (self.place / _JOURNAL).read_bytes().partition(b"\n")
+        # an empty first line is a journal that was cut short before it named a release
         if head not in (b"", self._head):
             raise FileFormatError(
                 f"{self.place}: is left by an interrupted call with other data, mechanisms or options: "
@@ -152,6 +154,7 @@ class FolderDraft:
         listed = dict(
             entry for line in lines.split(b"\n") if (entry := self._parse_line(line)) is not None
         )
+        # a link could point anywhere, and its files would be removed or taken for finished
         if not is_real_folder(self.whole):
             return {}
         for name in self._sources:  # which files are to have
@@ -215,6 +218,7 @@ def open_folder_draft(
         FileFormatError: the target is there, or the draft is of another release.
     """
     named = resolve_folder_of(target if beside is None else beside)
+    # the links are resolved first: two names of one folder must share a lock and a draft
     place = make_resumable_draft_path(named)
     with files.exclusive_lock(named) if beside is None else nullcontext():
         if beside is None:

@@ -44,6 +44,7 @@ class LetterMasses:
         else:
             sums, whole = priors.min_mean_scaled(np.array([[1, 0], [0, 1]], dtype=object))
             least = [Fraction(int(value), int(whole)) for value in sums]
+        # exact fractions: the two minima sum to 1 iff the set has a single prior
         one, other = least
         alone = (one, other) if one + other == 1 else None
         return cls(
@@ -158,8 +159,10 @@ class FailureFunction(ABC):
         """
         if self.epsilon == 0:
             return 1.0
+        # one prior: no search, and its exact fractions avoid the rounding of p
         if masses.alone is not None:
             return min(1.0, sum(self._tail_at(p) for p in masses.alone))
+        # a letter of probability e^-eps or more cannot leak more than epsilon
         if not any(self._can_be_rarer(masses)):
             return 0.0
         if self.scale == 0:
@@ -171,6 +174,7 @@ class FailureFunction(ABC):
         for _ in range(64):
             middle = left + (right - left) / 2
             values, over = self.evaluate_cells(left, middle, right)
+            # the bound over a cell holds for its halves too, so it never needs to grow
             bounds = np.minimum(bounds, over * (1 + TAIL_ROUNDING))
             best = max(best, float(values.max()))
             # How far above the supremum the reported probability may be.
@@ -184,6 +188,7 @@ class FailureFunction(ABC):
                 break
             left, middle, right = left[open_], middle[open_], right[open_]
             left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+            # both halves inherit the bound of the cell, in the order in which they were joined
             bounds = np.tile(bounds[open_], 2)
             if len(left) > MAX_CELLS:
                 break
@@ -201,6 +206,7 @@ class FailureFunction(ABC):
         context = choose_precision(self.epsilon)
         mass = context.divide(Decimal(p.numerator), Decimal(p.denominator))
         rest = context.subtract(_decimal_exponential(self.epsilon), mass)
+        # p >= e^-eps: the threshold is infinite, and the logarithm below would have no value
         if rest <= 0:
             return 0.0
         if not self.scale:
@@ -242,6 +248,7 @@ class FailureFunction(ABC):
         """
         one = tuple(self.make_letters(p, 1 - p) for p in (left, middle, right))
         two = tuple(self.make_letters(1 - p, p) for p in (right, middle, left))
+        # the second letter has 1 - p, so its cells run from right to left
         values = self._weighted_tails(one[1], one[1].mass) + self._weighted_tails(
             two[1], two[1].mass
         )
@@ -258,6 +265,7 @@ class FailureFunction(ABC):
         """Compute the tails past the thresholds of `at`, weighted with another mass, of at most the limit."""
         with np.errstate(over="ignore", under="ignore"):
             near, far = self.letter_tails(at)
+        # past the limit the tail is 0, so within a cell no larger weight can come with it
         weight = np.minimum(mass, self.max_leaking_mass)
         return np.where(self.may_leak(at), far + weight * (near - far), 0.0)
 
