@@ -107,22 +107,26 @@ class FolderDraft:
         self._head = json.dumps(dict(identity)).encode()
         _check_owner(place)
         self.finished = self._resume() if is_real_file(place / _JOURNAL) else {}
+        # what no journal lists may be cut short, or still be written by workers of a dead process
         for path in place.iterdir() if is_real_folder(place) else ():
             if not self.finished or path.name not in (WHOLE, _JOURNAL):
                 remove_path(path)
         if not is_real_folder(place):
             remove_path(place)
             place.mkdir(mode=0o700)
+        # an earlier process may have left other rights: rows that are drawn stay private
         place.chmod(0o700)
         self.whole.mkdir(exist_ok=True)
         for name in sources:
             for folder in (self.whole, self.run):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        # written anew: after a kill the last line may lack its end, and the next would join it
         lines = [self._head, *(self._make_line(name, one) for name, one in self.finished.items())]
         files.atomic_write(place / _JOURNAL, b"".join(line + b"\n" for line in lines), private=True)
 
     def keep_file(self, name: str, done: FinishedFile) -> None:
         """Move a file to the finished ones, on the disk before this returns."""
+        # the file first, then its line: a kill between them leaves a file that is drawn again
         files.rename_durably(self.run / name, self.whole / name)
         self.finished[name] = done
         with (self.place / _JOURNAL).open("ab") as stream:

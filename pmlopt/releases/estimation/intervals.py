@@ -154,6 +154,7 @@ def compute_exact_intervals(
         """Compute a proved upper end of one combination."""
         solver.changeColsCost(n, np.arange(n, dtype=np.int32), -combination)
         solver.run()
+        # any finite multipliers give a valid bound (weak duality), however the solver ended
         duals = np.array(solver.getSolution().row_dual)
         candidates = [estimate, np.zeros(len(estimate))]  # the latter: no frequencies give more
         if len(duals) == len(estimate) + 1 and np.isfinite(duals).all():

@@ -257,7 +257,6 @@ def plocal_scale(epsilon: float, delta: float) -> float:
     """
     level, share = check_positive(epsilon, "epsilon", PrivacyError), check_probability(delta)
     f = float(special.erfcinv(share))
-    # f may be negative, for delta above 1/2; the sum is positive all the same
     root = math.sqrt(f * f + level)
     return math.sqrt(2) * (f + root) / level
 

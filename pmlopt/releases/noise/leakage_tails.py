@@ -128,6 +128,7 @@ class FailureFunction(ABC):
 
     def exp_neg_epsilon_minus(self, mass: FloatArray, other: FloatArray) -> FloatArray:
         """Compute `e^-eps - p` to full digits, by p or by 1 - p, whichever is smaller."""
+        # the large parts first: close floats subtract exactly, and the small part is not lost
         by_mass = (self.exp_neg_epsilon_parts[0] - mass) + self.exp_neg_epsilon_parts[1]
         by_other = (other - self.complement_parts[0]) - self.complement_parts[1]
         return np.where(mass <= 0.5, by_mass, by_other)
@@ -137,6 +138,7 @@ class FailureFunction(ABC):
         rest = self.exp_neg_epsilon_minus(mass, other)
         possible = rest > 0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            # t = -log(1 - share): log1p keeps the digits of a small share
             share = np.where(possible, self.complement_parts[0] / other, 0.0)
             rest = np.where(possible, rest, 1.0)
             threshold = np.where(share < 0.5, -np.log1p(-share), np.log(other) - np.log(rest))
@@ -157,6 +159,8 @@ class FailureFunction(ABC):
         For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
         can be rarer; it is an upper bound in any case, and within the slacks unless a limit ends the search.
         """
+        # every outcome that reveals something leaks more than 0: 1 is a bound, without a
+        # logarithm
         if self.epsilon == 0:
             return 1.0
         # one prior: no search, and its exact fractions avoid the rounding of p
@@ -176,6 +180,8 @@ class FailureFunction(ABC):
             values, over = self.evaluate_cells(left, middle, right)
             # the bound over a cell holds for its halves too, so it never needs to grow
             bounds = np.minimum(bounds, over * (1 + TAIL_ROUNDING))
+            # values at midpoints are lower bounds on the supremum: they decide which cells are
+            # closed
             best = max(best, float(values.max()))
             # How far above the supremum the reported probability may be.
             # And how far as a share of it, where that is less.
@@ -252,6 +258,7 @@ class FailureFunction(ABC):
         values = self._weighted_tails(one[1], one[1].mass) + self._weighted_tails(
             two[1], two[1].mass
         )
+        # tails shrink with p and weights grow: the largest of both bound the product on the cell
         ends = self._weighted_tails(one[0], one[2].mass) + self._weighted_tails(two[0], two[2].mass)
         half = np.maximum(right - middle, middle - left)
         with np.errstate(all="ignore"):  # where a derivative is no float, the ends are the answer
