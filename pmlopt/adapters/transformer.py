@@ -86,6 +86,7 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
             raise InputError(
                 f"`handle_unknown` is {self.handle_unknown!r}: give 'error' or 'most_frequent'"
             )
+        # dtype=None: a conversion to floats would join letters that differ beyond 2^53
         table = validate_data(self, _with_exact_integers(X), dtype=None)
         requirement = PML(self.epsilon)
         self.mechanisms_ = []
@@ -117,6 +118,7 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         ]
         released: NDArray[Any] = np.empty(table.shape, np.result_type(table, *outputs))
         for place, (mechanism, column) in enumerate(zip(self.mechanisms_, table.T, strict=True)):
+            # a seed for each column: the same draws in two columns would depend on each other
             seed = None if seeds is None else int(seeds.randint(2**31))
             letters = _match_letters(mechanism, _to_plain_column(column))
             if self.handle_unknown == "most_frequent":
@@ -151,6 +153,7 @@ def _cast_integers(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
     """Return whole numbers in another type of these, where it holds them; all else as it is."""
     if not (values.dtype.kind in "iu" and kind.kind in "iu"):
         return values
+    # compared as Python integers, since a comparison of numpy types may round
     limits = np.iinfo(kind)
     fits = int(limits.min) <= int(values.min()) and int(values.max()) <= int(limits.max)
     return values.astype(kind) if fits else values
@@ -199,8 +202,10 @@ def _to_numeric(values: NDArray[Any]) -> bool:
 
 def _count_values(values: NDArray[Any], most: int) -> Prior:
     """Count the values, or the middles of bins where numbers are too many."""
+    # sorted, so that the nearest letter can be found by a search
     letters, counts = np.unique(values, return_counts=True)
     if len(letters) > most and _to_numeric(values):
+        # bins of about equal probability: none is a rare letter, which would limit the level
         edges = np.quantile(values, np.linspace(0, 1, most + 1)[1:-1])
         bins = np.searchsorted(edges, values, side="right")
         middles = [_exact_median(values[bins == place]) for place in np.unique(bins)]
@@ -215,6 +220,7 @@ def _exact_median(values: NDArray[Any]) -> Any:
     """Return the median in the type of the values, without rounding where they are whole numbers."""
     if values.dtype.kind not in "iu":
         return np.median(values).astype(values.dtype)
+    # both middle values are summed as Python integers, which do not overflow
     ordered = np.sort(values)
     total = sum(int(ordered[place]) for place in ((len(values) - 1) // 2, len(values) // 2))
     return values.dtype.type(abs(total) // 2 * (1 if total > 0 else -1))  # halves go towards zero

@@ -79,6 +79,7 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
         )
     check_unmasked(values, what, error)
     try:
+        # the kind first: a conversion to floats would accept text such as "1"
         raw = np.asarray(values)
         if raw.dtype.kind not in "iufO":
             raise TypeError(f"{reprlib.repr(values)} are not")
@@ -197,6 +198,7 @@ def check_labels_of_size(
         )
     if isinstance(given, DefaultLabels):
         return given
+    # a set: a search in the labels for each of them would be quadratic
     seen: set[Label] = set()
     for label in given:
         _check_label(label, what, error)
@@ -257,11 +259,13 @@ def _has_nan(label: Label) -> bool:
 def to_label_array(labels: Sequence[Label]) -> NDArray[Any]:
     """Return labels as an array: of numbers where all are of one kind that 64 bits hold, else of objects."""
     kinds = {type(label) for label in labels}
+    # mixed kinds would be promoted: 1 and True, or 1 and "1", would become equal
     expected = {int: "i", float: "f", bool: "b"}.get(kinds.pop()) if len(kinds) == 1 else None
     if expected is not None:
         array = np.array(labels)
         if array.dtype.kind == expected:
             return array
+    # entry by entry: numpy would make a matrix of labels that are tuples of one length
     objects = np.empty(len(labels), dtype=object)
     for place, label in enumerate(labels):
         objects[place] = label
@@ -370,6 +374,7 @@ def compute_subset_sums(values: FloatArray) -> FloatArray:
         >>> compute_subset_sums(np.array([1.0, 10.0]))
         array([ 0.,  1., 10., 11.])
     """
+    # each number doubles the list, so the bits of an index name its subset
     sums = np.zeros(1)
     for value in values:
         sums = np.concatenate([sums, sums + value])
@@ -546,6 +551,7 @@ def parse_labels(texts: Sequence[str]) -> tuple[Label, ...]:
             for number, text in zip(numbers, texts, strict=True)
         ):
             return tuple(numbers)
+    # all or none: a column of which one cell is no tuple is text throughout
     tuples = [_parse_tuple(text) for text in texts]
     return tuple(texts) if None in tuples else tuple(tuples)
 
@@ -566,6 +572,7 @@ def _parse_tuple(text: str) -> tuple[Label, ...] | None:
 def check_csv_labels(*sides: tuple[Label, ...]) -> None:
     """Raise for labels that a CSV file would not give back as they are."""
     for labels in sides:
+        # written and read once here, before a file is made from which labels come back changed
         texts = [str(label) for label in labels]
         back = parse_labels(texts)
         if list(map(type, back)) != list(map(type, labels)) or back != labels:

@@ -97,6 +97,7 @@ def maximize_over_laws(
 
 def steps_to_boundary(point: FloatArray, step: FloatArray) -> float:
     """Return how many steps reach the boundary of the positive orthant."""
+    # only coordinates that fall can reach 0
     down = step < 0
     return float((point[down] / -step[down]).min()) if down.any() else math.inf
 
@@ -116,7 +117,9 @@ def make_power_sum(
         # powers that underflow leave a mean of 0, by which the slopes divide
         means = np.maximum(law @ powers, 1e-300)
         terms = weights * means ** (1 / order)
+        # chain rule with c means^(1/order): the gradient is powers @ slopes
         slopes = terms / means / order
+        # order > 1 makes this non-negative, so minus the Hessian is a sum of squares
         curves = slopes / means * (1 - 1 / order)
         return float(terms.sum()), powers @ slopes, (powers * curves) @ powers.T
 

@@ -101,6 +101,7 @@ def remove_leftover_drafts(target: Path, owner: str = EMPTY_OWNER_KEY) -> list[P
     The caller holds the lock on the target, so no process that made a draft of it is at work. A draft that is
     complete and belongs to another ledger may be recorded there, and stays.
     """
+    # the key is of the name only: drafts of other targets in the folder do not match
     kept = []
     for folder in target.parent.glob(f"{DRAFT_PREFIX}{compute_key(target.name)}-*"):
         if read_owner(folder) not in (EMPTY_OWNER_KEY, owner) and os.path.lexists(folder / WHOLE):
@@ -144,6 +145,7 @@ def is_real_file(path: Path) -> bool:
 
 def iterate_entries(folder: Path) -> Iterator[Path]:
     """Yield all entries below a folder but its real folders, in the order of their names; follow no link."""
+    # links to folders count as entries: they are listed, and never walked into
     for place, inside, names in os.walk(folder):
         # sorted in place: `os.iterate_entries` visits the subfolders in the order of this list
         inside.sort()
@@ -195,6 +197,7 @@ def publish_new(source: Path, target: Path) -> None:
     Raises:
         FileExistsError: something has it.
     """
+    # folders have no hard links, so they need a rename that does not replace
     if is_real_folder(source):
         _rename_to_new(source, target)
     else:
@@ -215,6 +218,7 @@ def _rename_to_new(source: Path, target: Path) -> None:
 
     Elsewhere in two steps. Between them no process writes the target that holds the lock on it (`alone`).
     """
+    # a call through ctypes raises no audit event of its own, as `os.rename` would
     sys.audit("os.rename", source, target, -1, -1)
     if (renameat2 := _renameat2()) is not None:
         names = os.fsencode(source), os.fsencode(target)

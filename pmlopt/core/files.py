@@ -89,6 +89,7 @@ def _check_folder(path: str | os.PathLike[str]) -> int | None:
 
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
     """Return whether two paths lead to one file, by links of any kind, or would once it is there."""
+    # "-" is no path, and a file of that name must not be compared
     if is_standard_stream(one) or is_standard_stream(other):
         return False  # one is read and the other written: two streams
     try:
@@ -140,6 +141,7 @@ def atomic_file(
             )
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
+    # a generator in two steps: it opens the file here and publishes it after the block
     stream = next(made)
     try:
         yield stream
@@ -197,6 +199,7 @@ def _publish_stream(
     seen: tuple[int, ...] | None = None,
 ) -> Generator[BinaryIO]:
     """Yield the stream, and give the file its name when it is complete."""
+    # a file without a name can be linked to a new name at once; to replace takes a rename
     temporary = name or (_make_temporary_name(target) if replace else target)
     held = ExitStack()
     try:
@@ -232,6 +235,7 @@ def _publish_stream(
 def _identity_of(path: Path) -> tuple[int, ...] | None:
     """Return what distinguishes a file from another one of its name; None where nothing is there."""
     with suppress(FileNotFoundError):
+        # inode, size and time: a file that another process replaced differs in at least one
         about = path.stat()
         return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
     return None
@@ -239,6 +243,7 @@ def _identity_of(path: Path) -> tuple[int, ...] | None:
 
 def rename_durably(source: Path, target: Path) -> None:
     """Give a complete file another name in its folder, at once; the disk holds it on return."""
+    # one atomic step: a reader sees the old file or the new one, never a part
     source.replace(target)
     sync_folder(target.parent)
 
@@ -268,6 +273,7 @@ def exclusive_lock(
 
     _check_folder(path)  # the lock would make its folder
     target = Path(path).resolve()
+    # the lock is the proof that their writer is dead: nothing matching is removed without it
     unfinished = f"{_PREFIX}{compute_key(target.name)}-*"
     lock = FileLock(target.with_name(f"{target.name}.lock"), thread_local=False)
     try:
@@ -330,6 +336,7 @@ def read_saved_record(kind: Callable[..., T], content: bytes, path: str | os.Pat
             raise FileFormatError(
                 f"{path}: has {one.name} {told!r:.60}: what is read here has {one.name} {known!r}"
             )
+    # a file cannot declare far more letters than it has bytes to list them
     context = Context(room=max(MAX_UNLISTED_LETTERS, len(content)))
     found: T = read_record(kind, data, str(path), context)  # type: ignore[arg-type]
     return found
@@ -460,6 +467,7 @@ def encode_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
         >>> encode_csv([["a", 1], ["b\r", 2]])
         b'a,1\n"b\r","2"\n'
     """
+    # newline="" keeps line ends inside cells as they are
     stream = io.StringIO(newline="")
     plain = csv.writer(stream, lineterminator="\n", delimiter=delimiter)
     quoted = csv.writer(stream, lineterminator="\n", delimiter=delimiter, quoting=csv.QUOTE_ALL)
@@ -474,6 +482,7 @@ def encode_csv(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
 
 def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
     """Raise for a compressed file whose arrays would fill the memory."""
+    # by the sizes that the archive declares, before anything is unpacked
     expanded = expanded_size(content)
     if expanded > len(content) + MAX_EXPANDED_ENTRIES:
         raise FileFormatError(

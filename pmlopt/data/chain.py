@@ -82,6 +82,7 @@ class Chain(Record):
                     f"{what} has the entry {laws.min():g} or the sum {wrong:.12g}: entries are at least 0, "
                     "and sum to one"
                 )
+        # laws within the tolerance are divided: an error would grow with each step of the chain
         first, moves = normalize_laws(first), normalize_laws(moves)
         names = check_labels_of_size(labels, len(first), "the states", PriorError)
         bounds = None if over is None else _check_kernel_bounds(moves, over)
@@ -157,6 +158,7 @@ class Chain(Record):
         """
         if self.steps is not None:
             raise PriorError("the kernels differ from step to step: there is no stationary law")
+        # law K = law and sum = 1: one equation more than unknowns, and consistent
         equations = np.vstack([self.kernels[0].T - np.eye(self.size), np.ones(self.size)])
         found, _, rank, _ = np.linalg.lstsq(
             equations, np.append(np.zeros(self.size), 1.0), rcond=1e-12
@@ -178,6 +180,7 @@ def normalize_laws(laws: FloatArray) -> FloatArray:
         [[0.25, 0.75], [0.5, 0.5]]
     """
     rows = laws.reshape(-1, laws.shape[-1])
+    # exact sums: with those of floats a law that was divided would be divided again
     sums = np.array([math.fsum(row) for row in rows.tolist()])
     off = np.abs(sums - 1) > rows.shape[1] * np.finfo(float).eps
     divided = np.where(off[:, None], rows / np.where(off, sums, 1.0)[:, None], rows)

@@ -115,6 +115,7 @@ class Mechanism(SuggestsAttributes):
                 f"the probability of the output {columns[y]!r} given {rows[x]!r} is {array[x, y]}: "
                 "probabilities cannot be negative"
             )
+        # rows are checked and not divided: a claim is about the matrix as it was given
         sums = array.sum(axis=1)
         worst = int(np.argmax(np.abs(sums - 1)))
         if abs(sums[worst] - 1) > SUM_ATOL:
@@ -277,6 +278,7 @@ class Mechanism(SuggestsAttributes):
                    [1. , 0. ]])
         """
         groups = self.similar_outputs(rtol)
+        # the sum of proportional columns is proportional to each: every leakage stays
         merged = np.column_stack([self.matrix[:, group].sum(axis=1) for group in groups])
         return Mechanism(
             merged, self.inputs, select_labels(self.outputs, [group[0] for group in groups])
@@ -291,8 +293,10 @@ class Mechanism(SuggestsAttributes):
             [[0, 1], [2]]
         """
         occurring = np.flatnonzero(self.support)
+        # each column over its peak: what is left does not depend on how likely the output is
         shapes = self.matrix[:, occurring] / self.matrix[:, occurring].max(axis=0)
         sums = shapes.sum(axis=0)
+        # proportional columns over their peaks are equal, so their sums are too
         order = np.argsort(sums, kind="stable")
         # those of similar columns differ by little: only neighbours in their order need be compared
         steps = np.diff(sums[order]) > (2 * rtol + 1e-15 * len(shapes)) * sums[order][1:]
@@ -326,6 +330,7 @@ class Mechanism(SuggestsAttributes):
             >>> Mechanism(np.eye(2), ["a", "b"]).sample(["b", "a", "b"])
             array([1, 0, 1])
         """
+        # tables are built for the rows that occur, which may be few of many
         used, rows = np.unique(find_rows(self.inputs, values), return_inverse=True)
         drawn = (
             RowSampler(self.matrix[used]).draw_outputs(rows, make_random_bits(seed))
@@ -423,6 +428,7 @@ def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
     """
     if isinstance(prior, Mechanism) or isinstance(mechanism, Prior):
         raise MechanismError("the prior comes first, and then the mechanism")
+    # sizes before labels: labels of another number can never be brought into one order
     p, m = as_prior(prior), as_mechanism(mechanism)
     if p.size != len(m.inputs):
         raise MechanismError(
@@ -478,6 +484,7 @@ def check_labels_match(
 
 def _explain_sums(matrix: FloatArray) -> str:
     """Return what explains rows that do not sum to one, by the sums of rows and columns."""
+    # only a hint in a message: nothing is transposed or divided here
     down, across = matrix.sum(axis=0), matrix.sum(axis=1)
     for total, written in ((1.0, ""), (100.0, "in percent")):
         near = 1e-2 * total
@@ -515,6 +522,7 @@ def _group_columns(shapes: FloatArray, columns: IntArray, rtol: float) -> list[l
     left = columns
     while len(left):
         first = shapes[:, left[:1]]
+        # relative in each entry: an absolute tolerance would merge a small entry with a 0
         near = np.abs(first - shapes[:, left]) <= rtol * np.maximum(first, shapes[:, left])
         close = near.all(axis=0)
         groups.append(left[close].tolist())

@@ -97,9 +97,11 @@ class Prior(SuggestsAttributes, Record):
     ) -> None:
         labels, numbers = _split_labels(probabilities, labels, "the probabilities")
         _check_not_observations(numbers)
+        # a copy: the prior is hashed and compared, and must not change with the caller's array
         array = copy_float_array(numbers, 1, "the probabilities", PriorError)
         names = check_labels_of_size(labels, len(array), "the prior's labels", PriorError)
         _check_letters(names, array)
+        # fsum: a naive sum of many letters could itself be off by the tolerance
         total = math.fsum(array)
         if abs(total - 1) > SUM_ATOL:
             raise PriorError(

@@ -92,10 +92,12 @@ class Estimable:
 
         Frequencies sum to one: a number that is added to a row changes nothing, and is taken out first.
         """
+        # the median first: a large common number would cost the small differences their digits
         apart = combinations - np.median(combinations, axis=1, keepdims=True)
         apart = apart - apart.mean(axis=1, keepdims=True)
         left, sizes = self._compute_factors
         turned = apart @ left
+        # what the projection onto the range of P leaves of each row
         rest = np.linalg.norm(apart - turned @ left.T, axis=1)
         # what rounding leaves of W - V P', where V are the weights of the outputs, and of digits in `basis`
         norms = np.linalg.norm(apart, axis=1)
@@ -140,7 +142,9 @@ def estimable(mechanism: MechanismLike) -> Estimable:
     """
     m = as_mechanism(mechanism)
     left, sizes, _ = np.linalg.svd(m.matrix)
+    # relative to the largest: entries are rounded in proportion to it
     rank = int((sizes > RANK_RTOL * sizes[0]).sum())
+    # a unit vector is in the range iff its part in the orthogonal complement is 0
     inside = np.linalg.norm(left[:, rank:], axis=1) <= 1e-9
     return Estimable(
         mechanism=m,
@@ -171,11 +175,13 @@ def _reduce_to_echelon(rows: FloatArray) -> FloatArray:
     for column in range(rows.shape[1]):
         if done == len(rows):
             break
+        # partial pivoting: a small pivot would multiply the rounding of its row
         pivot = done + int(np.abs(rows[done:, column]).argmax())
         if abs(rows[pivot, column]) <= 1e-9:
             continue
         rows[[done, pivot]] = rows[[pivot, done]]
         rows[done] /= rows[done, column]
+        # above the pivot as well, so that the form is reduced
         others = np.arange(len(rows)) != done
         rows[others] -= np.outer(rows[others, column], rows[done])
         done += 1

@@ -85,11 +85,13 @@ def failure_probability(
 
 def _maximize_failure(priors: MinMeanSet, mechanism: Mechanism, epsilon: float) -> float:
     """Compute the supremum over a set of priors, by best-first branch and bound over which outcomes fail."""
+    # proportional columns fail together under every prior: fewer outcomes to branch on
     merged = [mechanism.matrix[:, group].sum(axis=1) for group in mechanism.similar_outputs()]
     search = _FailureSearch.build(priors, np.column_stack(merged), epsilon)
     count = search.columns.shape[1]
     if not count:
         return 0.0
+    # a number for each node: ties in the heap would compare arrays
     tick = itertools.count()
     heap = [(-1.0, next(tick), np.zeros(count, dtype=int))]
     settled = 0.0
@@ -101,6 +103,7 @@ def _maximize_failure(priors: MinMeanSet, mechanism: Mechanism, epsilon: float) 
             break
         heapq.heappop(heap)
         value, branch = search.evaluate_node(fates)
+        # a child is a part of its parent, whose bound holds for it too
         value = min(value, -bound)
         if branch is None:
             settled = max(settled, value)
@@ -142,6 +145,7 @@ class _FailureSearch:
     @classmethod
     def build(cls, priors: MinMeanSet, columns: FloatArray, epsilon: float) -> _FailureSearch:
         peaks = columns.max(axis=0)
+        # the least mean decides: outcomes that leak at most epsilon there never fail
         low = np.maximum(priors.min_mean(columns / peaks), 0.0)
         short = np.maximum(-priors.min_mean(columns / peaks - 1), 0.0)
         able = log_quotient(low, short) > epsilon + bound_level_rounding(epsilon, len(columns))
@@ -175,6 +179,7 @@ class _FailureSearch:
     @property
     def _failure_slopes(self) -> FloatArray:
         """(M,) c / (u - c); 0 where the outcome fails under every prior."""
+        # where u <= c every prior of the set is below the limit
         room = self.most - self.limits
         return np.where(
             room > 1e-12 * self.limits, self.limits / np.where(room > 0, room, 1.0), 0.0
@@ -184,9 +189,11 @@ class _FailureSearch:
         """Return whether no prior of the set meets the conditions of a node, by multipliers that prove it."""
         _, caps, floors, _ = self._solve_relaxation(fates, gain=0.0)
         caps, floors = np.where(fates == 1, caps, 0.0), np.where(fates == -1, floors, 0.0)
+        # Farkas: a combination of the conditions that no prior of the set can meet
         weights = np.maximum(caps, 0.0) - np.maximum(floors, 0.0)
         column, room = self.columns @ weights, float(weights @ self.limits)
         size = float(np.abs(weights) @ (self.limits + self.columns.max(axis=0)))
+        # a proof only where it exceeds its own rounding: else the node stays open
         excess = float(self.priors.min_mean(column[:, None])[0]) - room
         return excess > bound_sum_rounding(len(column) + len(fates), size) / 16
 
@@ -222,6 +229,7 @@ class _FailureSearch:
             bounds=[(0, None)] * z + [(None, 0.0 if o else None) for o in out] + [(0, None)] * n,
             method="highs",
         )  # fmt: skip
+        # zeros are valid multipliers too, for rows that are left out or a solve that failed
         multipliers = np.zeros(4 * n)
         if answer.x is None:
             law = self.priors.minimizer(np.zeros(len(self.columns)))
@@ -236,11 +244,13 @@ class _FailureSearch:
     ) -> tuple[float, FloatArray]:
         """Return the Lagrangian bound of any multipliers, and the prior where it is attained."""
         slopes, (free, inside, out) = self._failure_slopes, (fates == 0, fates == 1, fates == -1)
+        # clipped to the dual feasible range: weak duality then holds, however the solver ended
         share = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)
         price = np.clip(np.where(inside, caps, 0.0), 0.0, self.VIOLATION_PENALTY)
         floor = np.clip(np.where(out, floors, 0.0), 0.0, self.VIOLATION_PENALTY)
         weights = np.where(free, 1 - share - share * slopes, np.where(inside, 1 - price, floor))
         terms = share * slopes * self.most + (price - floor) * self.limits
+        # the maximum of a linear function over the set, as minus a least mean
         column = -self.columns @ weights
         reached = -float(self.priors.min_mean(column[:, None])[0])
         size = float(np.abs(terms).sum() + np.abs(self.columns * weights).max(axis=0).sum())

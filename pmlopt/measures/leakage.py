@@ -178,7 +178,9 @@ def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
     p, m = pair_with_prior(prior, mechanism)
     occurring = m.matrix[:, m.support]
     peaks = occurring.max(axis=0)
+    # each column over its peak: products with small columns do not underflow
     shapes = occurring / peaks
+    # 1 - law, summed from non-negative terms: exact where the column is almost constant
     short = p.pmf @ ((peaks - occurring) / peaks)
     law = np.where(short < 0.5, 1 - short, p.pmf @ shapes)  # of the output, over the peak
     return float(p.pmf @ entropy_surplus((shapes - law) / law) @ (law * peaks))
@@ -205,6 +207,7 @@ def channel_capacity(
         (0.368064207, 0.368064207)
     """
     known = as_mechanism(mechanism)
+    # columns of zeros have no mean to divide by, and carry no information
     rows = known.matrix[:, known.support]
 
     def evaluate_with_gradient(law: FloatArray) -> Local:
@@ -220,6 +223,7 @@ def channel_capacity(
 
 def compute_norms(weights: FloatArray, columns: FloatArray, order: float) -> FloatArray:
     """Compute the (M,) norms `(sum_x w[x] v[x]^order)^(1/order)` of columns v >= 0."""
+    # scaled by the largest entry: powers of high order neither overflow nor vanish
     top = columns.max(axis=0)
     shares = columns / np.where(top > 0, top, 1.0)
     return np.asarray(top * (weights @ shares**order) ** (1 / order))
@@ -231,8 +235,10 @@ def entropy_surplus(d: FloatArray) -> FloatArray:
     No terms cancel: near 0 it is a power series.
     """
     d = np.asarray(d, dtype=float)
+    # at d = -1 the limit of (1 + d) log(1 + d) is 0, where log1p is infinite
     positive = np.where(d > -1, d, 0.0)
     values = (1 + positive) * np.log1p(positive) - d
+    # near 0 both terms are about d, and their difference about d^2 / 2 would cancel
     small = np.abs(d) < 1e-2
     near = d[small]
     values[small] = near**2 * np.polynomial.polynomial.polyval(near, _SURPLUS)
@@ -255,6 +261,7 @@ def region_boundaries(prior: PriorLike) -> FloatArray:
         >>> np.exp(-region_boundaries([0.4, 0.2, 0.2, 0.2])).round(12)
         array([1. , 0.8, 0.6, 0.4])
     """
+    # exact integers: a boundary that is off by one unit would move a level to another region
     ascending = sorted(as_prior(prior).weights)
     total = sum(ascending)
     excluded = [0, *accumulate(ascending)][:-1]
@@ -326,7 +333,9 @@ def secret_densities(secret: Secret, mechanism: MechanismLike) -> FloatArray:
     m = check_mechanism_letters(secret, mechanism)
     found = np.full((*secret.joint.shape[:2], len(m.outputs)), -np.inf)
     for law, joint in enumerate(secret.joint):
+        # (S, N) the law of the data given each value of the secret
         given = joint / joint.sum(axis=1, keepdims=True)
+        # the same marginal in each row: ratios are of P(y | s) to P(y)
         means = np.broadcast_to(joint.sum(axis=0), given.shape)
         found[law][:, m.support] = log_product_ratios(given, means, m.matrix[:, m.support])
     return found
@@ -449,6 +458,7 @@ def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArra
         (array([1.25, 2.5 ]), array([1.14285714, 1.33333333]))
     """
     p, m = pair_with_prior(prior, mechanism)
+    # (N, M) which letters can emit each output
     positive = m.matrix > 0
     excluded = np.full(len(m.outputs), -np.inf)
     excluded[m.support] = log_quotient(
@@ -515,6 +525,7 @@ def pointwise_cost(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
     """
     p, m = pair_with_prior(prior, mechanism)
     columns = m.matrix[:, m.support]
+    # over the peak, as for the leakage: rare outputs would lose digits to underflow
     peaks, lowest = columns.max(axis=0), columns.min(axis=0)
     found = np.full(len(m.outputs), -np.inf)
     found[m.support] = log_quotient(lowest / peaks, p.pmf @ ((columns - lowest) / peaks))

@@ -139,6 +139,7 @@ class ReleaseFile:
     digests: Mapping[str, str]
 
     def __post_init__(self) -> None:
+        # the format first: other checks of a newer one would give a misleading message
         if self.format != FORMAT and self.format not in OLDER:
             raise FileFormatError(
                 f"the format is {self.format!r}: this version of pmlopt reads {FORMAT!r}"
@@ -204,6 +205,7 @@ class ReleaseFile:
             FileFormatError: letters are none of a mechanism.
             MechanismError: there are too many tuples to list.
         """
+        # the numbers come from a file: the size is checked before an array is made
         check_product_size(math.prod(len(one.inputs) for one in mechanisms))
         sides = [one.inputs for one in mechanisms]
         counted = zip(self.letters, self.people, strict=True)
@@ -212,7 +214,9 @@ class ReleaseFile:
     @property
     def compute_seal(self) -> str:
         """Return the SHA-256 of the description without the digests of the reports, which have it."""
+        # reports show the seal, so that it cannot depend on their digests
         digests = {name: digest for name, digest in self.digests.items() if name not in REPORTS}
+        # sorted: the seal must not depend on the order in which files were written
         content = to_plain(replace(self, digests=dict(sorted(digests.items()))))
         return hashlib.sha256(files.json_bytes(content)).hexdigest()
 
@@ -247,6 +251,7 @@ def restrict_to_occurring(
 ) -> tuple[Prior, Mechanism]:
     """Return the law of the letters of one part that occur, and the mechanism on them."""
     counts = compute_marginal(people, place)
+    # a prior has no letters of probability 0, and no outcome can leak of them
     rows = np.flatnonzero(counts)
     labels = [mechanism.inputs[row] for row in rows]
     prior = Prior.from_counts(counts[rows].tolist(), labels)
@@ -257,6 +262,7 @@ def compute_joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> A
     """Compute what mechanisms leak together and each, by how many people have each tuple of letters that
     occurs.
     """
+    # rows of letters that do not occur would only make the joint mechanism larger
     parts = [restrict_to_occurring(people, place, one) for place, one in enumerate(mechanisms)]
     rows = [np.flatnonzero(compute_marginal(people, place)) for place in range(len(parts))]
     return attribute_levels(people[np.ix_(*rows)], [one for _, one in parts])
@@ -270,6 +276,7 @@ def digest_folder(folder: Path, known: Mapping[str, str] | None = None) -> dict[
         known: digests of files that were computed when they were written, by their names.
     """
     digests = known or {}
+    # links count as entries: one to a folder would otherwise be followed, or missed
     found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     names = {
         path.relative_to(folder).as_posix(): path for path in found if path != folder / DESCRIPTION

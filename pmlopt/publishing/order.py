@@ -57,6 +57,7 @@ def compute_runs_p_value(codes: IntArray) -> float:
     n = len(codes)
     if n < 2:
         return 1.0
+    # floats: n^3 of many rows is beyond 64 bits
     counts = np.bincount(codes).astype(float)
     s2, s3 = float((counts**2).sum()), float((counts**3).sum())
     variance = (s2 * (s2 + n * (n + 1)) - 2 * n * s3 - float(n) ** 3) / (float(n) ** 2 * (n - 1))
@@ -65,6 +66,7 @@ def compute_runs_p_value(codes: IntArray) -> float:
     if variance < 25.0:
         return 1.0
     runs = 1 + int((codes[1:] != codes[:-1]).sum())
+    # continuity correction: the number of runs is whole, and the normal law is not
     distance = max(0.0, abs(runs - (n + 1 - s2 / n)) - 0.5)
     return math.erfc(distance / math.sqrt(2 * variance))
 
@@ -83,11 +85,15 @@ def compute_drift_p_value(codes: IntArray) -> float:
     """
     n = len(codes)
     counts = np.bincount(codes)
+    # a code that does not occur would divide by 0
     counts = counts[counts > 0]
+    # one value shows no order
     if len(counts) < 2:
         return 1.0
+    # stable: the rows of each value in their order in the file, value after value
     places = np.argsort(codes, kind="stable") + 1
     m = np.repeat(counts, counts)
+    # (n,): the number of each row among the rows of its value
     rank = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts) + 1
     after = rank / m - places / n
     before = (places - 1) / n - (rank - 1) / m
@@ -117,6 +123,7 @@ def compare_with_random_order(columns: Mapping[str, Sequence[IntArray]]) -> RowO
         for name, parts in columns.items()
         if parts
     }
+    # Bonferroni over the columns, which may depend on each other
     least = min(1.0, len(found) * min(found.values(), default=1.0))
     return RowOrderTest(
         least,

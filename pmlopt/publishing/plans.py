@@ -166,6 +166,7 @@ class ReleasePlan:
         """Return the plan with other values of some keys; None keeps the plan's value."""
         given = {name: value for name, value in values.items() if value is not None}
         changed = replace(self, **given)
+        # `replace` leaves out fields that are no arguments, and paths are relative to this folder
         object.__setattr__(changed, "folder", self.folder)
         return changed
 
@@ -191,8 +192,10 @@ class ReleasePlan:
             people = count_tuples(
                 rows, [one for columns in taken.values() for one in columns], missing
             )
+        # one pass over the data: the counts of each release are sums of those of the tuples
         numbers = np.array(list(people.values()), dtype=np.int64)
         sample = int(numbers.sum())
+        # mechanisms are designed for the counts that are published, so a reader can verify them
         step = 1 if self.exact_counts else rounding_step(sample)
         rounded = round_counts(numbers, step)
         stated = dict(zip(people, rounded.tolist(), strict=True))
@@ -201,6 +204,7 @@ class ReleasePlan:
         def make_ball(prior: Prior, delta: float) -> L1Ball:
             return make_confidence_ball(prior, sample, distance, step, delta)
 
+        # `first` is where the columns of this release begin in the tuples
         first = 0
         for name, columns in taken.items():
             exact = _sum_counts(people, first, len(columns))
@@ -218,6 +222,7 @@ class ReleasePlan:
                     f"release.{name}.privacy: a confidence set needs the exact counts, which are not "
                     "published: give epsilon and delta, which allow for the rounding, or exact_counts = true"
                 )
+            # rounded counts are no sample: a prior with a sample size would promise too much
             make_prior = Prior.from_counts if self.exact_counts else Prior.from_weights
             prior = make_prior(list(counts.values()), list(counts))
             context = Context(
@@ -239,6 +244,7 @@ class ReleasePlan:
         """Return what the ledger leaves to its people for a design under a prior; None without a ledger."""
         if self.ledger is None:
             return None
+        # a ledger has one secret, and here it is the tuple: no single column can be bounded by it
         if len(self.release) > 1:
 
             def refuse_prior(prior: Prior) -> Requirement:

@@ -244,6 +244,7 @@ class Crowd:
         """
         now = self._histories
         if isinstance(states, Mapping):
+            # a set: looking each person up in the tuple would be quadratic in the crowd
             known = set(self.names)
             wrong = [f"{who!r} is none of them" for who in states if who not in known]
             wrong += [f"{who!r} has no state" for who in self.names if who not in states]
@@ -259,6 +260,7 @@ class Crowd:
                 f"{pluralize(len(rows), 'state')} for {pluralize(self.people, 'person', 'people')}: "
                 "give each one"
             )
+        # refused before anything is drawn: an output of an impossible state has no posterior
         strange = np.flatnonzero(now.law[now.place, rows] <= 0)
         if len(strange):
             person = int(strange[0])
@@ -279,6 +281,7 @@ class Crowd:
         every = RowSampler(np.vstack([*plan.matrices, plan.laws]))
         columns = every.draw_outputs(np.where(coins, own * n + rows, designs * n + own), bits)
         width = len(self._first.outputs)
+        # one key for each pair of history and output: people with equal pairs share a history
         keys, place = np.unique(now.place * width + columns, return_inverse=True)
         before, told = np.divmod(keys, width)
         self._histories = self._move_histories(
@@ -291,6 +294,7 @@ class Crowd:
     def mechanism(self, person: int) -> Mechanism:
         """Return the mechanism of the next release of a person, on the states that are possible."""
         plan, history = self._plan_release(), self._histories.place[person : person + 1]
+        # (M,) all outputs after the same history, so each is one column of the mechanism
         every = np.arange(len(self._first.outputs))
         matrix = plan.output_chances(np.repeat(history, len(every)), every).T
         possible = np.flatnonzero(self._histories.law[history[0]] > 0)
@@ -399,6 +403,7 @@ class Crowd:
     def _group_histories(self) -> IntArray:
         """Return the (H,) design of each history: groups are split where beliefs differ most."""
         now = self._histories
+        # few histories: each has a design made for its own belief, and no mixture is needed
         if len(now.law) <= self._designs:
             return np.arange(len(now.law))
         weights = np.bincount(now.place, minlength=len(now.law)).astype(float)
@@ -415,6 +420,7 @@ class Crowd:
         spread = {0: _principal_spread(seen, weights)}
         for new in range(1, self._designs):
             old = max(spread, key=lambda k: spread[k][0])
+            # all members are equal in these numbers: a split would leave a group empty
             if spread[old][0] <= 0:
                 break
             members = np.flatnonzero(group == old)
@@ -440,12 +446,14 @@ class Crowd:
         apart = np.tensordot(weights, (now.over[own] - over) ** 2, 1) ** 0.5
         # Of what a bound leaves to a constant, how much a design is stricter at most.
         # It is stricter than for the group's mean by two standard deviations among its histories.
-        more, room = 2.0 * apart, -0.8 * over.sum(axis=1)
+        more, room = GROUP_MARGIN * apart, -0.8 * over.sum(axis=1)
+        # the margin must leave a constant output feasible, else the design has no solution
         over += more * np.minimum(1.0, room / np.maximum(more.sum(axis=1), 1e-300))[:, None]
         belief = BoundedBelief(
             first.chain, first.privacy.epsilon, now.time, law, law, (1.0, 1.0), np.stack([now.prior] * 2),
             now.times, now.states, over, over.sum(axis=1), -math.inf,
         )  # fmt: skip
+        # states that cannot be would be letters of probability 0, which a prior does not allow
         possible = np.flatnonzero(law > 0)
         utility = first.restrict_utility(law > 0)
         asked = belief.build_requirement(first.privacy.epsilon, first.cap_at(now.time))
@@ -471,7 +479,9 @@ class Crowd:
                     told + compute_budgets(told, epsilon, cap, now.time)
                 )
                 more[over.max(axis=2) <= 0] = 0.0  # whatever is told is within epsilon
+                # (H, R, M): what the design adds to each bound; the constant output adds -room
                 above = over @ matrix + more[:, :, None] * (law @ matrix)[:, None, :]
+                # the constraint is linear in the weight w: w above <= (1 - w) room
                 room = -(ends + more)[:, :, None] * output_law
                 with np.errstate(divide="ignore", invalid="ignore"):
                     most = np.where(above > 0, room / (above + room), 1.0).min(axis=(1, 2))
@@ -487,6 +497,7 @@ class Crowd:
         now, chain, factor = self._histories, self.chain, math.exp(self._first.privacy.epsilon)
         ended = chain.steps == now.time
         kernel = np.zeros((chain.size, chain.size)) if ended else chain.kernel(now.time)
+        # Bayes: the chance of the output in each state over its chance under the belief
         ratios = emits / (now.law[before] * emits).sum(axis=1, keepdims=True)
         law = (now.law[before] * ratios) @ kernel
         sums = law.sum(axis=1, keepdims=True)
@@ -527,5 +538,6 @@ def _principal_spread(
     """
     middle = weights @ seen / weights.sum()
     away = seen - middle
+    # eigenvalues ascend: the last one belongs to the principal direction
     values, vectors = np.linalg.eigh((away * weights[:, None]).T @ away)
     return float(values[-1]) if len(seen) > 1 else 0.0, middle, vectors[:, -1]

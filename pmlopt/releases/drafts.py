@@ -43,6 +43,7 @@ def begin_draft(target: Path, owner: str = EMPTY_OWNER_KEY) -> Iterator[Draft]:
     Raises:
         FileFormatError: something is there already, or the draft cannot be made.
     """
+    # before the draft: what a dead process left is settled while the lock keeps others out
     check_vacant(target, owner)
     try:
         draft = Draft.create(target, owner)

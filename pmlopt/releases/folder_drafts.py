@@ -105,26 +105,31 @@ class FolderDraft:
         self._head = json.dumps(dict(identity)).encode()
         _check_owner(place)
         self.finished = self._resume() if is_real_file(place / _JOURNAL) else {}
+        # what no journal lists may be cut short, or still be written by workers of a dead process
         for path in place.iterdir() if is_real_folder(place) else ():
             if not self.finished or path.name not in (WHOLE, _JOURNAL):
                 remove_path(path)
         if not is_real_folder(place):
             remove_path(place)
             place.mkdir(mode=0o700)
+        # an earlier process may have left other rights: rows that are drawn stay private
         place.chmod(0o700)
         self.whole.mkdir(exist_ok=True)
         for name in sources:
             for folder in (self.whole, self.run):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        # written anew: after a kill the last line may lack its end, and the next would join it
         lines = [self._head, *(self._make_line(name, one) for name, one in self.finished.items())]
         files.atomic_write(place / _JOURNAL, b"".join(line + b"\n" for line in lines), private=True)
 
     def keep_file(self, name: str, done: FinishedFile) -> None:
         """Move a file to the finished ones, on the disk before this returns."""
+        # the file first, then its line: a kill between them leaves a file that is drawn again
         files.rename_durably(self.run / name, self.whole / name)
         self.finished[name] = done
         with (self.place / _JOURNAL).open("ab") as stream:
             stream.write(self._make_line(name, done) + b"\n")
+            # fsync alone would leave what Python still buffers
             stream.flush()
             os.fsync(stream.fileno())
 
@@ -142,6 +147,7 @@ class FolderDraft:
         A line that was cut short or changed counts as none: its file is drawn again, and no one has seen it.
         """
         head, _, lines = (self.place / _JOURNAL).read_bytes().partition(b"\n")
+        # an empty first line is a journal that was cut short before it named a release
         if head not in (b"", self._head):
             raise FileFormatError(
                 f"{self.place}: is left by an interrupted call with other data, mechanisms or options: "
@@ -150,6 +156,7 @@ class FolderDraft:
         listed = dict(
             entry for line in lines.split(b"\n") if (entry := self._parse_line(line)) is not None
         )
+        # a link could point anywhere, and its files would be removed or taken for finished
         if not is_real_folder(self.whole):
             return {}
         for name in self._sources:  # which files are to have
@@ -213,6 +220,7 @@ def open_folder_draft(
         FileFormatError: the target is there, or the draft is of another release.
     """
     named = resolve_folder_of(target if beside is None else beside)
+    # the links are resolved first: two names of one folder must share a lock and a draft
     place = make_resumable_draft_path(named)
     with files.exclusive_lock(named) if beside is None else nullcontext():
         if beside is None:

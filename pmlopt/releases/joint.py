@@ -64,8 +64,10 @@ def multiply_rows(matrices: Sequence[FloatArray]) -> FloatArray:
         MechanismError: there are more than `MAX_PRODUCT_ENTRIES`.
     """
     found = np.ones((len(matrices[0]), 1))
+    # before any product: an exact integer, for the array would fill the memory
     check_product_size(len(found) * math.prod(matrix.shape[1] for matrix in matrices))
     for matrix in matrices:
+        # (n, K, 1) * (n, 1, M): all pairs for each row, the last factor fastest
         found = (found[:, :, None] * matrix[:, None, :]).reshape(len(found), -1)
     return found
 
@@ -97,6 +99,7 @@ def compose_attributes(
         array([[0.1875, 0.5625, 0.0625, 0.1875]])
     """
     parts = check_mechanisms(mechanisms)
+    # the list of tuples grows as fast as the matrix, and comes before it
     check_product_size(math.prod(len(part.inputs) for part in parts))
     tuples = list(product(*(part.inputs for part in parts))) if letters is None else list(letters)
     odd = [one for one in tuples if not isinstance(one, tuple) or len(one) != len(parts)]
@@ -235,6 +238,7 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
     """
     parts = check_same_secret(mechanisms)
     p = pair_with_prior(prior, parts[0])[0]
+    # chain rule: the lift of the whole is a product of lifts, each under the posterior before it
     levels = [leakage_level(p, parts[0])]
     for count, part in enumerate(parts[1:], start=1):
         before, found = compose(parts[:count]), []
@@ -242,7 +246,9 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
             :, before.support
         ].T:  # the level under the posterior of its outcome
             left = column > 0
+            # scaled by the peak: many releases make a column so small that products underflow
             weights = p.pmf[left] * (column[left] / column.max())
+            # a history of zeros is none: the posterior itself serves as the prior
             posterior, nothing = weights / weights.sum(), np.zeros((1, len(weights)))
             found.append(float(compute_levels_after(posterior, nothing, part.matrix[left])[0]))
         levels.append(max(found))
@@ -251,6 +257,7 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
 
 def check_mechanisms(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
     """Return mechanisms as a list, at least one."""
+    # a single mechanism is an iterable of rows, which would be read as many mechanisms
     if isinstance(mechanisms, Mechanism) or not isinstance(mechanisms, Iterable):
         raise MechanismError("give a list of mechanisms, of one where there is one")
     parts = [as_mechanism(mechanism) for mechanism in mechanisms]
@@ -316,6 +323,7 @@ class OutcomeSearch:
             place > 0 and np.array_equal(matrices[place - 1], matrix)
             for place, matrix in enumerate(matrices)
         ]
+        # after the last mechanism nothing follows, so the log-ratio that remains is 0
         least = np.zeros((len(law), len(law)))
         self.ahead = [least]  # of the mechanisms after each place
         for logs in reversed(self.logs):
@@ -335,9 +343,11 @@ class OutcomeSearch:
         for place, logs in enumerate(self.logs):
             # each choice with each output of the next mechanism, those that are possible
             after = np.arange(logs.shape[1])
+            # (choices, M): which outputs may follow each choice
             allowed = np.ones((len(choices), len(after)), dtype=bool)
             rows, outputs = np.nonzero(after >= choices[:, -1:] if self.repeats[place] else allowed)
             grown = columns[rows] + logs.T[outputs]
+            # the level is unchanged by a constant in a column, and long products do not underflow
             peaks = grown.max(axis=1, keepdims=True)
             possible = peaks[:, 0] > -np.inf
             columns = grown[possible] - peaks[possible]

@@ -71,6 +71,7 @@ class HistoryTable:
         pairs, own = _find_distinct_keys(held * outputs + columns, len(self.likelihoods) * outputs)
         rows, taken = np.divmod(pairs, outputs)
         logs, off = compute_log_steps(matrix)
+        # (pairs, N): one row of logarithms for each distinct history that arises
         grown = np.empty((len(pairs), matrix.shape[0]))
         rounding = self.rounding[rows] + off[taken]
         for start in range(0, len(pairs), CHUNK_ROWS):
@@ -86,11 +87,13 @@ class HistoryTable:
             lows = grown[part].min(axis=1, where=sums > -np.inf, initial=0.0)
             rounding[part] -= EPS * (peaks / 2 + lows)
         place = np.empty_like(self.place)
+        # people without this release keep their history; rows that only others had are dropped
         outside = np.ones(len(place), dtype=bool)
         outside[members] = False
         place[members] = own
         if outside.any():
             kept, at = _find_distinct_keys(self.place[outside], len(self.likelihoods))
+            # the indices count from the end of the new rows, so this comes before they are joined
             place[outside] = len(grown) + at
             grown = np.concatenate([grown, self.likelihoods[kept]])
             rounding = np.concatenate([rounding, self.rounding[kept]])
@@ -124,8 +127,10 @@ def compute_levels_after(
         log_matrix = np.log(matrix)
     for start in range(0, len(likelihoods), CHUNK_ROWS):
         block = likelihoods[start : start + CHUNK_ROWS]
+        # the peak of each row is 0, so no exponential overflows
         shares = np.exp(block)
         masses = (shares * law) @ matrix  # (K, M)
+        # (N, rows): the inner loop reads one letter of all histories, in order in memory
         by_letter = np.ascontiguousarray(shares.T)
         best, scratch = np.zeros(len(block)), np.empty(len(block))
         for y in range(matrix.shape[1]):
@@ -161,6 +166,7 @@ def compute_log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
         all_logs = np.log(columns)
         logs = np.where(columns == peaks, 0.0, all_logs - np.log(peaks))
     possible = columns > 0
+    # a column of zeros has its peak everywhere, and would count as 0 and not as impossible
     logs[~possible] = -np.inf
     # two logarithms are off by a unit in their last place each, and their difference by half of one
     lowest = all_logs.min(axis=1, where=possible, initial=0.0)
@@ -172,6 +178,7 @@ def _find_distinct_keys(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
     """Return the distinct keys below a size in ascending order, and the index of each key among them."""
     if size > 32 * len(keys):  # a table would be too large
         return np.unique(keys, return_inverse=True)
+    # marks and a running sum: linear time, where a sort would take a factor log of the people
     present = np.zeros(size, dtype=bool)
     present[keys] = True
     return np.flatnonzero(present), (np.cumsum(present, dtype=np.int32) - 1)[keys].astype(np.int64)
@@ -213,6 +220,7 @@ def digest_release(matrix: FloatArray, columns: IntArray, members: IntArray) -> 
 
 def write_ledger(path: str | os.PathLike[str], state: LedgerState) -> str:
     """Write a ledger, completely or not at all, and return its digest."""
+    # before anything is written: labels that JSON changes would not match after a read
     check_json_labels(state.prior.labels)
     about: dict[str, Any] = {
         "format": FORMAT,

@@ -50,6 +50,7 @@ class MeanOfLifts:
 
     def min_level(self, delta: float) -> float:
         """Compute the least t of the window with `E max(0, mean - t) <= delta`, or more."""
+        # the excess falls with t, so the first point that meets delta is the least
         held = np.flatnonzero(self.excesses <= delta)
         if not held.size:
             return self.largest
@@ -61,6 +62,7 @@ class MeanOfLifts:
 
     def bound_excess(self, t: float) -> float:
         """Bound `E max(0, mean - t)` from above: outside of the window by what the largest value allows."""
+        # the excess is convex in t, so the chord between two points is an upper bound
         low, part = divmod((t - self.first) / self.step, 1.0)
         if not 0 <= low < len(self.excesses) - 1:
             return max(self.largest - t, 0.0)
@@ -95,6 +97,7 @@ def compute_mean_near_tail(
     values: FloatArray, law: FloatArray, people: int, delta: float
 ) -> MeanOfLifts:
     """Compute the law of the mean around where its tail is near delta."""
+    # the tail of a mean is about its Chernoff bound over sqrt(n): the tilt aims at that exponent
     rare = -math.log(min(0.5, delta * math.sqrt(people)))
 
     def is_rarer(s: float) -> bool:
@@ -131,6 +134,7 @@ def _compute_chernoff_exponents(
     values: FloatArray, law: FloatArray, people: int, t: float
 ) -> list[tuple[float, float]]:
     """Return tilts s around that of t, each with `n (log E e^(s V) - s t)`, raised by the rounding error."""
+    # the Chernoff exponent is least where the tilted mean is t
     best = _find_tilt(values, lambda s: _tilted_mean(values, law, s) >= t)
     found = []
     for s in (0.9 * best, best, 1.1 * best):
@@ -142,6 +146,7 @@ def _compute_chernoff_exponents(
 def _find_tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
     """Find a tilt at which a condition begins to hold; any tilt gives a bound, this one a tight one."""
     spread = float(values.max() - values.min()) or 1.0
+    # a tilt has the unit of 1 / values: relative to the spread the range fits any mechanism
     low, high = 1e-9 / spread, 40.0 / spread
     if not enough(high):
         return high
@@ -149,19 +154,23 @@ def _find_tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
 
 
 def _log_moment(values: FloatArray, law: FloatArray, s: float) -> float:
+    # the largest exponent is taken out: the sum neither overflows nor vanishes
     peak = float(values.max())
     return s * peak + math.log(float(law @ np.exp(s * (values - peak))))
 
 
 def _tilted_mean(values: FloatArray, law: FloatArray, s: float) -> float:
+    # the common factor cancels in the quotient, and no exponential overflows
     weights = law * np.exp(s * (values - values.max()))
     return float(weights @ values / weights.sum())
 
 
 def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfLifts:
     low, high = float(values.min()), float(values.max())
+    # all lifts are equal: the mean is constant, and a grid of no width would divide by 0
     if high == low:
         return MeanOfLifts(low, 1.0, np.ones(1), np.zeros(1), 0.0, high, 0.0, people)
+    # the window follows the tilted law: there the rare tail is typical and keeps its digits
     center = _tilted_mean(values, law, s)
     weights = law * np.exp(s * (values - high))
     deviation = math.sqrt(people * float(weights @ (values - center) ** 2 / weights.sum()))
@@ -181,12 +190,14 @@ def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) ->
     )  # fmt: skip
     count = people * steps + 1 if whole else GRID_LENGTH
     window = start + np.arange(count)
+    # the transform is cyclic: sums come modulo its length, and rounding can make them negative
     mass = np.maximum(sums[window % GRID_LENGTH], 0.0) + rounding
     total = people * low + window * step
     # an exponent is off by units for each person
     slack = _bound_exponent_rounding(people, s, high)
     with np.errstate(over="ignore"):
         mass *= np.exp(people * log_moment - s * total + slack)
+        # summed from the far end: small masses first, so that they are not lost in large ones
         tails = np.cumsum(mass[::-1])[::-1]
         after = np.append(np.cumsum(tails[:0:-1])[::-1], 0.0) * (step / people)
     last = float(total[-1])
@@ -207,11 +218,13 @@ def _project_to_grid(
     """Return the law on integers, each value's mass on its two neighbours with the same mean; if any
     moved.
     """
+    # values meant to be on the grid are off it by rounding only, and must not be split in two
     near = np.rint(places)
     on = np.abs(places - near) < TILT_RTOL / 2
     floor = np.where(on, near, np.floor(places))
     part = np.where(on, 0.0, places - floor)
     at = np.concatenate([floor, floor + 1]).astype(np.int64)
+    # a split that keeps the mean is a convex order: the excess can only grow, by Jensen
     masses = np.concatenate([law * (1 - part), law * part])
     found, where = np.unique(at[masses > 0], return_inverse=True)
     weights = np.bincount(where, masses[masses > 0]).astype(float)
@@ -226,6 +239,7 @@ def _convolve(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatAr
     """
     line = np.bincount(places.astype(np.int64), law, GRID_LENGTH)
     transform = np.fft.rfft(line)
+    # the power in polar form: repeated products would gather an error for each person
     size = np.abs(transform)
     power = np.exp(people * np.log(np.maximum(size, 1e-300))) * np.exp(
         1j * people * np.angle(transform)
@@ -282,6 +296,7 @@ def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delt
         check_probability(delta),
     )
     p, m = pair_with_prior(prior, mechanism)
+    # the level of one output bounds that of the histogram, which is post-processing of all
     most = leakage_level(p, m)
     found = 0.0  # e^level - 1
     for values, law in _find_lift_laws(p, m):

@@ -343,6 +343,7 @@ class Stream:
         self._released += ((output, emits),)
         self._levels += (level,)
         self._worst.update(worst)
+        # the design was for the belief before this output
         self._solved = None
 
 
@@ -427,6 +428,7 @@ def _parse_target(
             )
         return about, BeliefTarget(chain, about, np.eye(n))
     if isinstance(about, Mapping):
+        # more values than states would mean labels that the chain does not have
         lacking = [label for label in chain.labels if label not in about]
         if lacking or len(about) > n:
             raise PrivacyError(
@@ -504,6 +506,7 @@ def sweep_caps(
         True
     """
     found: dict[float, float] = {}
+    # each run has a generator of its own: schedules see the same states, whatever they draw
     begun = int(make_generator(seed).integers(2**62))
     for share in shares:
         caps = linear_caps(Stream.DEFAULT_CAP_FRACTION * privacy.epsilon, steps, share)

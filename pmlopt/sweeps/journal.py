@@ -101,6 +101,7 @@ def _iterate_tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
             "sweep with `out` could not tell it from others; give a file's name or plain numbers instead"
         )
     elif type(value) is np.ndarray and not value.dtype.hasobject:
+        # kind and shape first: equal bytes may belong to arrays of other shapes
         yield f"{value.dtype}{value.shape}".encode()
         yield np.ascontiguousarray(value).tobytes()
     elif isinstance(value, Set):
@@ -216,9 +217,13 @@ class SweepJournal:
         file_format(self.out, ENDINGS)
         self.path = self.out.with_name(f"{self.out.name}.part")
         self._points = points
+        # also the key of the digests: lines of another sweep do not verify
         self._key = json.dumps({"format": FORMAT, **identity}).encode()
         with ExitStack() as held:
+            # no waiting: a running sweep may take hours, and two would solve the same points
             held.enter_context(exclusive_lock(self.out, wait=0, error=SweepError))
+            # under the lock: another process could make the journal between the look and the
+            # opening
             there = self.path.exists()
             if self.out.exists() and not there:
                 raise SweepError(f"{self.out}: is there already: give another name, or delete it")
@@ -227,6 +232,7 @@ class SweepJournal:
             except OSError as cause:
                 raise FileFormatError(f"{self.path}: cannot be written: {cause}") from None
             self.rows = self._read()
+            # the lock outlives this block; after an exception it is released here
             self._held = held.pop_all()
 
     def add(self, position: int, row: SweepRow) -> None:
@@ -241,6 +247,7 @@ class SweepJournal:
 
     def remove(self) -> None:
         """Remove the journal once the table is on disk."""
+        # closed first: some systems do not remove open files
         self._stream.close()
         self.path.unlink(missing_ok=True)
         self.close()
@@ -254,7 +261,9 @@ class SweepJournal:
             return {}
         head, _, lines = content.partition(b"\n")
         self._check_head(head)
+        # a line without its end is one that a kill cut short
         lines = lines[: lines.rfind(b"\n") + 1]
+        # the cut is at the last complete line, so that the next row does not join half a line
         self._stream.seek(len(head) + 1 + len(lines))
         self._stream.truncate()
         cells = csv.reader(io.StringIO(lines.decode(errors="replace"), newline=""))
@@ -301,6 +310,7 @@ class SweepJournal:
     def _write_line(self, line: bytes) -> None:
         try:
             self._stream.write(line)
+            # flush and fsync: a row that was reported as finished survives a crash
             self._stream.flush()
             os.fsync(self._stream.fileno())
         except OSError as cause:

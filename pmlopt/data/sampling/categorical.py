@@ -104,6 +104,7 @@ class KeyedBits(RandomBits):
 
     def draw_words(self, size: int) -> Words:
         """(size,) words of 64 bits."""
+        # a copy: the state itself stays at the key and the place
         state = self._state.copy()
         # a count in the hash: successive calls get fresh bits, and a repetition gets the same ones
         state.update(self._calls.to_bytes(8, "little"))
@@ -170,6 +171,7 @@ def flip_exponential_coins(
     words = bits.draw_words(len(exponents))
     # 53 bits fit a float exactly: the product is not rounded
     uniform = (words >> np.uint64(11)) * 2.0**-53
+    # a float decides almost all coins; those too near to call are compared exactly
     heads = np.exp(-exponents)
     # outside of this margin no later bit and no error of exp can change the comparison
     # Share of e^-x; exponents are given within 2^-36 (or that share of them), and exp errs by some 2^-52.
@@ -189,6 +191,7 @@ def is_below(word: int, exponent: Fraction, bits: RandomBits) -> bool:
         >>> is_below(2**63, Fraction(1), SystemBits()), is_below(2**62, Fraction(1), SystemBits())
         (False, True)
     """
+    # 64 more bits each round: the chance that the comparison stays open falls by 2^-64
     digits = 64
     while True:
         low, high = _bound_exponential(exponent, digits)
@@ -205,6 +208,7 @@ def _bound_exponential(exponent: Fraction, digits: int) -> tuple[Fraction, Fract
     if exponent == 0:
         return Fraction(1), Fraction(1)
     context = Context(prec=digits // 3 + 20 + len(str(exponent.numerator // exponent.denominator)))
+    # the precision covers the whole part too, whose digits exp turns into relative error
     quotient = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
     near = Fraction(context.exp(context.minus(quotient)))
     # the quotient is within a unit in its last place, and exp is rounded correctly
@@ -236,6 +240,7 @@ class RowSampler:
         self._width = width
         self._ceilings, self._open = _compute_thresholds(matrix, width)
         rows, outputs = matrix.shape
+        # about 16 cells for each output: most of them hold no boundary, and need no search
         fine = (16 * outputs).bit_length()
         # Cells of all guide tables together, 16 MiB.
         room = ((2**22) // rows).bit_length() - 1

@@ -100,6 +100,7 @@ class ProductPairs(PairSpace):
         self.prior = prior
         self.spaces = tuple(spaces)
         several = [space.orbits for space in spaces]
+        # an exact integer, checked before the arrays of that length are made
         count = math.prod(orbits.count for orbits in several)
         check_orbits(prior, count)
         places = np.indices([orbits.count for orbits in several]).reshape(len(several), -1)
@@ -111,9 +112,11 @@ class ProductPairs(PairSpace):
             [o.output[k] for o, k in zip(several, places, strict=True)],
             [len(o.outputs) for o in several],
         )
+        # the last key counts first: by output, and then by letter
         order = np.lexsort((letter, output))
         self.places: IntArray = places[:, order]
         """(parts, C) the orbit of pairs of each part, for each orbit of pairs of the product."""
+        # the inverse of the order: from the digits of the parts to the place after sorting
         self._rank = np.empty(count, dtype=np.int64)
         self._rank[order] = np.arange(count)
         counts = _multiply_all([orbits.counts for orbits in several])
@@ -209,6 +212,7 @@ def _encode_digits(digits: Sequence[IntArray], sizes: Sequence[int]) -> IntArray
 
 def _multiply_all(several: Sequence[Sequence[int]]) -> Any:
     """Return all products of one integer of each array, the last one changing fastest."""
+    # Python integers: the numbers of letters may have hundreds of digits
     found = np.array([1], dtype=object)
     for numbers in several:
         found = (found[:, None] * np.array(numbers, dtype=object)).ravel()
@@ -271,6 +275,7 @@ class IIDPrior(SymmetricPrior):
 
     def _to_listed(self) -> Prior:
         tables = list_tables(self.law.size, self.records)
+        # products of whole numbers: the masses stay exact for verification
         weights = np.array(self.law.weights, dtype=object)[tables].prod(axis=1)
         return Prior.from_weights(weights.tolist(), _to_labels(self.law.labels, tables))
 
@@ -308,6 +313,7 @@ class TypePairs(PairSpace):
         order = np.lexsort((letter.ravel(), output.ravel()))
         self.tables = tables[order]
         """(C, A, B) how often each pair of letters stands in a place, for each orbit of pairs."""
+        # exact multinomial coefficients; floats would overflow from 171! on
         factorials = np.array([math.factorial(k) for k in range(prior.records + 1)], dtype=object)
         ways = factorials[self.tables.sum(axis=1)].prod(axis=1) // factorials[self.tables].prod(
             axis=(1, 2)
@@ -348,6 +354,7 @@ class TypePairs(PairSpace):
             if not known:
                 raise MechanismError(f"a record is none of the letters {abbreviate(labels)}")
             return found.astype(np.int16)
+        # each distinct cell is looked up once, and not each record
         where = {label: place for place, label in enumerate(labels)}
         # tuples and mixed kinds are found one by one, arrays of one kind by their distinct cells
         cells = found.ravel()

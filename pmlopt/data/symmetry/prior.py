@@ -39,10 +39,13 @@ def compute_orbits(size: int, moves: Iterable[IntArray]) -> IntArray:
     from scipy.sparse.csgraph import connected_components
 
     members = np.arange(size)
+    # orbits so far, by their first members: permutations need not be kept
     first = members  # of the orbit of each member
     for moved in moves:
         if (first[moved] == first).all():  # no news after the permutations so far
             continue
+        # each member is linked to its orbit and to its image: the components are the joined
+        # orbits
         links = np.tile(members, 2), np.concatenate([first, moved])
         graph = sparse.coo_array((np.ones(2 * size, dtype=np.int8), links), shape=(size, size))
         found = connected_components(graph, directed=False)[1]
@@ -147,12 +150,14 @@ class PairOrbits:
     @cached_property
     def multiplicities(self) -> tuple[int, ...]:
         """Return, for each orbit of pairs, with how many outputs one and the same letter is in it."""
+        # double counting: pairs of an orbit are counted by outputs and by letters, so // is exact
         places = zip(self.counts, self.letter.tolist(), self.output.tolist(), strict=True)
         return tuple(n * self.outputs[y] // self.letters[x] for n, x, y in places)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
         """Return where the orbits of pairs of each orbit of outputs start, and where the last ones end."""
+        # the orbits of pairs ascend by output, so those of one output are a slice
         ends = np.searchsorted(self.output, np.arange(len(self.outputs) + 1))
         return tuple(int(end) for end in ends)
 
@@ -180,6 +185,7 @@ class PairOrbits:
             table: (N, M) the orbit of each pair, in the order of outputs.
             weights: N whole numbers, of the letters.
         """
+        # the flat place of the first pair of each orbit: its row and column by division
         pairs = np.unique(table, return_index=True)[1]
         letters, outputs = (np.unique(side, return_index=True)[1] for side in (letter, output))
         return cls(
@@ -218,6 +224,7 @@ class PairOrbits:
         """Return whether each output meets each letter in exactly one orbit of pairs, and the other way
         round.
         """
+        # Python integers: orbits may have more members than 64 bits hold
         met = [0] * (len(self.outputs) * len(self.letters))
         for n, x, y in zip(self.counts, self.letter.tolist(), self.output.tolist(), strict=True):
             met[y * len(self.letters) + x] += n

@@ -122,12 +122,14 @@ def state_sequences(
         for batch in table.batches():
             values, codes = find_tuples(batch, places)
             rows += [values[code] for code in codes.tolist()]
+            # the distinct tuples are looked at, which are few, and not every row
             lacking = next((value for value in values if None in value), None)
             if lacking is not None:
                 raise InputError(
                     f"{table.where}: a cell of {names[lacking.index(None)]!r} is missing: leave such rows out"
                 )
         labels = [_to_labels([row[k] for row in rows], table) for k in range(len(names))]
+    # people in the order of their first row
     found: dict[Any, list[tuple[Any, Label]]] = {}
     for number, row in enumerate(rows):
         when = number if time is None else labels[2][row[2]]
@@ -139,6 +141,7 @@ def state_sequences(
             raise InputError(
                 f"{table.where}: the times of {who!r} have no order: give one kind"
             ) from None
+        # after the sort equal times are neighbours
         twice = next((a for (a, _), (b, _) in pairwise(states) if a == b), None)
         if twice is not None:
             raise InputError(
@@ -162,6 +165,7 @@ def _count_groups(
     for column in (column for group in groups for column in group):
         find_column(table.names, column, table.where)
     counts: list[dict[tuple[Any, ...], int]] = [{} for _ in groups]
+    # groups that no engine counts share one pass over the table, under the key -1
     passes: dict[int, tuple[Table, list[int]]] = {}
     for number, group in enumerate(groups):
         counted = table.count_by_engine(group)
@@ -196,6 +200,7 @@ def _sort_counts(
             f"{table.where}: a column mixes kinds that have no order, such as text and numbers: convert it "
             "to one kind"
         ) from None
+    # ranks are computed once for each column: keys of mixed types need no comparison then
     ranks = [{text: rank for rank, text in enumerate(ordered)} for ordered in letters]
     ordered = sorted(
         counts, key=lambda key: [rank[part] for rank, part in zip(ranks, key, strict=True)]

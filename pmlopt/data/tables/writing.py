@@ -120,6 +120,7 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Lab
         FileFormatError: the ending is none of these, or the file cannot be written there.
         InputError: two labels of mixed kinds read alike.
     """
+    # the distinct labels in their first order: rows are written as places in that list
     every = [
         OutputColumn(name, labels=list(dict.fromkeys(labels))) for name, labels in columns.items()
     ]
@@ -167,6 +168,7 @@ def choose_sink(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink]
         >>> choose_sink("a.csv.gz")[1]
         'gzip'
     """
+    # a codec is the last suffix, and the format the one before it
     ending, codec = Path(path).suffix.lower(), None
     if ending in COMPRESSED_ENDINGS:
         ending, codec = Path(path).with_suffix("").suffix.lower(), COMPRESSED_ENDINGS[ending]
@@ -191,6 +193,7 @@ def _open_compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
         return
     import pyarrow
 
+    # closing the codec closes its target too, and the caller still has to publish the file
     kept = _UnclosedStream(stream)
     inner = pyarrow.CompressedOutputStream(pyarrow.PythonFile(kept, mode="w"), codec)
     try:
@@ -247,6 +250,7 @@ def get_label_type(labels: Sequence[Label]) -> Any:
     """Return the Arrow type of labels: integers, numbers, truth values, or text for all others."""
     import pyarrow
 
+    # types, not values: True is equal to 1, and a column of both is text
     kinds: set[Any] = {type(label) for label in labels}
     if kinds == {int} and all(-(2**63) <= int(str(label)) < 2**63 for label in labels):
         return pyarrow.int64()
@@ -270,6 +274,7 @@ class CsvSink:
 
         self._stream, self._columns = stream, columns
         self._delimiter = (like.form.delimiter if like.form else None) or ","
+        # the delimiter may be a character with a meaning in a pattern
         self._special = f'["\r\n{re.escape(self._delimiter)}]'
         self._schema = pyarrow.schema(
             [(f"f{place}", pyarrow.string()) for place in range(len(columns))]
@@ -329,9 +334,11 @@ class CsvSink:
         """Return lines none of whose cells has a line end."""
         import pyarrow
 
+        # in UTF-8 the byte of a line end is part of no other character
         ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")) + 1
         if len(ends) != size:
             raise pyarrow.ArrowInvalid("a cell has a line end")
+        # the lines share the buffer of the text: only where each of them ends is computed
         offsets = pyarrow.py_buffer(np.append(0, ends).astype(np.int64))
         lines = pyarrow.Array.from_buffers(pyarrow.large_binary(), size, [None, offsets, text])
         return pyarrow.RecordBatch.from_arrays([lines], schema=self._lines)
@@ -339,6 +346,7 @@ class CsvSink:
     def write(self, rows: Any) -> None:
         """Write lines."""
         lines = rows.column(0)
+        # a slice of an array keeps the whole buffers and has an offset into them
         ends = np.frombuffer(lines.buffers()[1], dtype=np.int64)[lines.offset :][: len(lines) + 1]
         if len(lines):
             self._stream.write(memoryview(lines.buffers()[2])[int(ends[0]) : int(ends[-1])])
@@ -360,11 +368,13 @@ class CsvSink:
         """Return the cells, those that need it in quotes."""
         from pyarrow import compute
 
+        # in a single column an empty cell would be a blank line, which is no row
         pattern = f"{self._special}|^$" if alone else self._special
         needed = compute.match_substring_regex(text, pattern)
         if not compute.any(needed).as_py():
             return text
         quote = _to_scalar('"')
+        # a quote within a quoted cell is doubled
         inside = compute.replace_substring(text, '"', '""')
         return compute.if_else(
             needed, compute.binary_join_element_wise(quote, inside, quote, _to_scalar("")), text
@@ -461,6 +471,7 @@ class ParquetSink(TypedSink):
     def _open_writer(self, first: Any) -> Any:
         import pyarrow.parquet
 
+        # decided by the first group, since the footer of a file has one setting for all
         named = repeating_columns(first)
         return pyarrow.parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
 
@@ -518,6 +529,7 @@ def _to_plain_cells(cells: Any, kind: Any) -> Any:
     """Return the cells of a column in the plain type of its file, whatever a batch has."""
     import pyarrow
 
+    # views of a batch keep all of it alive, and may have a type that the file does not
     is_ready = isinstance(cells, pyarrow.Array) and is_plain(cells.type)
     return (cells if is_ready else gather_all_cells(cells)).cast(kind)
 

@@ -94,6 +94,7 @@ def binary(prior: PriorLike, epsilon: float) -> Mechanism:
     if p.size != 2:
         raise PrivacyError(f"the binary mechanism needs a prior on 2 letters, not {p.size}")
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    # both masses: 1 - p would have fewer digits where p is near 1
     known = float(p.pmf[0]), float(p.pmf[1])
     matrix = np.eye(2) if level >= p.max_leakage else _build_binary_rows(known, known, level)
     return Mechanism(matrix, p.labels, p.labels)
@@ -116,6 +117,7 @@ def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
     """
     p = as_prior(prior)
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
+    # log1p: for many letters min p is small, and 1 - min p would lose its digits
     limit = -math.log1p(-float(p.pmf.min())) if p.size > 1 else 0.0
     if level > limit and not math.isclose(level, limit, rel_tol=1e-14):
         raise PrivacyError(
@@ -141,6 +143,7 @@ def uniform(size: int, epsilon: float) -> Mechanism:
         array([1., 1., 1., 0.])
     """
     n = check_integer(size, "the size of the alphabet", PrivacyError)
+    # from log n on the identity satisfies the requirement, and nothing is better
     level = min(check_nonnegative(epsilon, "epsilon", PrivacyError), math.log(n))
     ratio = math.exp(level)
     full = math.floor(n / ratio)

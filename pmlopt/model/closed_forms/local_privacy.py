@@ -32,6 +32,7 @@ def randomized_response(size: int, epsilon: float) -> Mechanism:
                [0.25, 0.25, 0.5 ]])
     """
     n = check_integer(size, "the size of the alphabet", PrivacyError)
+    # e^-eps, not e^eps: it cannot overflow, and an infinite level gives the identity
     down = math.exp(-check_nonnegative(epsilon, "epsilon", PrivacyError))
     matrix = np.full((n, n), down)
     np.fill_diagonal(matrix, 1.0)
@@ -61,6 +62,7 @@ def geometric(size: int, epsilon: float) -> Mechanism:
         raise PrivacyError("the geometric mechanism needs two letters or more")
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     letters, down = np.arange(n), math.exp(-level)
+    # expm1 keeps the digits of 1 - e^-level for small levels
     inside = np.full(n, -math.expm1(-level) / (1 + down))
     inside[[0, -1]] = 1 / (1 + down)
     return Mechanism(np.exp(-level * np.abs(letters[:, None] - letters)) * inside)
@@ -87,6 +89,7 @@ def exponential(scores: ArrayLike, epsilon: float) -> Mechanism:
     sensitivity = float(np.ptp(table, axis=0).max())
     if sensitivity == 0:  # no letter changes a score: the best output, whatever the secret
         sensitivity = 1.0
+    # relative to the best output of a row: the factor cancels in the law, and nothing overflows
     weights = np.exp(level * (table - table.max(axis=1, keepdims=True)) / (2 * sensitivity))
     return Mechanism(weights / weights.sum(axis=1, keepdims=True))
 
@@ -135,6 +138,7 @@ def ratio_for_level(least: float, level: float) -> float:
     """
     if least == 0:
         return level
+    # no outcome leaks more than -log a, so from there on every ratio is allowed
     most = -math.log(least)
     if level >= most:
         return math.inf

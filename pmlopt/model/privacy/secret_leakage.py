@@ -27,6 +27,7 @@ ZERO_MASS_ATOL = 1e-13
 
 def find_member(laws: PriorSet, measure: FloatArray) -> FloatArray:
     """Return a law of the set near the one that a measure is a multiple of."""
+    # a multiplier of 0 is a multiple of every law: any member serves
     total = float(measure.sum())
     if total <= ZERO_MASS_ATOL:
         return laws.minimizer(np.arange(laws.size, dtype=float))
@@ -42,6 +43,7 @@ def check_secret_prior(secret: Secret, prior: Prior) -> None:
         "those of the prior",
         PrivacyError,
     )
+    # (L, N): the law of the data under each joint law
     laws = secret.joint.sum(axis=1)
     if laws.shape[1] != prior.size:
         raise PrivacyError(
@@ -178,6 +180,7 @@ class Pufferfish(SecretRequirement):
             )
 
     def ratios(self, weights: Any) -> RatioBounds:
+        # the ratio is bounded both ways, and the file names each pair once
         both = [*self._places, *((t, s) for s, t in self._places)]
         laws = self.conditionals(weights.dtype == object)
         above = [law[s] for law in laws for s, _ in both]
@@ -251,6 +254,7 @@ class RobustSecretPML(Requirement):
         return {"numbers": self.linear_rows(prior).find_numbers(matrix)}
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        # exact for whole numbers: both sides are scaled by one unit, and no quotient is formed
         least, most, _ = self.over.compute_extreme_means(matrix)
         sums, unit = self.over.min_outcome_sums(least, most)
         return (most * unit - power(min(self.epsilon, 700.0)) * sums).max(axis=0)

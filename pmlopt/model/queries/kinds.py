@@ -66,6 +66,7 @@ class Explicit(Query):
             or not ((places >= 0) & (places < len(labels))).all()
         ):
             raise QueryError(f"the places are none of the {len(labels)} values")
+        # filled entry by entry: assigned at once, tuples as labels would become a further axis
         table = np.empty(places.shape, dtype=object)
         for index, place in np.ndenumerate(places):
             table[index] = labels[place]
@@ -79,6 +80,7 @@ class Explicit(Query):
             array = np.asarray(function)
         except ValueError as cause:
             raise QueryError(f"the table of the query is not a regular array: {cause}") from None
+        # numpy turns a mixed table into text, where 1 and "1" would be one value
         if array.dtype.kind in "US":  # numbers beside text stay numbers
             array = np.asarray(function, dtype=object)
         if array.ndim == 0 or array.size == 0 or array.size > MAX_LISTED_DATASETS:
@@ -90,6 +92,7 @@ class Explicit(Query):
         labels = sort_distinct(entries)
         place = {label: at for at, label in enumerate(labels)}
         places = np.array([place[entry] for entry in entries], dtype=np.int64).reshape(array.shape)
+        # the query is hashed and cached by its table, which must not change
         places.setflags(write=False)
         vars(self).update(places=places, labels=labels)
 
@@ -123,6 +126,7 @@ class Explicit(Query):
 
     def _count_datasets(self, record: int) -> IntArray:
         """Count the (k_i, T) datasets with each letter of a record and each value."""
+        # (k_i, rest): a row for each letter of the record, over all letters of the others
         flat = np.moveaxis(self.places, record, 0).reshape(self.alphabets[record], -1)
         return np.stack([np.bincount(row, minlength=len(self.labels)) for row in flat])
 
@@ -213,6 +217,7 @@ class ModularSum(FormulaQuery):
         """Return the (m,) logarithms of the counts of each sum of all records but one with this alphabet
         size.
         """
+        # records of one alphabet size have one law, so a power of it replaces their product
         times = Counter(self.sizes)
         times[size] -= 1
         found = np.where(np.arange(self.modulus) == 0, 0.0, -np.inf)
@@ -225,11 +230,13 @@ class ModularSum(FormulaQuery):
 
 def _convolution_power(one: FloatArray, times: int) -> FloatArray:
     """Compute the convolution power of logarithms of counts, by repeated squaring."""
+    # the unit of convolution: one way to have the sum 0, in logarithms
     found = np.where(np.arange(len(one)) == 0, 0.0, -np.inf)
     while times:
         if times % 2:
             found = _convolve_logs(found, one)
         times //= 2
+        # the last square would not be used, and costs as much as all others
         if times:
             one = _convolve_logs(one, one)
     return found
@@ -238,6 +245,7 @@ def _convolution_power(one: FloatArray, times: int) -> FloatArray:
 def _convolve_logs(left: FloatArray, right: FloatArray) -> FloatArray:
     """Compute the cyclic convolution of two arrays of logarithms."""
     out = np.full(len(left), -np.inf)
+    # logaddexp by terms: a Fourier transform would lose small counts next to large ones
     for place in np.flatnonzero(np.isfinite(left)):
         np.logaddexp(out, left[place] + np.roll(right, place), out=out)
     return out
@@ -320,8 +328,10 @@ class ResidueTypes(FormulaQuery):
             columns += [
                 (alike == residue).sum(axis=0) for residue in range(self._count_residues(size))
             ]
+        # mixed radix: each row of counts becomes one integer, and rows are found by a search
         bases = (np.max(self._class_table, axis=0) + 1).tolist()
         codes = np.ravel_multi_index(tuple(self._class_table.T), bases)
+        # the search needs sorted codes, and the classes keep an order of their own
         order = np.argsort(codes)
         places = np.searchsorted(codes[order], np.ravel_multi_index(tuple(columns), bases).ravel())
         return np.asarray(order[places].reshape(self.alphabets))
@@ -368,6 +378,7 @@ class ResidueTypes(FormulaQuery):
         size.
         """
         modulus = self.sums.modulus
+        # columns of the table in the order of the sizes: `place` is where those of a size begin
         types, place = self._class_table, 0
         found = np.zeros(len(types))
         if self._full_cycle_sizes:
@@ -396,6 +407,7 @@ class ResidueTypes(FormulaQuery):
 
 def _compute_log_multinomials(counts: FloatArray) -> FloatArray:
     """Compute the (K,) logarithms of the multinomial coefficients of rows; -inf where a part is negative."""
+    # gammaln has poles at negative integers, and is not meant there
     inside = np.maximum(counts, 0.0)
     logs = special.gammaln(inside.sum(axis=1) + 1) - special.gammaln(inside + 1).sum(axis=1)
     return np.where((counts >= 0).all(axis=1), logs, -np.inf)
@@ -459,6 +471,7 @@ class Weight(FormulaQuery):
 
     def log_counts(self, record: int) -> FloatArray:
         check_record(self, record)
+        # with one letter fixed the other n - 1 records are free: C(n - 1, w) of each weight
         others = _compute_log_binomials(self.records - 1)
         counts = np.full((2, len(self.values)), -np.inf)
         for letter in (0, 1):
@@ -513,6 +526,7 @@ def _count_pairs(weight: int) -> int:
 def _compute_log_binomials(n: int) -> FloatArray:
     """Compute the (n + 1,) logarithms of the binomial coefficients C(n, w), from exact integers."""
     found, binomial = [0.0], 1
+    # exact integers, and one rounding in each logarithm; the other half is symmetric
     for weight in range(n // 2):
         binomial = binomial * (n - weight) // (weight + 1)
         found.append(math.log(binomial))

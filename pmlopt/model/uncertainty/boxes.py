@@ -82,6 +82,7 @@ class LowerProbability:
 
     def evaluate_sets(self, sets: Any) -> FloatArray:
         """Compute the (K,) lower probabilities of (K, N) sets of letters."""
+        # (K,): one product for all sets
         nu = np.maximum(sets @ self.lower - self.shift, 0.0)
         if self.upper is not None:
             nu = np.maximum(nu, self.total - ~sets @ self.upper)
@@ -120,6 +121,7 @@ class ChoquetSet(PriorSet):
             values: one for each letter.
             what: they are, as a subject with its verb.
         """
+        # a set on single letters has no meaning for cells whose letters are not listed
         if cells.classes is None or len(values) != len(cells.classes):
             raise PrivacyError(
                 f"{self!r} is on letters one by one, and the prior of the design is {cells.whole!r}: give "
@@ -127,6 +129,7 @@ class ChoquetSet(PriorSet):
             )
         if cells.listed is not None:
             self.check_letters(cells.listed.labels, "the prior of the design")
+        # the worst prior of a column is invariant only if the bounds of an orbit are equal
         found: dict[int, Any] = {}
         for value, orbit in zip(values, cells.letters[cells.classes].tolist(), strict=True):
             if found.setdefault(orbit, value) != value:
@@ -229,6 +232,7 @@ class ChoquetSet(PriorSet):
         """
         nu = self.float_probability
         lower, shift = nu.lower / nu.total, float(nu.shift / nu.total)
+        # what a letter can take beyond its lower bound; without upper bounds there is no limit
         width = None if nu.upper is None else (nu.upper - nu.lower) / nu.total
         return lower, width, shift, max(0.0, 1 - float(lower.sum()) + shift)
 
@@ -287,6 +291,7 @@ class ChoquetSet(PriorSet):
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         lower, width, shift, rest = self._split_mass
+        # the best threshold and edge are quantiles of the column: the program need not be solved
         found = {}
         if self._can_empty_letter:
             threshold = _weighted_quantile(matrix, lower, shift, -1)
@@ -420,6 +425,7 @@ class Box(ChoquetSet):
         """Return the box on the cells; bounds are rounded outwards, so that it includes every prior of the
         set.
         """
+        # the mass of a cell is the sum over its letters, which have equal bounds
         counts = np.array(cells.counts, dtype=float)
         sides = ((self.lower, "the lower bounds are"), (self.upper, "the upper bounds are"))
         ends = [
@@ -451,6 +457,7 @@ class Box(ChoquetSet):
 
     @cached_property
     def integer_probability(self) -> LowerProbability:
+        # one denominator for both sides: the set is compared in whole numbers
         bounds, denominator = common_integer_ratio([*self.lower, *self.upper])
         lower, upper = np.array(bounds, dtype=object).reshape(2, -1)
         # lower bounds within the tolerance may sum to more than 1: the set must not be empty
@@ -573,6 +580,7 @@ def _check_bounds(lower: FloatArray, upper: FloatArray) -> None:
             raise PrivacyError(
                 f"the {side} bound at position {outside[0]} is {bounds[outside[0]]:g}: give a probability"
             )
+    # looked at before the sums: crossed bounds may have sums that look feasible
     crossed = np.flatnonzero(lower > upper)
     if len(crossed):
         x = crossed[0]

@@ -59,10 +59,12 @@ class BoxFamily:
             mass: (K,) the masses p(S).
             between: (K,) the masses p(f), 0 where there is no f; the column is then scaled.
         """
+        # mean one: low + step p(S) + extra p(f) = 1
         low, step = np.full(mass.shape, self.low), np.full(mass.shape, self.high - self.low)
         rest = 1 - self.low - step * mass
         has = between > 0
         extra = np.divide(rest, between, out=np.zeros(mass.shape), where=has)
+        # without a letter between, the step itself must make the mean one, so it is rescaled
         full = ~has & (mass > 0)
         return low, np.where(full, (1 - self.low) / np.where(full, mass, 1.0), step), extra
 
@@ -112,8 +114,10 @@ class StaircaseFamily:
         """Return the family with the upper bound stricter by a fraction, as far as the constant column
         allows.
         """
+        # nothing is stricter than the constant column, which every requirement must allow
         if self.is_constant_only:
             return self
+        # base + slope stays at least 1, the value at which the constant column is feasible
         shrunk = max(1 / (self.base + self.slope), 1 - share)
         return StaircaseFamily(self.base * shrunk, self.slope * shrunk)
 
@@ -179,6 +183,7 @@ class ColumnCone:
                 np.arange(self.candidate_count)[:, None] // 3 ** np.arange(self.priors.size) % 3
             )
             found = self.list_nested(digits == 2, digits == 1)
+        # digits relative to each entry: rounding at a fixed place would merge entries near 0
         mantissas, exponents = np.frexp(found / found.max(axis=0))
         _, first = np.unique(
             np.ldexp(np.round(mantissas, 15), exponents), axis=1, return_index=True
@@ -191,6 +196,7 @@ class ColumnCone:
         elsewhere.
         """
         n = self.priors.size
+        # (2^n, n): the bits of each number are a subset of the letters
         sets = (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
         single = np.eye(n, dtype=bool)
         parts = [self.list_nested(sets, ~sets)]
@@ -207,6 +213,7 @@ class ColumnCone:
             outer: (K, N), disjoint from the inner sets; where even 1 on both does not suffice, there is
                 no column, and where 1 on the inner set suffices, `outer` is left out.
         """
+        # NaN where no value suffices, so that such pairs give no column
         share = self.priors.max_partial_entry(inner, outer, self.keep)
         able = np.flatnonzero(~np.isnan(share) & (inner | outer).any(axis=1))
         return np.asarray((inner[able] + np.clip(share[able], 0.0, 1.0)[:, None] * outer[able]).T)
@@ -224,9 +231,12 @@ def _list_vertices(laws: FloatArray, keep: float) -> FloatArray:
         ones = np.arange(2 ** (n - free))[:, None] >> np.arange(n - free) & 1
         for letters in combinations(range(n), free):
             rest = np.setdiff1d(np.arange(n), letters)
+            # (sets, K): what the letters at 1 give to each row already
             have = ones @ laws[:, rest].T
             for tight in combinations(range(count), free):
                 between = _solve_scaled(laws[np.ix_(tight, letters)], (keep - have[:, tight]).T).T
+                # a basic solution need not be feasible: the rows that are not tight are looked at
+                # as well
                 met = have + between @ laws[:, letters].T >= keep - feasibility_tolerance
                 inside = (between >= -feasibility_tolerance) & (
                     between <= 1 + feasibility_tolerance
@@ -247,6 +257,7 @@ def _solve_scaled(square: FloatArray, right: FloatArray) -> FloatArray:
     singular.
     """
     units, none = square.max(axis=0, initial=0.0), np.full(right.shape, np.nan)
+    # a column of zeros makes the system singular, and the scaling would divide by 0
     if not units.all():
         return none
     try:

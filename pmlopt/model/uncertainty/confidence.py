@@ -53,6 +53,7 @@ def binomial_intervals(
         >>> lower.round(4), upper.round(4)
         (array([0.1871]), array([0.8129]))
     """
+    # floats: counts beyond 2^63 must not overflow in the sum
     k, rest = successes, failures
     draws = k + rest
     # bisection is of logarithms: an upper end for no successes cannot start at 0
@@ -117,6 +118,7 @@ def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -
     """
     draws = check_integer(samples, "the number of samples", PrivacyError)
     letters = check_integer(size, "the size of the alphabet", PrivacyError)
+    # a union bound over the 2^N - 2 events, in logarithms: 2^N is no float from N = 1024 on
     terms = log_event_count(letters) - math.log(check_probability(delta))
     return min(2.0, 2 * math.sqrt(max(0.0, terms) / draws / deviation_exponent(kappa)))
 
@@ -181,6 +183,7 @@ def weissman_tail(half: float, samples: int, size: int, kappa: float) -> float:
     """Compute the bound of `weissman_delta` at half a radius, which may be 0."""
     draws = check_integer(samples, "the number of samples", PrivacyError)
     letters = check_integer(size, "the size of the alphabet", PrivacyError)
+    # multiplied in this order: half^2 could underflow where the product does not
     exponent = deviation_exponent(kappa) * (float(draws) * half * half)
     if letters == 1:
         return 0.0
@@ -198,9 +201,11 @@ def find_min_samples(
     """
     letters = check_integer(size, "the size of the alphabet", PrivacyError)
     terms = max(0.0, log_event_count(letters) - math.log(check_probability(delta)))
+    # two divisions: half^2 may underflow to 0
     needed = terms / deviation_exponent(kappa) / half / half if half > 0 else math.inf
     if not needed < 1e308:
         raise PrivacyError(none)
+    # one too few, so that rounding up cannot step over the least number
     samples = max(1, math.ceil(needed) - 1)
     while not enough(samples):
         samples += max(1, samples >> 50)  # rounding is a few units in the last place
@@ -220,6 +225,7 @@ def deviation_exponent(kappa: float) -> float:
         (2.0, True)
     """
     k = check_in_interval(kappa, "(0, 1/2]", "kappa", PrivacyError)
+    # at k = 1/2 both log and gap vanish; their quotient has the limit 2
     gap = 1 - 2 * k
     if k < 0.1:
         return (math.log1p(-k) - math.log(k)) / gap
@@ -243,12 +249,14 @@ def weissman_kappa(prior: PriorLike) -> float:
         (0.5, 0.4)
     """
     p = as_prior(prior).pmf
+    # an event with a letter of half the mass has at least half: the best is its complement
     largest = int(p.argmax())
     if p[largest] >= 0.5:
         return float(np.delete(p, largest).sum())
     # Letters up to which `weissman_kappa` looks at every event: there are 2^20 of them then.
     if len(p) > 20:
         return 0.5
+    # (2^N,): the mass of every event
     masses = compute_subset_sums(p)
     return min(0.5, float(np.minimum(masses, masses.max() - masses).max()))
 
@@ -314,6 +322,7 @@ def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: f
         array([1.    , 0.3085])
     """
     labels, seen = _check_counts(counts)
+    # with two letters one interval is the mirror image of the other, and delta is used once
     share, size = check_probability(delta), len(seen)
     if size == 1:
         return Box([1.0], [1.0], share, labels)
@@ -353,12 +362,15 @@ def confidence_chain(
     """
     names, firsts, moves = count_moves(sequences, labels)
     initial, kernel = smooth_counts(names, firsts, moves, smoothing)
+    # a union bound over two ends, N^2 moves and each number of moves that could have occurred
     tail = check_probability(delta) / (2 * moves.size * max(1.0, moves.sum()))
+    # a state that was never left has no trial: its bounds stay 0 and 1
     known = moves.sum(axis=1) > 0
     ends = np.stack([np.zeros(moves.shape), np.ones(moves.shape)])
     rest = moves[known].sum(axis=1, keepdims=True) - moves[known]
     found = binomial_intervals(moves[known].ravel(), rest.ravel(), tail)
     ends[:, known] = np.stack(found).reshape(2, *rest.shape)
+    # smoothing may move the kernel outside of an interval, and it must be in its own set
     over = (np.minimum(ends[0], kernel), np.maximum(ends[1], kernel))
     return Chain(initial, kernel, names, over)
 

@@ -70,6 +70,8 @@ class Center(Record):
             raise PrivacyError(
                 f"the probabilities of the centre sum to {math.fsum(probabilities):.12g}, not 1"
             )
+        # counts are exact and probabilities rounded: a file in which they disagree has two
+        # centres
         made = cls(probabilities, names) if counts is None else cls.of_counts(counts, names)
         if not np.array_equal(made.probabilities, probabilities):
             raise PrivacyError("the probabilities of the centre are not its counts over their sum")
@@ -78,6 +80,7 @@ class Center(Record):
     @classmethod
     def of_counts(cls, counts: tuple[int, ...], labels: tuple[Label, ...]) -> Center:
         """Build the empirical distribution of counts, of which some are 0."""
+        # whole numbers, summed and divided once: the probabilities are correctly rounded
         total = sum(counts)
         return cls(np.array([count / total for count in counts]), labels, counts)
 
@@ -192,8 +195,10 @@ class L1Ball(ChoquetSet):
 
         From there on there are those of `PlateauKinds` too.
         """
+        # the constraint keep max v <= <p, v> - r (max v - min v) with mean one, solved for max v
         high = 1 / (keep + self.half_radius)
         found: list[Family] = [BoxFamily(0.0, high)] if high > 1 else []
+        # the same constraint with a positive minimum m: max v <= high + high r m
         found.append(StaircaseFamily(high, high * self.half_radius))
         if self.can_empty_letter:
             found.append(StaircaseFamily(0.0, 1 / keep))
@@ -209,6 +214,8 @@ class L1Ball(ChoquetSet):
 
     @cached_property
     def integer_probability(self) -> LowerProbability:
+        # a float is a dyadic rational: with its denominator as the unit all masses are whole
+        # numbers
         half = Fraction(self.radius) / 2
         weights = np.array(self.center.weights, dtype=object)
         total = int(weights.sum())
@@ -227,8 +234,11 @@ class L1Ball(ChoquetSet):
         order = np.argsort(-gains, axis=0, kind="stable")
         mass = np.cumsum(p[order], axis=0)
         worth = np.cumsum(p[order] * np.take_along_axis(gains, order, axis=0), axis=0)
+        # past `high` the low value would be negative: such prefixes are left out below
         mass = np.minimum(mass, high)
         low = (high - mass) / (high - keep * mass)
+        # the value of each prefix at once; those of mass `high` or more have no positive low
+        # value
         columns = low * worth[-1] + (1 - keep * low) / high * worth
         best = float(np.where(mass < high, columns, -np.inf).max())
         return max(

@@ -35,6 +35,7 @@ class ThetaPiece:
         self, costs: FloatArray, theta: FloatArray, keep: float
     ) -> tuple[FloatArray, FloatArray]:
         """Return (M,) values less theta keep and (M,) slopes, for the columns of costs."""
+        # the difference of the coefficients first: at a large theta the products would cancel
         rate = self.rate - keep
         values = costs.sum(axis=0) + theta * rate
         if self.weights is None:
@@ -99,8 +100,10 @@ def find_mixture_thetas(
     for _ in range(_MIXTURES):
         gain = gains[:, columns]
         theta, column = _minimize_over_mixtures(laws, weights * (gain - low[columns]), keep)
+        # the tau that this theta proves, an upper bound by weak duality
         root = _find_roots(_make_excess(theta, laws, p, gain, keep), low[columns], high[columns])
         best[:, columns] = np.where(root < high[columns], theta, best[:, columns])
+        # every bound that was proved stays valid, so the least counts
         high[columns] = np.minimum(high[columns], root)
         low[columns] = np.maximum(
             low[columns], (weights * gain * column).sum(axis=0) / (p @ column)
@@ -117,6 +120,7 @@ def find_best_thetas(
     pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, keep: float
 ) -> FloatArray:
     """Find the (1, M) theta of each column at the tau of `max_gain`; keep < 1."""
+    # theta is best at the zero of the dual value, which the search for tau has found
     tau = max_gain(pieces, p, gains, keep)
     return _minimize_pieces(pieces, p[:, None] * (gains - tau), keep)[1][None, :]
 
@@ -175,6 +179,7 @@ def _make_excess(
     """Return the dual values of columns of gains at multipliers theta of the laws, as a function of tau."""
 
     def compute_excess(tau: FloatArray) -> FloatArray:
+        # (N, M) costs, and the weights of all laws together for the rounding
         costs, total = p[:, None] * (gains - tau), theta.sum(axis=0)
         value = np.maximum(costs + laws.T @ theta, 0.0).sum(axis=0) - total * keep
         return np.asarray(value + _bound_rounding(costs, total))
@@ -200,6 +205,7 @@ def _minimize_over_mixtures(
     low, high = np.maximum(-reduced, 0.0) + 1, np.maximum(reduced, 0.0) + 1
     able = np.ones(len(units), dtype=bool)
     for _ in range(_MAX_STEPS):
+        # the sum of the complementary products is the duality gap
         gap = (low * v + high * rest).sum(axis=0) + (theta * spare).sum(axis=0)
         if not able.any():
             break
@@ -266,6 +272,7 @@ def _find_roots(
     Regula falsi with halved weights, the Illinois method [dowell1971modified]; ends at a relative width of
     1e-15, or where nothing moves.
     """
+    # bounds at both ends: a root between them has a sign change
     at_low, at_high = function(low), function(high)
     # the function decreases: not positive at the left end means that the zero is not further right
     high = np.where(at_low <= 0, low, high)

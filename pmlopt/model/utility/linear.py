@@ -174,6 +174,7 @@ class LinearUtility(Utility):
                 1, outputs, UtilityError
             )
             return np.asarray(ordered.values)
+        # pair by pair: a function of labels need not work on arrays
         values = [[self._evaluate_pair(x, y) for y in outputs] for x in inputs]
         return copy_float_array(
             values, 2, f"the table of the {self.kind_text} function", UtilityError
@@ -223,6 +224,7 @@ class LinearUtility(Utility):
                 f"the {self.kind_text} is a matrix, and {space.prior!r} has too many letters for one: give a "
                 "function of two letters, or CoordinateLoss(...)"
             )
+        # a fixed seed: the same utility is accepted or refused at every call
         rng, found = np.random.default_rng(0), np.empty(0)
         # Random images of each representative where there are more.
         for probe in range(1 + 3):
@@ -247,6 +249,7 @@ class LinearUtility(Utility):
     def _check_constant(
         self, values: FloatArray, wanted: FloatArray, pair: Callable[[int], tuple[Label, Label]]
     ) -> None:
+        # one pair is enough for the message
         worst = int(np.abs(values - wanted).argmax())
         # Differences within an orbit that are put down to rounding, as a share of the largest value.
         if abs(values[worst] - wanted[worst]) > 1e-12 * np.abs(values).max():
@@ -272,6 +275,7 @@ class LinearUtility(Utility):
         p, m = pair_with_prior(prior, mechanism)
         inputs = m.inputs if isinstance(p.labels, DefaultLabels) else p.labels
         outputs = m.outputs
+        # labels that were given are never replaced by those of the prior
         bare = isinstance(m.inputs, DefaultLabels) and isinstance(outputs, DefaultLabels)
         if (
             bare

@@ -61,6 +61,7 @@ class SubConvex(Utility):
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """Compute the utility of a given mechanism."""
         p, m = pair_with_prior(prior, mechanism)
+        # columns of zeros have no lift, and add nothing
         occurring = m.matrix[:, m.support]
         law = p.pmf @ occurring
         return float(self.column_values(p.pmf, occurring / law) @ law)
@@ -74,6 +75,7 @@ class SubConvex(Utility):
         return np.array([self._evaluate_column(column, p) for column in lifts.T])
 
     def _evaluate_column(self, column: FloatArray, p: FloatArray) -> float:
+        # copies that are read-only: a function that changes its arguments would change the design
         column, p = column.copy(), p.copy()
         column.setflags(write=False)
         p.setflags(write=False)
@@ -96,6 +98,7 @@ class SubConvex(Utility):
         # Violation of convexity or homogeneity that is put down to rounding, as a share of the value or of 1.
         probe_tolerance = 1e-7
         p = as_prior(prior).pmf
+        # a fixed seed: a function that is accepted once is always accepted
         rng = np.random.default_rng(0)
         probes = []
         # Pairs of random columns on which a function is checked.
@@ -104,6 +107,7 @@ class SubConvex(Utility):
                 rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7) for _ in range(2)
             )
             one[rng.integers(len(p))] = other[rng.integers(len(p))] = 1.0
+            # homogeneity is tested on both sides of 1
             factor = float(rng.uniform(0.25, 4.0))
             one, other = one / (p @ one), other / (p @ other)
             probes.append((factor, np.stack([one, other, (one + other) / 2, factor * one], axis=1)))
@@ -193,6 +197,7 @@ class FInformation(SubConvex):
         return np.asarray(self.generator(lifts), dtype=float)
 
     def column_values(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
+        # homogeneous by construction: f is taken at the column over its mean, times the mean
         mean = p @ lifts
         worths = (p @ self.phi(lifts / mean)) * mean
         if not np.isfinite(worths).all():
@@ -272,6 +277,7 @@ class Hellinger(FInformation):
 
 def check_generator(utility: FInformation) -> None:
     """Raise a UtilityError where the generator is not finite, convex and 0 at 1, on a grid from 0 to 100."""
+    # dense near 1, where lifts of strict requirements are, and sparse above
     grid = np.concatenate([np.linspace(0.0, 2.0, 41), np.geomspace(2.1, 100.0, 40)])
     try:
         values, at_one = utility.phi(grid), utility.phi(np.ones(1))
@@ -291,6 +297,7 @@ def check_generator(utility: FInformation) -> None:
         raise UtilityError(
             f"the generator of {utility.name} is {at_one[0]:g} at 1, and must be 0 there"
         )
+    # a function is convex on a grid iff its difference quotients never fall
     slopes = np.diff(values) / np.diff(grid)
     fall = np.flatnonzero(np.diff(slopes) < -1e-9 * max(1.0, float(np.abs(slopes).max())))
     if len(fall):

@@ -30,6 +30,7 @@ def compute_moments(
         law: (M,) of the output.
     """
     means = weights @ law
+    # centred before the powers: differences of raw moments would cancel
     centred = weights - means[:, None]
     variances, thirds = centred**2 @ law, centred**3 @ law
     return (
@@ -80,6 +81,7 @@ def compute_score_ends(
         >>> compute_score_ends(np.array([0.1]), np.array([0.09]), np.array([0.8]), 50, 1.96).round(4).tolist()
         [[0.0435, 0.2136]]
     """
+    # both ends are roots of one quadratic; its discriminant is a sum of squares, never negative
     square = quantile**2
     root = np.sqrt((square * skews) ** 2 + 4 * (people + square) * square * variances)
     return np.column_stack([
@@ -101,6 +103,7 @@ def compute_bernstein_width(
         >>> compute_bernstein_width(1.0, 2.0, 1000, 0.05).round(4).tolist()
         0.1141
     """
+    # the sample variance has n - 1 degrees: of one person there is none
     if people < 2:
         return np.full(np.shape(variance), np.inf)
     log = math.log(4 / risk)
@@ -134,6 +137,7 @@ def compute_exact_intervals(
 
     occurs = matrix.max(axis=0) > 0
     columns, n = matrix[:, occurs], len(matrix)
+    # Clopper-Pearson, with the risk shared by all outputs: the box covers the law at once
     box = confidence_box([int(count) for count in counts[occurs]], 1 - confidence)
     system = sparse.csc_array(np.vstack([columns.T, np.ones(n)]))
     solver = highs.load_model(
@@ -150,6 +154,7 @@ def compute_exact_intervals(
         """Compute a proved upper end of one combination."""
         solver.changeColsCost(n, np.arange(n, dtype=np.int32), -combination)
         solver.run()
+        # any finite multipliers give a valid bound (weak duality), however the solver ended
         duals = np.array(solver.getSolution().row_dual)
         candidates = [estimate, np.zeros(len(estimate))]  # the latter: no frequencies give more
         if len(duals) == len(estimate) + 1 and np.isfinite(duals).all():
@@ -229,6 +234,7 @@ def goodness_of_fit(
     # Frequencies up to this are taken for zero.
     face = matrix[frequencies > 1e-9]
     degrees = outputs - int(np.linalg.matrix_rank(face, tol=RANK_RTOL * np.linalg.norm(face, 2)))
+    # an output occurred that no frequencies emit
     if math.isinf(statistic):
         return GoodnessOfFit(statistic, max(degrees, 0), 0.0)
     if degrees <= 0:
@@ -236,6 +242,7 @@ def goodness_of_fit(
     if (people * law[occurs]).min() >= MIN_EXPECTED_COUNT:
         larger = 1 + float((1 / law[occurs]).sum() - 1) / (6 * people * degrees)
         return GoodnessOfFit(statistic, degrees, _chi_square_tail(degrees, statistic / larger))
+    # valid for any n: the exponential bound on n KL(empirical law || law)
     half, rest = statistic / 2, outputs - 1
     bound = math.exp(rest - half + rest * math.log(half / rest)) if half > rest else 1.0
     return GoodnessOfFit(statistic, degrees, min(1.0, bound))
@@ -263,6 +270,7 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
     table = check_counts(counts, 2).astype(float)
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    # chi-square is a limit law, and misleads where few people are expected
     if expected.min() < MIN_EXPECTED_COUNT:
         raise InputError(
             f"at a pair of outputs {expected.min():.2g} people are expected: too few for a test"

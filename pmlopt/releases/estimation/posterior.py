@@ -50,6 +50,7 @@ class FrequencyPosterior:
         Raises:
             InputError: the confidence is outside (0, 1).
         """
+        # the risk is shared evenly by both ends
         tail = (1 - check_confidence(confidence)) / 2
         return np.asarray(np.quantile(self.draws, [tail, 1 - tail], axis=0).T)
 
@@ -108,6 +109,7 @@ def draw_posterior(
             continue
         late = np.array(kept[len(kept) // 2 :])  # (steps, chains, K)
         spread, means = late.std(axis=(0, 1)), late.mean(axis=0)
+        # chains are independent, their steps are not: the error comes from means of chains
         errors = means.std(axis=0, ddof=1) / np.sqrt(CHAIN_COUNT)
         # Error of each mean, as a share of the posterior's standard deviation, at which sampling ends: as of
         # 400 draws that are independent.
@@ -124,6 +126,7 @@ def _choose_starts(
 ) -> FloatArray:
     """Return (CHAINS, N) points of the simplex: one step of expectation from points all over it."""
     wide = rng.dirichlet(np.full(len(matrix), 1.0), CHAIN_COUNT)
+    # (CHAINS, M): the law of the output at each start
     law = wide @ matrix
     told = (
         wide * (np.divide(counts, law, out=np.zeros_like(law), where=law > 0) @ matrix.T)
@@ -137,11 +140,13 @@ def _whiten_directions(
 ) -> FloatArray:
     """Return an (N, N - 1) root of the covariance at a point, of counts and prior, within the simplex."""
     law = centre @ columns
+    # minus the Hessian of the log-likelihood, sum of c[y] P[:,y] P[:,y]^T / law[y]^2
     precision = (columns * (observed / law**2)) @ columns.T
     precision += np.diag((concentration + 1) / np.maximum(centre, 1e-12))
     across = np.linalg.qr(np.column_stack([np.ones(len(centre)), np.eye(len(centre))[:, 1:]]))[0][
         :, 1:
     ]
+    # restricted to directions that sum to 0, in which points stay on the simplex
     sizes, axes = np.linalg.eigh(across.T @ precision @ across)
     return np.asarray(across @ (axes / np.sqrt(np.maximum(sizes, 1e-300))))
 
@@ -150,6 +155,7 @@ def _draw_letter_directions(rng: np.random.Generator, n: int) -> FloatArray:
     """Draw (CHAINS, N) directions from one letter to another, each independently."""
     chains = np.arange(CHAIN_COUNT)
     one = rng.integers(n, size=CHAIN_COUNT)
+    # an offset of 1 to n - 1 never gives the same letter twice
     other = (one + rng.integers(1, n, size=CHAIN_COUNT)) % n
     towards = np.zeros((CHAIN_COUNT, n))
     towards[chains, one], towards[chains, other] = 1.0, -1.0
@@ -166,9 +172,11 @@ def _slice_sample(
 ) -> FloatArray:
     """Move each of (CHAINS, N) points along its line, by slice sampling within the simplex."""
     with np.errstate(divide="ignore", invalid="ignore"):
+        # the line leaves the simplex where a coordinate is 0; its sum stays 1
         ratios = -points / towards
     most = np.where(towards < 0, ratios, np.inf).min(axis=1)
     least = np.where(towards > 0, ratios, -np.inf).max(axis=1)
+    # along a line the law is linear: no product with the matrix is needed for each trial
     laws, slopes = points @ columns, towards @ columns
 
     def log_density_at(at: FloatArray) -> FloatArray:
@@ -178,6 +186,7 @@ def _slice_sample(
             found = told + np.log(moved) @ (concentration - 1)
         return np.asarray(np.where((moved > 0).all(axis=1), found, -np.inf))
 
+    # log of a uniform level below the density: minus an exponential variable
     levels = log_density_at(np.zeros(CHAIN_COUNT)) - rng.exponential(size=CHAIN_COUNT)
     at, left = np.zeros(CHAIN_COUNT), np.ones(CHAIN_COUNT, dtype=bool)
     # Halvings, roughly, of a slice before a step is left out.
@@ -188,6 +197,7 @@ def _slice_sample(
         left &= ~inside
         if not left.any():
             break
+        # a rejected point becomes an end; 0, the present point, always stays inside
         most = np.where(left & (tried > 0), tried, most)
         least = np.where(left & (tried <= 0), tried, least)
     return np.asarray(points + at[:, None] * towards)

@@ -362,6 +362,7 @@ def _max_ratio(
 
 def _find_bracket(spent: Callable[[float], float]) -> tuple[float, float]:
     """Find two logarithms of multiples between which a rising function is 0."""
+    # steps double: the multiple may be off by orders of magnitude from the start
     low = high = 0.0
     step = 2.0
     if spent(low) > 0:
@@ -399,6 +400,7 @@ class _BinomialTails:
 
     def log_tail(self, q: FloatArray) -> FloatArray:
         """Compute (m,) log T(q)."""
+        # a binomial tail is an incomplete beta integral, exact for any counts
         k, rest = self.seen, self.missed
         with np.errstate(divide="ignore"):
             if self.upward:
@@ -438,6 +440,7 @@ class _BinomialTails:
         By Newton's method, kept within an interval that shrinks; where even an end of the span is not far
         enough, it is that end.
         """
+        # log-concave tails have a monotone slope, so its sign decides which half has the root
         sign = 1.0 if self.upward else -1.0
 
         def slope_gap(q: FloatArray) -> FloatArray:
@@ -455,6 +458,7 @@ class _BinomialTails:
             miss = slope_gap(q)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 new = q - sign * miss / (self.log_slope_derivative(q) + (1 / q if elastic else 0.0))
+            # the bracket shrinks at every step, even where Newton's point is outside of it
             onward = miss > 0
             low, high = np.where(onward, q, low), np.where(onward, high, q)
             new = np.where(

@@ -57,6 +57,7 @@ class LaplaceFailure(FailureFunction):
         # past the largest log-ratio 2/b no outcome leaks more, and F jumps to 0: compared in decimals
         if choose_precision(self.epsilon).multiply(threshold, Decimal(self.scale)) >= 2:
             return 0.0, 0.0
+        # the decimals decide on which side of the jump t is; the tails are smooth, and floats do
         half, unit = float(threshold) / 2, 1 / self.scale
         return 1 - math.exp(min(0.0, half - unit)) / 2, math.exp(-half - unit) / 2
 
@@ -73,6 +74,7 @@ class LaplaceFailure(FailureFunction):
         up = self._slope(one[0], one[0]) - self._slope(two[2], two[0])
         down = self._slope(one[2], one[0]) - self._slope(two[0], two[0])
         width = one[2].mass - one[0].mass
+        # a concave function is below both tangents, so their crossing bounds its maximum
         cross = (at_right - at_left - down * width) / (up - down)
         crossed = at_left + up * np.clip(cross, 0.0, width)
         # concavity: a tangent that falls from the left (or rises
@@ -156,11 +158,13 @@ def laplace_scale(epsilon: float, least: float) -> float:
     largest_scale = 1e300
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     share = check_in_interval(least, "[0, 1]", "the least probability", PrivacyError)
+    # refused here: the closed form would divide by 0
     if level == 0:
         raise PrivacyError(
             "epsilon is 0, and noise of any finite scale leaks something: give a positive one"
         )
     scale = 2 / ratio_for_level(share, level)
+    # an infinite scale would draw infinite noise, whose outcome is no number
     if scale > largest_scale:
         raise PrivacyError(
             f"epsilon is {level:g}: it takes a scale above {largest_scale:g}: give a larger one"

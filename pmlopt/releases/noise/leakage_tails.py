@@ -45,6 +45,7 @@ class LetterMasses:
         else:
             sums, whole = priors.min_mean_scaled(np.array([[1, 0], [0, 1]], dtype=object))
             least = [Fraction(int(value), int(whole)) for value in sums]
+        # exact fractions: the two minima sum to 1 iff the set has a single prior
         one, other = least
         alone = (one, other) if one + other == 1 else None
         return cls(
@@ -127,6 +128,7 @@ class FailureFunction(ABC):
 
     def exp_neg_epsilon_minus(self, mass: FloatArray, other: FloatArray) -> FloatArray:
         """Compute `e^-eps - p` to full digits, by p or by 1 - p, whichever is smaller."""
+        # the large parts first: close floats subtract exactly, and the small part is not lost
         by_mass = (self.exp_neg_epsilon_parts[0] - mass) + self.exp_neg_epsilon_parts[1]
         by_other = (other - self.complement_parts[0]) - self.complement_parts[1]
         return np.where(mass <= 0.5, by_mass, by_other)
@@ -136,6 +138,7 @@ class FailureFunction(ABC):
         rest = self.exp_neg_epsilon_minus(mass, other)
         possible = rest > 0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            # t = -log(1 - share): log1p keeps the digits of a small share
             share = np.where(possible, self.complement_parts[0] / other, 0.0)
             rest = np.where(possible, rest, 1.0)
             threshold = np.where(share < 0.5, -np.log1p(-share), np.log(other) - np.log(rest))
@@ -156,10 +159,14 @@ class FailureFunction(ABC):
         For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
         can be rarer; it is an upper bound in any case, and within the slacks unless a limit ends the search.
         """
+        # every outcome that reveals something leaks more than 0: 1 is a bound, without a
+        # logarithm
         if self.epsilon == 0:
             return 1.0
+        # one prior: no search, and its exact fractions avoid the rounding of p
         if masses.alone is not None:
             return min(1.0, sum(self._tail_at(p) for p in masses.alone))
+        # a letter of probability e^-eps or more cannot leak more than epsilon
         if not any(self._can_be_rarer(masses)):
             return 0.0
         if self.scale == 0:
@@ -171,7 +178,10 @@ class FailureFunction(ABC):
         for _ in range(64):
             middle = left + (right - left) / 2
             values, over = self.evaluate_cells(left, middle, right)
-            bounds = np.minimum(bounds, over * (1 + self.TAIL_RTOL))
+            # the bound over a cell holds for its halves too, so it never needs to grow
+            bounds = np.minimum(bounds, over * (1 + TAIL_ROUNDING))
+            # values at midpoints are lower bounds on the supremum: they decide which cells are
+            # closed
             best = max(best, float(values.max()))
             # How far above the supremum the reported probability may be.
             # And how far as a share of it, where that is less.
@@ -184,6 +194,7 @@ class FailureFunction(ABC):
                 break
             left, middle, right = left[open_], middle[open_], right[open_]
             left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+            # both halves inherit the bound of the cell, in the order in which they were joined
             bounds = np.tile(bounds[open_], 2)
             if len(left) > MAX_TAIL_CELLS:
                 break
@@ -201,6 +212,7 @@ class FailureFunction(ABC):
         context = choose_precision(self.epsilon)
         mass = context.divide(Decimal(p.numerator), Decimal(p.denominator))
         rest = context.subtract(_decimal_exponential(self.epsilon), mass)
+        # p >= e^-eps: the threshold is infinite, and the logarithm below would have no value
         if rest <= 0:
             return 0.0
         if not self.scale:
@@ -242,9 +254,11 @@ class FailureFunction(ABC):
         """
         one = tuple(self.make_letters(p, 1 - p) for p in (left, middle, right))
         two = tuple(self.make_letters(1 - p, p) for p in (right, middle, left))
+        # the second letter has 1 - p, so its cells run from right to left
         values = self._weighted_tails(one[1], one[1].mass) + self._weighted_tails(
             two[1], two[1].mass
         )
+        # tails shrink with p and weights grow: the largest of both bound the product on the cell
         ends = self._weighted_tails(one[0], one[2].mass) + self._weighted_tails(two[0], two[2].mass)
         half = np.maximum(right - middle, middle - left)
         with np.errstate(all="ignore"):  # where a derivative is no float, the ends are the answer
@@ -258,6 +272,7 @@ class FailureFunction(ABC):
         """Compute the tails past the thresholds of `at`, weighted with another mass, of at most the limit."""
         with np.errstate(over="ignore", under="ignore"):
             near, far = self.letter_tails(at)
+        # past the limit the tail is 0, so within a cell no larger weight can come with it
         weight = np.minimum(mass, self.max_leaking_mass)
         return np.where(self.may_leak(at), far + weight * (near - far), 0.0)
 
