@@ -32,7 +32,6 @@ from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.measures.orders import order_levels
 from pmlopt.model.privacy import PML, RenyiPML
 from pmlopt.model.privacy.renyi_pml import RemainingRenyiPML
-from pmlopt.programs.exact.arithmetic import is_met_exactly
 from pmlopt.releases import ledger_file
 from pmlopt.releases.array_files import read_digest
 from pmlopt.releases.ledger_file import (
@@ -45,7 +44,12 @@ from pmlopt.releases.ledger_file import (
     digest_release,
 )
 from pmlopt.releases.publications import describe_draft, finish_all
-from pmlopt.releases.remaining import align_matrix, build_joint_requirement, find_columns
+from pmlopt.releases.remaining import (
+    align_matrix,
+    build_joint_requirement,
+    find_columns,
+    find_excess,
+)
 
 
 class Ledger:
@@ -355,7 +359,10 @@ class Ledger:
         """
         rows = self._histories.select_people(self._check_people(people))
         matrix = self._align_matrix(as_mechanism(mechanism), rows)
-        return self._find_excess(self._check_total(None), rows, matrix) is None
+        return (
+            find_excess(self.initial, self._histories, self._check_total(None), rows, matrix)
+            is None
+        )
 
     def record(
         self,
@@ -402,7 +409,11 @@ class Ledger:
                 f"this release is recorded already, as number {number}: the mechanism, the people and their "
                 "outcomes are the same; if it was made once more, say so (again=True, or --again)"
             )
-        over = None if self.total is None else self._find_excess(self.total, rows, matrix)
+        over = (
+            None
+            if self.total is None
+            else find_excess(self.initial, self._histories, self.total, rows, matrix)
+        )
         if over is not None:
             worst = int(members[np.flatnonzero(self._histories.place[members] == over[0])[0]])
             raise PrivacyError(
@@ -458,26 +469,6 @@ class Ledger:
 
     def _align_matrix(self, mechanism: Mechanism, rows: IntArray) -> FloatArray:
         return align_matrix(self.initial.labels, self._histories, mechanism, rows)
-
-    def _find_excess(
-        self, total: float, rows: IntArray, matrix: FloatArray
-    ) -> tuple[int, float] | None:
-        """Find the history that a release may raise most, and to which level, where that is over the total.
-
-        What the likelihoods may be off is counted in; no level is above that of the least likely letter.
-        """
-        after = compute_levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix)
-        units = self._histories.rounding_errors(rows, after)
-        bounds = np.minimum(after + units, self.initial.max_leakage)
-        # of people of whom nothing was released yet, exact arithmetic decides what rounding leaves open
-        unused = (self._histories.likelihoods[rows] == 0).all(axis=1)
-        undecided = unused & (bounds > total) & (after - units <= total)
-        if undecided.any() and is_met_exactly(self.initial, PML(total), matrix):
-            bounds[undecided] = total
-        worst = int(bounds.argmax())
-        if bounds[worst] <= total:
-            return None
-        return int(rows[worst]), float(after[worst])
 
     # ------------------------------------------------------------ files
 

@@ -1,4 +1,4 @@
-"""Mechanisms on the letters of a ledger, and the requirement on one for people with different histories."""
+"""Mechanisms on the letters of a ledger: which exceed a total, and which several histories allow."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from pmlopt.core.arrays import (
     make_label_key,
 )
 from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
 from pmlopt.data.tables.labelled import read_column
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.model.privacy import RatioBound
-from pmlopt.releases.ledger_file import HistoryTable, compute_levels
+from pmlopt.model.privacy import PML, RatioBound
+from pmlopt.programs.exact.arithmetic import is_met_exactly
+from pmlopt.releases.ledger_file import HistoryTable, compute_levels, compute_levels_after
 
 
 def build_joint_requirement(
@@ -67,6 +69,27 @@ def _find_minimal_rows(rows: FloatArray) -> FloatArray:
     below = np.logical_and.reduce(distinct[:, None, :] >= distinct[None, :, :], axis=2)
     np.fill_diagonal(below, False)
     return np.asarray(distinct[~np.logical_or.reduce(below, axis=1)])
+
+
+def find_excess(
+    prior: Prior, histories: HistoryTable, total: float, rows: IntArray, matrix: FloatArray
+) -> tuple[int, float] | None:
+    """Find the history that a release may raise most, and to which level, where that is over the total.
+
+    What the likelihoods may be off is counted in; no level is above that of the least likely letter.
+    """
+    after = compute_levels_after(prior.pmf, histories.likelihoods[rows], matrix)
+    units = histories.rounding_errors(rows, after)
+    bounds = np.minimum(after + units, prior.max_leakage)
+    # of people of whom nothing was released yet, exact arithmetic decides what rounding leaves open
+    unused = (histories.likelihoods[rows] == 0).all(axis=1)
+    undecided = unused & (bounds > total) & (after - units <= total)
+    if undecided.any() and is_met_exactly(prior, PML(total), matrix):
+        bounds[undecided] = total
+    worst = int(bounds.argmax())
+    if bounds[worst] <= total:
+        return None
+    return int(rows[worst]), float(after[worst])
 
 
 def align_matrix(
