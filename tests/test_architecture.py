@@ -311,7 +311,9 @@ from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.model.queries.query import Query
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.utility.linear import Utility
-known = {**find_tagged_classes(Utility), **find_tagged_classes(PriorSet), **find_tagged_classes(Query), **find_tagged_classes(PairSpace)}
+known = {}
+for base in (Utility, PriorSet, Query, PairSpace):
+    known |= find_tagged_classes(base)
 assert {"sum-of-parts", "vertices", "quadratic", "circle"} <= set(known), known
 """
 

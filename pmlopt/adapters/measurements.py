@@ -97,6 +97,7 @@ def _find_proved_level(
 
 
 def _make_measurement(mechanism: Any, divergence: Any, level: float) -> Any:
+    """Build an OpenDP measurement of a mechanism for a divergence and a level."""
     letters = frozenset(mechanism.inputs)
     return dp.m.make_user_measurement(
         input_domain=dp.user_domain("letters of the mechanism", lambda value: value in letters),

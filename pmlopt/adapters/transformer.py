@@ -197,6 +197,7 @@ def _kind_of(value: Any) -> str:
 
 
 def _to_numeric(values: NDArray[Any]) -> bool:
+    """Return whether an array has a numeric data type."""
     return bool(np.issubdtype(values.dtype, np.number))
 
 

@@ -297,6 +297,7 @@ def apply_orbits(
 
 
 def _print_done(done: ApplyResult, data: Path, output: Path, held: Sequence[Any]) -> None:
+    """Print how many rows were dropped and written, and how useful the mechanisms are."""
     if done.dropped:
         print_line(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
     print_line(f"{done.rows} rows written to {output}")

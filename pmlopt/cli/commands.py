@@ -144,6 +144,7 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
 
 
 def _print_verification(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
+    """Print the verdict on a saved file, as text or as JSON."""
     if as_json:
         print_json(verdict.to_dict())
         return

@@ -196,6 +196,7 @@ def _print_spent() -> None:
 
 
 def _print_error(error: Exception | str, code: int) -> NoReturn:
+    """Print an error message to standard error, and exit with a code."""
     print_line(f"pmlopt: {error}", err=True)
     sys.exit(code)
 

@@ -217,6 +217,7 @@ def _is_within_claim(result: Result[RecordCertificate], epsilon: float | None) -
 
 
 def _print_leakage(found: Sequence[Result[RecordCertificate]], epsilon: float | None) -> None:
+    """Print bounds on the leakage of a record at each entropy, and whether a claim holds."""
     print_results(found, {
         "entropy [nats]": lambda one: format_number(one.certificate.entropy),
         "leaks": lambda one: format_number(one.value),
@@ -381,6 +382,7 @@ def read_grid(text: str) -> list[float]:
 def _check_sweep_options(
     asked: PrivacyOptions, utility_name: str | None, minimise: bool, grid: Sequence[float]
 ) -> tuple[partial[Program[Any]], str]:
+    """Check the options of a sweep, and return the builder of its programs and its name."""
     if utility_name is None:
         raise InputError("give the utility by --utility, or a problem file with everything in it")
     prior = asked.read_prior()
@@ -418,6 +420,7 @@ def _show_progress(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def _print_sweep(table: Sweep) -> None:
+    """Print a row for each point of a sweep, and the error of each failed point."""
     head = ["epsilon", "status", "value", "gap", "leaks [nats]", "solver", "warm", "seconds"]
     print_table(head, [
         (

@@ -345,6 +345,7 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
 
 
 def _read_text(path: Path, bare: bool) -> MatrixFile:
+    """Read a matrix from a text table, with or without a header."""
     content = files.read_bytes(path)
     first = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0]
     delimiter = next((mark for mark in (";", "\t") if mark in first), ",")

@@ -293,6 +293,7 @@ def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
 
 
 def _print_release(told: ReleaseFile, draft: ReleaseDraft) -> None:
+    """Print the sections of the page on a release, with its warnings and tables."""
     from pmlopt.publishing.page import build_sections
 
     for one in build_sections(told, draft.made):
@@ -471,6 +472,7 @@ def _explore_columns(
     epsilons: str | None,
     options: dict[str, Any],
 ) -> Exploration:
+    """Explore how a total level is split over the columns of a secret, by the options given."""
     from pmlopt.publishing.exploring import explore
 
     asked.check()
@@ -489,6 +491,7 @@ def _explore_prior(
     beside: str | None,
     options: dict[str, Any],
 ) -> Exploration:
+    """Explore the designs for a prior or a secret, by the options given."""
     from pmlopt.publishing.exploring import explore
     from pmlopt.publishing.exploring.solved import ROUNDED_COUNTS
     from pmlopt.publishing.exploring.sources import BESIDE

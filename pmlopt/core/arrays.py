@@ -594,6 +594,7 @@ def check_json_labels(labels: Iterable[Label]) -> None:
 
 
 def _is_storable(label: Label) -> bool:
+    """Return whether a label can be stored in JSON: text, a number or a tuple of these."""
     if isinstance(label, tuple):
         return all(map(_is_storable, label))
     return isinstance(label, _PLAIN)

@@ -74,6 +74,7 @@ class TupleConverter(Converter):
         self.parts = [UnionConverter(one) for one in (self.args if self.fixed else self.args[:1])]
 
     def read(self, data: Any, place: ReadLocation) -> Any:
+        """Return the value that plain data of the right form stand for."""
         parts = self.parts if self.fixed else self.parts * len(data)
         if len(data) != len(parts):
             place.fail(f"has {len(data)} entries: it must have {len(parts)}")
@@ -84,6 +85,7 @@ class TupleConverter(Converter):
         return tuple(one.read(data[k], place.enter(k)) for k, one in enumerate(parts))
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
+        """Return the JSON schemas of which its plain data meet one."""
         parts = [one.schema(defs) for one in self.parts]
         if self.fixed:
             return [{"type": "array", "prefixItems": parts, "items": False, "minItems": len(parts)}]
@@ -96,6 +98,7 @@ class LabelsConverter(TupleConverter):
     forms = frozenset({LIST, WHOLE})
 
     def read(self, data: Any, place: ReadLocation) -> Any:
+        """Return the value that plain data of the right form stand for."""
         if not isinstance(data, int):
             return super().read(data, place)
         found = DefaultLabels(read_number(data, place, int, (Range(1), COUNT)))
@@ -104,6 +107,7 @@ class LabelsConverter(TupleConverter):
         return found
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
+        """Return the JSON schemas of which its plain data meet one."""
         several = [*super().schemas(defs), {"type": "integer", "minimum": 1}]
         return [
             {
@@ -123,9 +127,11 @@ class MappingConverter(Converter):
         self.part = UnionConverter(self.args[1])
 
     def read(self, data: Any, place: ReadLocation) -> Any:
+        """Return the value that plain data of the right form stand for."""
         return {key: self.part.read(part, place.enter(key)) for key, part in data.items()}
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
+        """Return the JSON schemas of which its plain data meet one."""
         return [{"type": "object", "additionalProperties": self.part.schema(defs)}]
 
 
@@ -146,6 +152,7 @@ class ArrayConverter(Converter):
         self.forms = frozenset({LIST} | ({NUMBER, WHOLE, FLAG} if self.shape is None else set()))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
+        """Return the value that plain data of the right form stand for."""
         shape, leaves = self._flatten(
             data.tolist() if isinstance(data, np.ndarray) else data, place
         )
@@ -202,6 +209,7 @@ class ArrayConverter(Converter):
         return tuple(shape), level
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
+        """Return the JSON schemas of which its plain data meet one."""
         plain = SCALARS[self.entry][1]
         if self.shape is None:
             told = "nested lists of one depth, or one entry"
@@ -234,6 +242,7 @@ class RecordConverter(Converter):
     forms = frozenset({TABLE})
 
     def read(self, data: Any, place: ReadLocation) -> Any:
+        """Return the value that plain data of the right form stand for."""
         if not isinstance(data, dict):
             place.refuse(data, "a table")
         kind, tag = self._select_class(data, place)
@@ -289,6 +298,7 @@ class RecordConverter(Converter):
         return kinds[word], key
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
+        """Return the JSON schemas of which its plain data meet one."""
         return [self._reference_definition(kind, defs) for kind in self.kind]
 
     def _reference_definition(
@@ -317,6 +327,7 @@ class RecordConverter(Converter):
 
     @staticmethod
     def _define_class(kind: type, defs: dict[str, Schema]) -> Schema:
+        """Return the JSON schema of one record class, with its tag and fields."""
         found: Schema = {} if (tag := get_tag(kind)) is None else {tag[0]: {"const": tag[1]}}
         found |= {one.name: get_converter(one).schema(defs) for one in get_fields(kind)}
         later = {one.name for one in get_fields(kind) if one.may_be_absent}
@@ -470,6 +481,7 @@ def write_plain(value: Any, context: Context) -> Any:
 
 
 def _write_value(value: Any, context: Context) -> dict[str, Any]:
+    """Return a record as a dictionary of its tag and fields; those at a default may be left out."""
     kind, tag = get_written_class(type(value)), get_tag(type(value))
     found = {} if tag is None else dict([tag])
     for one in get_fields(kind):

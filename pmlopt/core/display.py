@@ -142,6 +142,7 @@ def import_pandas() -> Any:
 
 
 def _format_latex_row(cells: Sequence[str]) -> str:
+    """Format cells as a row of a LaTeX table, with special characters escaped."""
     escaped = (
         "".join(_LATEX.get(sign, sign) for sign in escape_control_characters(cell))
         for cell in cells
@@ -150,10 +151,12 @@ def _format_latex_row(cells: Sequence[str]) -> str:
 
 
 def _escape_latex(text: str) -> str:
+    """Escape control characters and the special characters of HTML in a text."""
     return html.escape(escape_control_characters(text))
 
 
 def _describe_omitted(count: int, what: str) -> str:
+    """Return an HTML line that counts the rows or columns left out; empty where there are none."""
     return f"<p>and {count} more {what}</p>" if count > 0 else ""
 
 

@@ -60,6 +60,7 @@ _OF_DASK = (
 
 
 def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and the chain of its causes or contexts, each once."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

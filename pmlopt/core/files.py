@@ -169,6 +169,7 @@ def _open_stream(path: str | os.PathLike[str], kind: int | None) -> Generator[An
 
 
 def _yield_stream(held: AbstractContextManager[BinaryIO]) -> Generator[BinaryIO]:
+    """Yield the stream of a context manager, and flush it before the manager exits."""
     with held as stream:
         yield stream
         stream.flush()
@@ -186,6 +187,7 @@ def _open_temporary(target: Path, mode: int) -> tuple[int, Path | None]:
 
 
 def _make_temporary_name(target: Path) -> Path:
+    """Return a random path for a temporary file in the folder of a target."""
     return target.parent / f"{_PREFIX}{compute_key(target.name)}-{secrets.token_hex(8)}"
 
 
@@ -455,6 +457,7 @@ def json_bytes(content: Any, indent: int | None = 1) -> bytes:
 
 
 def _to_plain(value: Any) -> Any:
+    """Return a numpy array or scalar as plain Python data, and raise a TypeError for others."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise TypeError(f"{value!r} is not text, a number, a list or a table")

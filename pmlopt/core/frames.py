@@ -154,6 +154,7 @@ def to_plain_list(values: Iterable[Any]) -> list[Any]:
 
 
 def _to_plain_value(value: Any) -> Any:
+    """Return a numpy scalar as a plain Python value, and other values unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -141,6 +141,7 @@ class Grid:
 
 
 def _enumerate_corners(axes: Sequence[FloatArray]) -> FloatArray:
+    """Return the Cartesian product of the coordinates on each axis, the last axis fastest."""
     return np.array(list(product(*axes)))
 
 

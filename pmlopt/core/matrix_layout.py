@@ -82,4 +82,5 @@ def _are_probabilities(cells: Sequence[str]) -> bool:
 
 
 def _is_integer(cell: str) -> bool:
+    """Return whether the text of a cell is a non-negative integer."""
     return cell.strip().isdigit()

@@ -133,9 +133,11 @@ class ScalarConverter(Converter):
         self.forms = frozenset(forms | ({TEXT} if self.infinite else set()))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
+        """Return the value that plain data of the right form stand for."""
         return self.reading(data, place, self.kind, self.notes)
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
+        """Return the JSON schemas of which its plain data meet one."""
         return [*([{"enum": [*INFINITIES]}] if self.infinite else []), self.add_range(self.schema)]
 
 
@@ -149,9 +151,11 @@ class EnumConverter(Converter):
         self.values, self.forms = values, frozenset(map(describe_form, values))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
+        """Return the value that plain data of the right form stand for."""
         if data not in self.values:
             place.refuse(data, f"one of {', '.join(map(repr, self.values))}")
         return self.values[data]
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
+        """Return the JSON schemas of which its plain data meet one."""
         return [{"enum": list(self.values)}]

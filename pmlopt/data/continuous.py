@@ -128,6 +128,7 @@ class Continuous:
         return self
 
     def _initialize(self, intervals: Sequence[Any], period: bool | Sequence[bool]) -> None:
+        """Check and set the interval of each axis, and which axes are circles."""
         ends = []
         for low, high in intervals:
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
@@ -283,6 +284,7 @@ def make_box_labels(grid: Grid, kept: BoolArray) -> list[Label]:
 
 
 def _check_intervals(support: Any, axes: int) -> list[tuple[float, float]]:
+    """Check that a support is a pair (low, high) for each axis, and return the pairs."""
     if np.ndim(support) == 0:
         raise PriorError(f"the support is {support!r:.60}: give (low, high)")
     pairs = [support] if axes == 1 and np.ndim(support) == 1 else list(support)

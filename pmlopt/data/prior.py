@@ -234,6 +234,7 @@ class Prior(SuggestsAttributes, Record):
     def _from_integers(
         cls, counts: tuple[int, ...], labels: tuple[Label, ...], samples: int | None
     ) -> Prior:
+        """Build a prior proportional to integer counts."""
         for label, count in zip(labels, counts, strict=True):
             if count == 0:
                 raise PriorError(
@@ -327,6 +328,7 @@ class Prior(SuggestsAttributes, Record):
         return format_table_latex(["letter", "probability"], self._format_rows(digits))
 
     def _format_rows(self, digits: int) -> list[list[str]]:
+        """Return the labels and probabilities as rows of text."""
         pairs = zip(self.labels, self.probabilities, strict=True)
         return [
             [str(label), format_probability(probability, digits)] for label, probability in pairs
@@ -476,6 +478,7 @@ def _check_boolean_samples(samples: Sequence[Any]) -> None:
 
 
 def _check_letters(labels: tuple[Label, ...], probabilities: FloatArray) -> None:
+    """Raise a PriorError where the probability of a letter is below `MIN_PROBABILITY`."""
     for label, value in zip(labels, probabilities, strict=True):
         if value < MIN_PROBABILITY:
             raise PriorError(
@@ -485,6 +488,7 @@ def _check_letters(labels: tuple[Label, ...], probabilities: FloatArray) -> None
 
 
 def _check_count(value: Any, what: str) -> int:
+    """Check that a count is an integer of at least 0, and return it."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(
         value, int | float | np.integer | np.floating
     ):

@@ -79,6 +79,7 @@ class Secret(Record):
         name: str,
         counted: bool,
     ) -> Self:
+        """Set the joint laws from integer weights, and check their labels and masses."""
         rows, letters = weights[0].shape
         self.weights, self.counted = weights, counted
         self.labels = check_labels_of_size(

@@ -120,6 +120,7 @@ def is_linear_program(program: Program[Any]) -> bool:
 
 
 def _compare_instance(instance: Instance, repeats: int) -> ComparisonRow:
+    """Solve an instance, and compare its value and time with those of its closed form."""
     expected = instance.expected
     assert expected is not None
     assert expected.closed_form is not None

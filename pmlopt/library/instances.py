@@ -355,6 +355,7 @@ def compute_closed_value(program: Program[Any], name: str) -> float:
 
 
 def _compute_estimation_value(program: EstimationDesign, name: str) -> float:
+    """Compute the least estimation error of a program by a closed form."""
     known = find_known_error(program, math.nan)
     if known is None or known.name != name:
         raise InstanceError(
@@ -364,6 +365,7 @@ def _compute_estimation_value(program: EstimationDesign, name: str) -> float:
 
 
 def _compute_envelope_value(program: EnvelopeProgram, name: str) -> float:
+    """Compute the envelope of randomized response by its closed form, and raise for others."""
     level = ldp_level(program.given_mechanism)
     if not np.isfinite(level) or not np.allclose(
         program.given_mechanism.matrix,
@@ -375,6 +377,7 @@ def _compute_envelope_value(program: EnvelopeProgram, name: str) -> float:
 
 
 def _compute_tradeoff_value(program: TradeoffProgram, name: str) -> float:
+    """Compute the optimum of a trade-off for a parity by a closed form."""
     query, orbits = program.query, program.orbits
     own = orbits.masses[:, None] * compute_loss_table(query, None)[0][orbits.values]
     if not is_parity(query) or not np.array_equal(program.losses, own):

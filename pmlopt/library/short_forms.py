@@ -64,6 +64,7 @@ def _build_prior(
     counts: Mapping[str, int] | tuple[int, ...] | None = None,
     labels: Labels = None,
 ) -> Prior:
+    """Build a prior from the fields of a problem file."""
     _check_exactly_one(uniform=uniform, probabilities=probabilities, counts=counts)
     if uniform is not None:
         return Prior.uniform(uniform, labels)
@@ -83,6 +84,7 @@ def _build_secret(
     values: Labels = None,
     name: str = "the secret",
 ) -> Secret:
+    """Build a secret from the fields of a problem file."""
     _check_exactly_one(counts=counts, joint=joint)
     if counts is not None:
         return Secret.from_counts(counts, labels, values, name)
@@ -94,6 +96,7 @@ def _build_metric(
     distance: str | Annotated[FloatArray, Shape("letters", "letters"), INFINITE] | None = None,
     edges: tuple[tuple[Label, Label, float], ...] | None = None,
 ) -> MetricPrivacy:
+    """Build metric privacy from the fields of a problem file."""
     _check_exactly_one(distance=distance, edges=edges)
     if edges is not None:
         return MetricPrivacy(epsilon, {(one, other): length for one, other, length in edges})
@@ -101,12 +104,14 @@ def _build_metric(
 
 
 def _build_balanced_match(prior: ThePrior) -> ExpectedGain:
+    """Build the gain of a right guess, weighted so that all letters count alike."""
     return ExpectedGain(np.diag(1 / prior.pmf))
 
 
 def _build_density(
     of: str, prior: ThePrior, privacy: Annotated[Requirement, ContextReference("privacy")]
 ) -> ExpectedGain:
+    """Build the information density of a closed form's mechanism as a gain."""
     if of not in CLOSED_FORMS:
         raise InstanceError(f"of is {of!r}: write one of {', '.join(CLOSED_FORMS)}")
     mechanism = CLOSED_FORMS[of](prior, privacy, np.zeros((prior.size, 1)))
@@ -117,10 +122,12 @@ def _build_mechanism(
     matrix: Annotated[FloatArray, Shape("letters", "outputs")],
     letters: Annotated[Labels, ContextReference("labels")],
 ) -> Mechanism:
+    """Build a mechanism from a matrix and its letters."""
     return Mechanism(matrix, letters)
 
 
 def _build_randomized_response(epsilon: float, prior: ThePrior) -> Mechanism:
+    """Build randomized response at a level on the letters of a prior."""
     return Mechanism(randomized_response(prior.size, epsilon).matrix, prior.labels, prior.labels)
 
 

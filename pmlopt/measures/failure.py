@@ -144,6 +144,7 @@ class _FailureSearch:
 
     @classmethod
     def build(cls, priors: MinMeanSet, columns: FloatArray, epsilon: float) -> _FailureSearch:
+        """Build the search, with the outcomes that can leak more than epsilon under a prior of the set."""
         peaks = columns.max(axis=0)
         # the least mean decides: outcomes that leak at most epsilon there never fail
         low = np.maximum(priors.min_mean(columns / peaks), 0.0)

@@ -102,6 +102,7 @@ class Invariant(Constraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
+        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
         places = indices_of(
             outputs, prior.labels, "the outputs of an invariant design", ProgramError
         )
@@ -200,6 +201,7 @@ class Unbiased(_ScoreConstraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
+        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
         return _spread_by_letter(self._compute_errors(prior, outputs)), np.zeros(prior.size)
 
 
@@ -224,6 +226,7 @@ class Variance(_ScoreConstraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
+        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
         return _spread_by_letter(self._compute_errors(prior, outputs) ** 2), np.full(
             prior.size, self.most
         )
@@ -239,6 +242,7 @@ class _ForbiddenPairs(Constraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
+        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
         shut = self.forbidden_mask(prior, outputs)
         cells = np.flatnonzero(shut)
         one_each = (np.ones(len(cells)), (np.arange(len(cells)), cells))
@@ -262,6 +266,7 @@ class Zeros(_ForbiddenPairs):
         self.pairs = tuple(_list_pairs(pairs, "Zeros([(letter, output), ...])", mappings=False))
 
     def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+        """Return (N, M) where they are."""
         found = np.zeros((prior.size, len(outputs)), dtype=bool)
         letters = indices_of(
             [x for x, _ in self.pairs], prior.labels, "the pairs' letters", ProgramError
@@ -289,6 +294,7 @@ class Within(_ScoreConstraint, _ForbiddenPairs):
         super().__init__(scores)
 
     def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+        """Return (N, M) where they are."""
         return np.abs(self._compute_errors(prior, outputs)) > self.most
 
 
@@ -314,6 +320,7 @@ class Strata(_ForbiddenPairs):
         check_labels_of_size(every, len(every), "the strata", ProgramError)
 
     def forbidden_mask(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+        """Return (N, M) where they are."""
         every = [label for group in self.groups for label in group]
         stratum = np.repeat(np.arange(len(self.groups)), list(map(len, self.groups)))
         own, other = (
@@ -387,6 +394,7 @@ class Retention(Constraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
+        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
         places = _kept_places(prior, outputs, prior.labels)
         entries = (-prior.pmf, (np.zeros(prior.size, dtype=int), places))
         row = sparse.csr_array(entries, shape=(1, prior.size * len(outputs)))
@@ -443,6 +451,7 @@ class CategoryRetention(Constraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
+        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
         alike = isinstance(self.least, float)
         floors = dict.fromkeys(prior.labels, self.least) if alike else dict(self.least)  # type: ignore[arg-type]
         places = _kept_places(prior, outputs, list(floors))
@@ -494,6 +503,7 @@ class OutcomeLeakage(Constraint):
     def build_rows(
         self, prior: Prior, outputs: Sequence[Label]
     ) -> tuple[sparse.csr_array, FloatArray]:
+        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets."""
         known = [label for label, _ in self.most]
         places = indices_of(known, outputs, "the budgets of outcomes", ProgramError)
         letters, m = np.eye(prior.size), len(outputs)

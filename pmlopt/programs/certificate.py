@@ -503,6 +503,7 @@ def check_confidence(over: Any, prior: Any) -> Claim:
 
 
 def _make_confidence_claim(delta: float, holds: bool | None) -> Claim:
+    """Return the claim that a set contains the true law except with probability delta, as decided."""
     text = {
         True: f"the sample shows the set, except with probability {delta:g}",
         False: f"the sample does not show the set, except with probability {delta:g}",

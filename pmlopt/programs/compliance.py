@@ -36,6 +36,7 @@ class ComplianceCertificate(ListedCertificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return True
 
     def checks(self) -> tuple[Claim, ...]:

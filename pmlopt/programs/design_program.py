@@ -181,6 +181,7 @@ class ListedCertificate(RequirementCertificate):
 
     @property
     def float_levels(self) -> tuple[Mapping[str, float], float]:
+        """Return the levels in floats, by name, and the relative error of a probability by rounding."""
         constant = not np.ptp(
             self.mechanism.matrix, axis=0
         ).any()  # it tells nothing: its levels are exact

@@ -384,6 +384,7 @@ def _check_accepts_options(
 
 
 def _get_registry(program: Program[Any]) -> MethodRegistry[Any, Any, Any]:
+    """Return the registry of methods for the class of a program."""
     for question in REGISTRY:
         if type(program) is question.program:
             return question
@@ -464,6 +465,7 @@ def _make_result(
     attempts: list[str],
     seconds: float,
 ) -> Result[C_co]:
+    """Return the result of a program from that of a method."""
     detail = found.message if found.detail is None else found.detail
     return Result(
         status=status,
@@ -530,6 +532,7 @@ def _keeps_all_limits(found: MethodResult[Any]) -> bool:
 
 
 def _get_proved_gap(result: Result[Any]) -> float:
+    """Return the gap that the certificate of a result proves."""
     return float(result.certificate.proved_gap)
 
 

@@ -133,6 +133,7 @@ def _make_statement(described: ReleaseFile) -> str:
 
 
 def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
+    """Yield the claims of a release folder, each checked."""
     yield _check_files(place, described)
     made: list[Mechanism | Result[Any]] = []
     for part in described.parts:
@@ -271,6 +272,7 @@ def _find_regular_file(folder: Path, name: str) -> Path:
 
 
 def _check_files(place: Path, described: ReleaseFile) -> Claim:
+    """Return the claim that a release folder has exactly its own files, as their digests state."""
     found, told = digest_folder(place), dict(described.digests)
     within = {name for name in told if name.startswith(f"{described.data}/")}
     own = {*(within or {described.data}), *REPORTS, *(part.mechanism for part in described.parts)}
@@ -291,6 +293,7 @@ def _check_files(place: Path, described: ReleaseFile) -> Claim:
 def _check_levels(
     described: ReleaseFile, people: IntArray, mechanisms: Sequence[Mechanism]
 ) -> Iterator[Claim]:
+    """Yield the claims that the levels of a release are at most those stated, and within its total."""
     levels = compute_joint_levels(people, mechanisms)
     for part, alone, each in zip(described.parts, levels.alone, levels.each, strict=True):
         name = " and ".join(part.columns)
@@ -310,6 +313,7 @@ def _check_levels(
 
 
 def _make_upper_claim(name: str, claimed: float, found: float) -> Claim:
+    """Return the claim that a number is at most the stated one."""
     holds = found <= claimed + bound_level_rounding(found)
     text = f"{found:.6g} nats, and {claimed:.6g} claimed"
     return Claim(name, bool(holds), FLOATS, text, claimed, found)
@@ -418,6 +422,7 @@ def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
 
 
 def _format_bound(p_value: float) -> str:
+    """Format an upper bound on a p-value."""
     return "1" if p_value >= 1 else f"at most {p_value:.3g}"
 
 

@@ -119,5 +119,6 @@ def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:
 
 
 def _check_digest(path: Path, name: str, described: ReleaseFile) -> None:
+    """Raise where a file has another digest than the description states."""
     if files.digest_file(path) != described.digests.get(name):
         raise FileFormatError(f"{path}: was changed since it was released: see pmlopt check")

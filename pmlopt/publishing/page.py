@@ -114,6 +114,7 @@ def _warn_of_single_values(
 
 
 def _describe_clear_columns(described: ReleaseFile, people: int) -> Iterator[ReportSection]:
+    """Yield the sections on what columns in clear reveal."""
     gone = [f"Not released: {join_words(described.dropped, 20)}."] if described.dropped else []
     if not described.kept:
         yield ReportSection("What stays in clear", ["No other column is released.", *gone])

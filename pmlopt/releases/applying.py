@@ -178,6 +178,7 @@ def encode_inputs(
 def _start_mechanisms(
     table: Table, releases: Sequence[ColumnRelease], keep: Sequence[str] | None, drop_missing: bool
 ) -> ColumnReleaser:
+    """Build the releaser of columns of a table, with those that are kept in clear."""
     return ColumnReleaser(
         releases, table.names, table.where, typed=table.typed, keep=keep, drop_missing=drop_missing
     )

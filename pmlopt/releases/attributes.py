@@ -247,6 +247,7 @@ def level_in_clear(joint: Secret | ArrayLike) -> float:
 
 
 def _to_secret(joint: Secret | ArrayLike) -> Secret:
+    """Return a joint law, or a table of counts, as a secret."""
     if isinstance(joint, Secret):
         return joint
     check_unmasked(joint, "the joint law", PriorError)

@@ -303,6 +303,7 @@ class BatchRelease:
 
     @cached_property
     def _sampler_tables(self) -> dict[Any, tuple[ColumnReleaser, Any]]:
+        """Return the cache of releasers and schemas by the schema of a batch, empty at first."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:

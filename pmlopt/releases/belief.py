@@ -115,6 +115,7 @@ class ExactBelief:
 
     @property
     def _possible_states(self) -> BoolArray:
+        """Return (N,) which states have a probability above `MIN_BELIEF_MASS`."""
         return np.asarray(self.law > MIN_BELIEF_MASS)
 
     def build_requirement(self, epsilon: float, cap: float) -> Requirement:
@@ -334,6 +335,7 @@ class BoundedBelief:
 
     @property
     def _possible_states(self) -> BoolArray:
+        """Return (N,) which states have a probability above `MIN_BELIEF_MASS` in the middle law."""
         return np.asarray(self.law > MIN_BELIEF_MASS)
 
     @property

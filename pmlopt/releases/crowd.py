@@ -446,7 +446,7 @@ class Crowd:
         apart = np.tensordot(weights, (now.over[own] - over) ** 2, 1) ** 0.5
         # Of what a bound leaves to a constant, how much a design is stricter at most.
         # It is stricter than for the group's mean by two standard deviations among its histories.
-        more, room = GROUP_MARGIN * apart, -0.8 * over.sum(axis=1)
+        more, room = 2.0 * apart, -0.8 * over.sum(axis=1)
         # the margin must leave a constant output feasible, else the design has no solution
         over += more * np.minimum(1.0, room / np.maximum(more.sum(axis=1), 1e-300))[:, None]
         belief = BoundedBelief(
@@ -525,6 +525,7 @@ class Crowd:
 
 def _split_chunks(places: IntArray) -> Iterator[IntArray]:
     # Histories that are looked at at once.
+    """Yield slices of the positions of histories, of bounded size."""
     chunk = 4096
     for start in range(0, len(places), chunk):
         yield places[start : start + chunk]

@@ -129,11 +129,12 @@ class FolderDraft:
         self.finished[name] = done
         with (self.place / _JOURNAL).open("ab") as stream:
             stream.write(self._make_line(name, done) + b"\n")
-            # fsync alone would leave what Python still buffers
+            # fsync only would leave what Python still buffers
             stream.flush()
             os.fsync(stream.fileno())
 
     def _make_line(self, name: str, done: FinishedFile) -> bytes:
+        """Return the signed journal line of a finished file."""
         told = {"file": name, **asdict(done)}
         return json.dumps({**told, "digest": self._sign(told)}).encode()
 

@@ -121,6 +121,7 @@ class Ledger:
 
     @property
     def _histories(self) -> HistoryTable:
+        """Return the histories of the people."""
         return self._state.histories
 
     @property
@@ -441,18 +442,21 @@ class Ledger:
         return f"Ledger(<{counts}, level {self.level:.6g}{total}>)"
 
     def _check_total(self, epsilon: float | None) -> float:
+        """Return the total to use, in nats, and raise where there is none."""
         if epsilon is None and self.total is None:
             raise PrivacyError("the ledger has no total: give one, epsilon, in nats")
         total: Any = self.total if epsilon is None else epsilon
         return check_nonnegative(total, "the total", PrivacyError)
 
     def _find_person(self, person: int) -> int:
+        """Check the number of a person, and return it."""
         place = int(person)
         if place != person or not 0 <= place < self.people:
             raise PrivacyError(f"there is no person {person}: they are 0 to {self.people - 1}")
         return place
 
     def _check_people(self, people: ArrayLike | None) -> IntArray:
+        """Check the numbers of people in a release, and return them as an array."""
         if people is None:
             return np.arange(self.people)
         check_unmasked(people, "the people in a release", PrivacyError)
@@ -468,6 +472,7 @@ class Ledger:
         return members.astype(np.int64)
 
     def _align_matrix(self, mechanism: Mechanism, rows: IntArray) -> FloatArray:
+        """Return the matrix of a mechanism on all letters of the ledger."""
         return align_matrix(self.initial.labels, self._histories, mechanism, rows)
 
     # ------------------------------------------------------------ files

@@ -298,6 +298,7 @@ def _check_keys(keys: int, counts: int) -> int:
 
 
 def _read_counts(labels: tuple[Label, ...], what: str) -> IntArray:
+    """Return labels as integer counts, and raise for others."""
     for label in labels:
         if not isinstance(label, int | np.integer) or isinstance(label, bool):
             raise MechanismError(

@@ -155,17 +155,20 @@ def _find_tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
 
 def _log_moment(values: FloatArray, law: FloatArray, s: float) -> float:
     # the largest exponent is taken out: the sum neither overflows nor vanishes
+    """Compute log E e^(s V) of a discrete law."""
     peak = float(values.max())
     return s * peak + math.log(float(law @ np.exp(s * (values - peak))))
 
 
 def _tilted_mean(values: FloatArray, law: FloatArray, s: float) -> float:
     # the common factor cancels in the quotient, and no exponential overflows
+    """Compute the mean under a law tilted by e^(s V)."""
     weights = law * np.exp(s * (values - values.max()))
     return float(weights @ values / weights.sum())
 
 
 def _compute_mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfLifts:
+    """Bound the law of the mean of n draws from above, by a convolution tilted by s."""
     low, high = float(values.min()), float(values.max())
     # all lifts are equal: the mean is constant, and a grid of no width would divide by 0
     if high == low:

@@ -152,6 +152,7 @@ class _LossCurve:
 
 
 def _check_weights(weights: Sequence[float] | None, count: int) -> FloatArray:
+    """Check the weights of releases, ones by default, and return them."""
     if not count:
         raise InputError("there is no release to split the total over: give at least one")
     if weights is None:

@@ -232,10 +232,12 @@ class Stream:
 
     @property
     def _possible_states(self) -> BoolArray:
+        """Return (N,) which states the next one can be."""
         return np.asarray(self._belief.law > MIN_BELIEF_MASS)
 
     @property
     def _possible_indices(self) -> IntArray:
+        """Return the indices of the states that the next one can be."""
         return np.flatnonzero(self._possible_states)
 
     @property

@@ -116,6 +116,7 @@ class Streams:
         )
 
     def _stream_at(self, place: int) -> Stream:
+        """Return the stream at an index of the tree of histories."""
         found = self._streams[place]
         assert found is not None  # only of releases after which nobody is
         return found
@@ -173,6 +174,7 @@ class Streams:
         return self._after[key]
 
     def _add_stream(self, place: int, stream: Stream) -> None:
+        """Add a stream to the tree of histories, after the one at an index."""
         self._before.append(place)
         self._told.append(stream.last)
         self._streams.append(stream)

@@ -186,6 +186,7 @@ def _encode_mps(solver: Any) -> bytes:
 
 
 def _list_column_names(data: dict[str, object]) -> list[str]:
+    """List the names of the scalar variables in the data of a problem."""
     names = []
     for variable in data["param_prob"].variables:  # type: ignore[attr-defined]
         for place in np.ndindex(*variable.shape[::-1]):  # columns first, as cvxpy stacks them

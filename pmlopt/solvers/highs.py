@@ -35,6 +35,7 @@ class _SilentHighs(highspy.Highs):  # type: ignore[misc]  # highspy has no types
     """
 
     def enableCallbacks(self) -> None:  # noqa: N802  as highspy calls it, first of all
+        """Enable callbacks, and restart them if they were enabled before."""
         self.setOptionValue("log_to_console", False)
         super().enableCallbacks()
 

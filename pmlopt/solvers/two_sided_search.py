@@ -257,10 +257,12 @@ class TwoSidedSearch(Generic[W, P]):
             self._raise_lower_bound(*found)
 
     def _raise_lower_bound(self, reached: float, witness: W) -> None:
+        """Raise the lower bound to what a witness reaches, where that is more."""
         if reached > self.reached:
             self.reached, self.witness = reached, witness
 
     def _reduce_upper_bound(self, proof: P) -> None:
+        """Reduce the upper bound to what a proof shows, where that is less."""
         upper = self.task.upper_bound_of(proof)
         if upper < self.upper:
             self.upper, self.proofs = upper, [proof]

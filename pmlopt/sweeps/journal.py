@@ -113,6 +113,7 @@ def _iterate_tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
 
 
 def _iterate_parts(value: Any) -> list[Any]:
+    """Return the parts of a value whose content identifies it."""
     if type(value) is np.ndarray:
         return [value.shape, *value.ravel().tolist()]
     if isinstance(value, Mapping):
@@ -144,6 +145,7 @@ def _list_function_parts(function: Any) -> list[Any]:
 
 
 def _get_cell_content(cell: Any) -> Any:
+    """Return the content of a closure cell, or None where it is empty."""
     try:
         return cell.cell_contents
     except ValueError:  # not bound yet
@@ -270,6 +272,7 @@ class SweepJournal:
         return dict(map(self._parse_line, cells))
 
     def _check_head(self, head: bytes) -> None:
+        """Raise where the first line of a journal is of another sweep."""
         remedy = f"give another name than {self.out}, or delete {self.path}"
         try:
             stored = json.loads(head)
@@ -291,6 +294,7 @@ class SweepJournal:
         return hmac.digest(self._key, encode_csv([texts]), "sha256").hex()
 
     def _parse_line(self, line: list[str]) -> tuple[int, SweepRow]:
+        """Parse a line of the journal, and raise where its digest does not fit."""
         *cells, digest = line or [""]
         try:
             if digest != self._sign_line(cells):
@@ -308,6 +312,7 @@ class SweepJournal:
         return position, row
 
     def _write_line(self, line: bytes) -> None:
+        """Write a line to the journal, and flush it to the disk."""
         try:
             self._stream.write(line)
             # flush and fsync: a row that was reported as finished survives a crash

@@ -274,6 +274,7 @@ class _SweepRun:
         self._add_row(self.active.pop(future), answer)
 
     def _add_row(self, position: int, answer: PointAnswer) -> None:
+        """Add the row of a point to the journal and to the table, and save its mechanism."""
         row = SweepRow(self.points[position], **answer.entries)
         if self.folder is not None and answer.mechanism is not None:
             mechanism, record = answer.mechanism
@@ -317,6 +318,7 @@ class _SweepRun:
             ) from cause
 
     def _build_sweep(self) -> Sweep:
+        """Build the table of all rows so far."""
         return Sweep(
             tuple(self.points[0]), tuple(self.rows[position] for position in sorted(self.rows))
         )

@@ -206,6 +206,7 @@ class Sweep:
         )
 
     def _format_cells(self) -> list[list[str]]:
+        """Return the cells of all rows as text."""
         rows = [["" if cell is None else cell for cell in row.cells] for row in self.rows]
         return [
             [f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row]
@@ -269,6 +270,7 @@ class Sweep:
 
 
 def _encode_parquet(table: Sweep) -> bytes:
+    """Encode a sweep table as a Parquet file."""
     import pyarrow
     import pyarrow.parquet
 
@@ -350,6 +352,7 @@ def list_points(grid: Grid, builder: Callable[..., Any] | None = None) -> Points
 
 
 def _list_values(name: str, values: Any) -> list[Any]:
+    """Return the values of a grid axis as a list."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SweepError(
             f"the grid's {name!r} is {values!r:.60}: give a list of values, of one at least"
@@ -370,6 +373,7 @@ def _get_only_argument(builder: Callable[..., Any] | None) -> str | None:
 
 
 def _check_names(names: tuple[Any, ...]) -> None:
+    """Raise for coordinate names that are no identifiers, or columns of the table."""
     if not names:
         raise SweepError("the grid is empty: give a name with its values, or points with names")
     for name in names:

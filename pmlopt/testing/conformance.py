@@ -204,6 +204,7 @@ def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, see
 
 
 def _check_members(priors: PriorSet, column: FloatArray, mean: float) -> None:
+    """Check a least mean against the polytope, and that its minimizer is near a rational member."""
     polytope, equal = priors.polytope, priors.polytope.equal
     z = cp.Variable(polytope.parts.shape[1], nonneg=True)
     rows, right = polytope.rows @ z, polytope.right
@@ -227,6 +228,7 @@ def _check_members(priors: PriorSet, column: FloatArray, mean: float) -> None:
 
 
 def _check_names(requirement: Requirement, prior: Prior) -> None:
+    """Check that limits and levels have the same names, and that a constant mechanism is feasible."""
     constant = np.full((prior.size, 2), 0.5)
     levels = requirement.levels(prior, constant)
     _check_agreement(
@@ -268,6 +270,7 @@ def _check_numbers(requirement: Requirement, case: _BoundaryCase) -> None:
 
 
 def _check_convexity(requirement: Requirement, case: _BoundaryCase) -> None:
+    """Check that convex combinations of a feasible and a constant mechanism are feasible."""
     constant = np.tile(
         np.full(case.inside.shape[1], 1 / case.inside.shape[1]), (case.prior.size, 1)
     )
@@ -280,6 +283,7 @@ def _check_convexity(requirement: Requirement, case: _BoundaryCase) -> None:
 
 
 def _check_support(requirement: Requirement, case: _BoundaryCase) -> None:
+    """Check that the support function bounds the gain of a feasible mechanism."""
     law = case.prior.pmf @ case.inside
     lifts = case.inside / np.where(law > 0, law, 1.0)  # what the mechanism itself is good at
     for gains in (case.gains, lifts):
@@ -315,6 +319,7 @@ def _check_design(requirement: Requirement, case: _BoundaryCase) -> None:
 def _check_expression(
     utility: LinearUtility, prior: Prior, outputs: tuple[Any, ...] | None, matrix: FloatArray
 ) -> float:
+    """Check that the cvxpy expression of a utility equals its value, and return the value."""
     assert outputs is not None
     table = utility.evaluate_table(prior.labels, outputs)
     variable = cp.Variable(matrix.shape)
@@ -331,6 +336,7 @@ def _check_expression(
 def _generate_cases(
     requirement: Requirement, prior: Prior | None, instances: int, seed: int
 ) -> Iterator[_BoundaryCase]:
+    """Yield random cases on both sides of a requirement's boundary."""
     rng = np.random.default_rng(seed)
     for _ in range(instances):
         known = prior or Prior(rng.dirichlet(np.full(int(rng.integers(2, 6)), 2.0)))
@@ -387,9 +393,11 @@ def _constraint_violation(constraint: cp.Constraint) -> float:
 
 
 def _are_close(one: FloatArray, other: FloatArray, room: float = ROUNDING_ATOL) -> bool:
+    """Return whether two arrays agree up to an absolute tolerance."""
     return bool(np.allclose(one, other, atol=room, rtol=0))
 
 
 def _check_agreement(holds: bool, message: str) -> None:
+    """Raise a ConformanceError unless a condition holds."""
     if not holds:
         raise ConformanceError(message)

@@ -2,8 +2,8 @@
 """Check a saved design of pmlopt (.json, a plain matrix) in rational arithmetic: `python verifier.py FILE`.
 
 This file stands alone: Python's standard library, no pmlopt, no solver, no floating point in a decision.
-Every float is a rational number; e^x is enclosed by two. docs/certificate.md says what each number means.
-Exit code 0: all that the file claims is proved, and a sentence says what that is. 1: a claim is false.
+Every float is a rational number; e^x is enclosed by two. docs/certificate.md states what each number means.
+Exit code 0: all that the file claims is proved, and a sentence states what that is. 1: a claim is false.
 2: the file is not of the format to the letter, or claims something that this script does not prove.
 """
 
@@ -24,10 +24,10 @@ SETS = {"l1-ball": "center radius delta", "minimum-mass": "size mass", "all-prio
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, OSError, RecursionError)
 
 class FalseClaimError(Exception):
-    """The message says which claim is false."""
+    """The message states which claim is false."""
 
 class RefusedError(Exception):
-    """The message says what is not of the format, or not proved by this script."""
+    """The message states what is not of the format, or not proved by this script."""
 
 def need(condition, claim):
     if not condition:
@@ -249,7 +249,7 @@ def told(result, record):
     row(list(keys(result["timings"], "compile solve certify total", "the timings").values()))
 
 def check(file):
-    """All claims of a file; what is returned says what was proved."""
+    """All claims of a file; what is returned states what was proved."""
     must(file.get("format") == "pmlopt-mechanism", "only a plain matrix is proved by this script")
     result = keys({"solver_options": {}, **keys(file, FILE, "the file")["metadata"]}, RESULT, "the result")
     record = result["certificate"]

@@ -280,6 +280,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _build_result(told: ResultRecord) -> Result[Any]:
+    """Build the result that a saved record describes."""
     return Result(
         told.status, told.certificate, told.solver, told.reason, told.attempts, told.iterations,
         told.warm_started, told.timings, told.closed_form, WarmStart(told.solver, {}), told.solver_options,

@@ -261,6 +261,7 @@ class RowSampler:
         return drawn
 
     def _draw_from_rows(self, rows: IntArray, bits: RandomBits) -> IntArray:
+        """Draw outputs for rows by comparing random words with thresholds."""
         words = bits.draw_words(len(rows)) >> np.uint64(64 - self._width)
         first = (words >> np.uint64(self._width - self._digits)).view(np.int64)
         # a flat place in the matrix is faster than a row and an output

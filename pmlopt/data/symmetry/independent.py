@@ -57,6 +57,7 @@ class ProductPrior(SymmetricPrior):
 
     @property
     def size(self) -> int:
+        """Return N, the number of letters, which may have hundreds of digits."""
         return math.prod(part.size for part in self.parts)
 
     def make_pairs(self, shape: Any = None) -> ProductPairs:
@@ -76,6 +77,7 @@ class ProductPrior(SymmetricPrior):
         )
 
     def _to_listed(self) -> Prior:
+        """Return the same prior, letter by letter."""
         parts = [part.listed() for part in self.parts]
         weights = [math.prod(several) for several in product(*(part.weights for part in parts))]
         return Prior.from_weights(weights, list(product(*(part.labels for part in parts))))
@@ -131,14 +133,17 @@ class ProductPairs(PairSpace):
 
     @property
     def letter_names(self) -> Sequence[Label]:
+        """Return names of the orbits of letters."""
         return list(product(*(space.letter_names for space in self.spaces)))
 
     @property
     def output_names(self) -> Sequence[Label]:
+        """Return names of the orbits of outputs."""
         return list(product(*(space.output_names for space in self.spaces)))
 
     @property
     def pair_names(self) -> Sequence[Label]:
+        """Return names of the orbits of pairs."""
         several = [space.pair_names for space in self.spaces]
         return [
             tuple(names[k] for names, k in zip(several, own, strict=True))
@@ -146,6 +151,7 @@ class ProductPairs(PairSpace):
         ]
 
     def encode_labels(self, values: Any, outputs: bool = False) -> list[Any]:
+        """Return letters (or outputs) that are given by their labels, in the form of the space."""
         columns = list(zip(*values, strict=True)) if not isinstance(values, tuple) else list(values)
         if len(columns) != len(self.spaces):
             raise MechanismError(
@@ -158,6 +164,7 @@ class ProductPairs(PairSpace):
         ]
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
+        """Return the labels of outputs (or letters)."""
         return list(
             zip(
                 *(
@@ -169,26 +176,32 @@ class ProductPairs(PairSpace):
         )
 
     def letter_orbits(self, letters: Any) -> IntArray:
+        """Return the (k,) orbits of letters that k letters are in."""
         found = [
             space.letter_orbits(part) for space, part in zip(self.spaces, letters, strict=True)
         ]
         return _encode_digits(found, [len(space.orbits.letters) for space in self.spaces])
 
     def pair_orbits(self, letters: Any, outputs: Any) -> IntArray:
+        """Return the (k,) orbits of pairs that k pairs are in."""
         found = [s.pair_orbits(x, y) for s, x, y in zip(self.spaces, letters, outputs, strict=True)]
         return self._rank[_encode_digits(found, [space.orbits.count for space in self.spaces])]
 
     def draw_outputs(self, letters: Any, places: IntArray, bits: RandomBits) -> list[Any]:
+        """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
         own = zip(self.spaces, letters, self.places, strict=True)
         return [space.draw_outputs(part, several[places], bits) for space, part, several in own]
 
     def choose_representatives(self) -> tuple[list[Any], list[Any]]:
+        """Return a letter and an output in each orbit of pairs."""
         return self._split_pairs([space.choose_representatives() for space in self.spaces])
 
     def draw_images(self, rng: np.random.Generator) -> tuple[list[Any], list[Any]]:
+        """Return the images of the representatives under random members of the group."""
         return self._split_pairs([space.draw_images(rng) for space in self.spaces])
 
     def _split_pairs(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+        """Return the letters and the outputs of the pairs of each part."""
         own = list(zip(pairs, self.places, strict=True))
         return (
             [take_entries(pair[0], k) for pair, k in own],
@@ -196,6 +209,7 @@ class ProductPairs(PairSpace):
         )
 
     def list_letters(self, outputs: bool = False) -> list[Any]:
+        """Return all letters (or all outputs), where they are few."""
         sides = [space.list_letters(outputs) for space in self.spaces]
         sizes = [get_length(side) for side in sides]
         places = np.indices(sizes).reshape(len(sizes), -1)
@@ -257,6 +271,7 @@ class IIDPrior(SymmetricPrior):
 
     @property
     def size(self) -> int:
+        """Return N, the number of letters, which may have hundreds of digits."""
         return int(self.law.size**self.records)
 
     def make_pairs(self, shape: Any = None) -> TypePairs:
@@ -274,6 +289,7 @@ class IIDPrior(SymmetricPrior):
         return TypePairs(self, outputs)
 
     def _to_listed(self) -> Prior:
+        """Return the same prior, letter by letter."""
         tables = list_tables(self.law.size, self.records)
         # products of whole numbers: the masses stay exact for verification
         weights = np.array(self.law.weights, dtype=object)[tables].prod(axis=1)
@@ -330,10 +346,12 @@ class TypePairs(PairSpace):
 
     @property
     def letter_names(self) -> Sequence[Label]:
+        """Return names of the orbits of letters."""
         return [tuple(row) for row in self.letter_types.tolist()]
 
     @property
     def output_names(self) -> Sequence[Label]:
+        """Return names of the orbits of outputs."""
         return [tuple(row) for row in self.output_types.tolist()]
 
     @property
@@ -342,6 +360,7 @@ class TypePairs(PairSpace):
         return [tuple(map(tuple, table)) for table in self.tables.tolist()]
 
     def encode_labels(self, values: Any, outputs: bool = False) -> Rows:
+        """Return letters (or outputs) that are given by their labels, in the form of the space."""
         labels = self.places[outputs]
         found = values if isinstance(values, np.ndarray) else _make_label_table(values)
         n = self.prior.records
@@ -370,18 +389,22 @@ class TypePairs(PairSpace):
         return np.asarray(found_at[places].reshape(found.shape))
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
+        """Return the labels of outputs (or letters)."""
         return _to_labels(self.places[not letters], outputs)
 
     def letter_orbits(self, letters: Rows) -> IntArray:
+        """Return the (k,) orbits of letters that k letters are in."""
         return self.type_orbits(_count_occurrences(letters, self.sides[0]))
 
     def pair_orbits(self, letters: Rows, outputs: Rows) -> IntArray:
+        """Return the (k,) orbits of pairs that k pairs are in."""
         codes = letters.astype(np.int64) * self.sides[1] + outputs
         found = _count_occurrences(codes, self.sides[0] * self.sides[1])
         return _find_rows(found, self.tables.reshape(len(self.tables), -1))
 
     def draw_outputs(self, letters: Rows, places: IntArray, bits: RandomBits) -> Rows:
         # the records in a random order within each letter take the outputs of the table in theirs
+        """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
         order = shuffle_within_letters(letters, self.sides[0], bits)
         drawn = np.empty_like(letters)
         np.put_along_axis(drawn, order, self._sequences[1][places], axis=1)
@@ -392,6 +415,7 @@ class TypePairs(PairSpace):
         return _find_rows(counts, self.letter_types)
 
     def choose_representatives(self) -> tuple[Rows, Rows]:
+        """Return a letter and an output in each orbit of pairs."""
         return self._sequences
 
     @cached_property
@@ -403,6 +427,7 @@ class TypePairs(PairSpace):
         return letters.astype(np.int16), outputs.astype(np.int16)
 
     def draw_images(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
+        """Return the images of the representatives under random members of the group."""
         letters, outputs = self._sequences
         order = np.argsort(rng.random(letters.shape), axis=1)
         return np.take_along_axis(letters, order, axis=1), np.take_along_axis(
@@ -410,6 +435,7 @@ class TypePairs(PairSpace):
         )
 
     def list_letters(self, outputs: bool = False) -> Rows:
+        """Return all letters (or all outputs), where they are few."""
         return list_tables(self.sides[outputs], self.prior.records)
 
     def coordinate_sums(self, values: FloatArray) -> FloatArray:

@@ -108,6 +108,7 @@ class InvariantPrior(SymmetricPrior):
 
     @property
     def size(self) -> int:
+        """Return N, the number of letters, which may have hundreds of digits."""
         return self.base.size
 
     def make_pairs(self, shape: Any = None) -> ListedPairs:
@@ -124,6 +125,7 @@ class InvariantPrior(SymmetricPrior):
         return ListedPairs(self)
 
     def _to_listed(self) -> Prior:
+        """Return the same prior, letter by letter."""
         return self.base
 
     def __repr__(self) -> str:
@@ -175,6 +177,7 @@ class ListedPairs(PairSpace):
         return list(zip(self.decode_labels(xs, letters=True), self.decode_labels(ys), strict=True))
 
     def encode_labels(self, values: Any, outputs: bool = False) -> IntArray:
+        """Return letters (or outputs) that are given by their labels, in the form of the space."""
         labels = self.prior.output_labels if outputs else self.prior.base.labels
         found = np.asarray(values) if isinstance(labels, DefaultLabels) else None
         if found is not None and found.ndim == 1 and found.dtype.kind in "iu":
@@ -184,16 +187,20 @@ class ListedPairs(PairSpace):
         return find_rows(labels, values.tolist() if isinstance(values, np.ndarray) else values)
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
+        """Return the labels of outputs (or letters)."""
         labels = self.prior.base.labels if letters else self.prior.output_labels
         return [labels[place] for place in outputs.tolist()]
 
     def letter_orbits(self, letters: IntArray) -> IntArray:
+        """Return the (k,) orbits of letters that k letters are in."""
         return self.letter[letters]
 
     def pair_orbits(self, letters: IntArray, outputs: IntArray) -> IntArray:
+        """Return the (k,) orbits of pairs that k pairs are in."""
         return self.table[letters, outputs]
 
     def draw_outputs(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
+        """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
         ordered, starts = self._sort_by_orbit
         several = np.array(self.orbits.multiplicities, dtype=np.uint64)[places]
         return np.asarray(
@@ -215,9 +222,11 @@ class ListedPairs(PairSpace):
         return np.argsort(self.table, axis=1, kind="stable"), starts
 
     def choose_representatives(self) -> tuple[IntArray, IntArray]:
+        """Return a letter and an output in each orbit of pairs."""
         return np.divmod(self.first, len(self.prior.output_labels))
 
     def draw_images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Return the images of the representatives under random members of the group."""
         xs, ys = self.choose_representatives()
         for x, y in self.prior.moves:
             moved = rng.random(len(xs)) < 0.5
@@ -225,9 +234,11 @@ class ListedPairs(PairSpace):
         return xs, ys
 
     def list_letters(self, outputs: bool = False) -> IntArray:
+        """Return all letters (or all outputs), where they are few."""
         return np.arange(len(self.prior.output_labels) if outputs else self.prior.size)
 
     def get_cells(self, place: int) -> LetterCells:
+        """Return the cells of an output of the orbit at a place."""
         column = self.table[:, self.output_first[place]]
         return self.orbits.get_cells(place, self.prior, self.prior.listed(), column)
 
@@ -271,6 +282,7 @@ def _parse_generator(
 
 
 def _parse_permutation(given: Any, labels: tuple[Label, ...], what: str) -> IntArray:
+    """Check a permutation, by labels or by positions, and return it by positions."""
     if isinstance(given, Mapping):
         where = {label: place for place, label in enumerate(labels)}
         strange = [label for pair in given.items() for label in pair if label not in where]
@@ -291,6 +303,7 @@ def _parse_permutation(given: Any, labels: tuple[Label, ...], what: str) -> IntA
 
 
 def _check_invariant(prior: Prior, moved: IntArray, place: int) -> None:
+    """Raise where a permutation of the letters changes the prior."""
     weights = prior.weights
     for x, y in enumerate(moved.tolist()):
         if weights[x] != weights[y]:
@@ -338,6 +351,7 @@ class CirclePrior(SymmetricPrior):
 
     @property
     def size(self) -> int:
+        """Return N, the number of letters, which may have hundreds of digits."""
         return self.letters
 
     def make_pairs(self, shape: Any = None) -> CirclePairs:
@@ -353,6 +367,7 @@ class CirclePrior(SymmetricPrior):
         return CirclePairs(self)
 
     def _to_listed(self) -> Prior:
+        """Return the same prior, letter by letter."""
         return Prior.uniform(self.size)
 
     def __repr__(self) -> str:
@@ -387,10 +402,12 @@ class CirclePairs(PairSpace):
 
     @property
     def letter_names(self) -> Sequence[Label]:
+        """Return names of the orbits of letters."""
         return ["all letters"]
 
     @property
     def output_names(self) -> Sequence[Label]:
+        """Return names of the orbits of outputs."""
         return ["all outputs"]
 
     @property
@@ -399,6 +416,7 @@ class CirclePairs(PairSpace):
         return self.displacements.tolist()
 
     def encode_labels(self, values: Any, outputs: bool = False) -> IntArray:
+        """Return letters (or outputs) that are given by their labels, in the form of the space."""
         found = np.asarray(values)
         whole_numbers = found.ndim == 1 and found.dtype.kind in "iu"
         if not whole_numbers or not ((found >= 0) & (found < self.prior.size)).all():
@@ -408,29 +426,36 @@ class CirclePairs(PairSpace):
         return found.astype(np.int64)
 
     def decode_labels(self, outputs: Any, letters: bool = False) -> list[Label]:
+        """Return the labels of outputs (or letters)."""
         return list(outputs.tolist())
 
     def letter_orbits(self, letters: IntArray) -> IntArray:
+        """Return the (k,) orbits of letters that k letters are in."""
         return np.zeros(len(letters), dtype=np.int64)
 
     def pair_orbits(self, letters: IntArray, outputs: IntArray) -> IntArray:
+        """Return the (k,) orbits of pairs that k pairs are in."""
         ahead = (outputs - letters) % self.prior.size
         return np.minimum(ahead, self.prior.size - ahead) if self.prior.reflections else ahead
 
     def draw_outputs(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
+        """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
         steps = self.displacements[places]
         if self.prior.reflections:
             steps = np.where(bits.draw_words(len(steps)) & np.uint64(1), steps, -steps)
         return np.asarray((letters + steps) % self.prior.size)
 
     def choose_representatives(self) -> tuple[IntArray, IntArray]:
+        """Return a letter and an output in each orbit of pairs."""
         return np.zeros_like(self.displacements), self.displacements
 
     def draw_images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Return the images of the representatives under random members of the group."""
         n, count = self.prior.size, len(self.displacements)
         letters = rng.integers(n, size=count)
         signs = rng.choice([-1, 1], size=count) if self.prior.reflections else 1
         return letters, (letters + signs * self.displacements) % n
 
     def list_letters(self, outputs: bool = False) -> IntArray:
+        """Return all letters (or all outputs), where they are few."""
         return np.arange(self.prior.size)

@@ -156,6 +156,7 @@ class OrbitMechanism(Mechanism):
         )
 
     def _draw_outputs(self, letters: Any, bits: RandomBits) -> Any:
+        """Draw an output for each letter, by way of its orbit."""
         return self.space.draw_outputs(
             letters, self._draw_orbits(self.space.letter_orbits(letters), bits), bits
         )
@@ -265,6 +266,7 @@ class OrbitMechanism(Mechanism):
 
     def _check_listable(self) -> None:
         # Entries of a matrix that is written out, 128 MiB.
+        """Raise where the mechanism is too large to list."""
         largest_matrix = 2**24
         orbits = self.space.orbits
         if (entries := sum(orbits.letters) * sum(orbits.outputs)) > largest_matrix:
@@ -275,6 +277,7 @@ class OrbitMechanism(Mechanism):
 
     @property
     def record(self) -> dict[str, Any]:
+        """Return the mechanism as plain data: the labels of both sides and the matrix."""
         return {
             "space": to_plain(self.space),
             "total": str(self.total),
@@ -378,6 +381,7 @@ def read_orbit_mechanism(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, 
 
 
 def _join_parts(parts: list[Any]) -> Any:
+    """Join batches of outputs into one array, or into a tuple of one for each part."""
     if isinstance(parts[0], list):
         return tuple(_join_parts(list(several)) for several in zip(*parts, strict=True))
     return np.concatenate(parts)

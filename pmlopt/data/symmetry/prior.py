@@ -367,6 +367,7 @@ class SymmetricPrior(Prior, ABC):
 
     @cached_property
     def _listed_prior(self) -> Prior:
+        """Return the same prior letter by letter, computed once."""
         self.check_listable()
         return self._to_listed()
 
@@ -392,9 +393,11 @@ class SymmetricPrior(Prior, ABC):
 
     @property
     def context(self) -> Context:
+        """Return the context in which records about its letters are written and read."""
         return Context(given={"prior": self})
 
     def reordered(self, labels: Iterable[Label]) -> Prior:
+        """Return the same prior with its letters in the order of `labels`."""
         return self._listed_prior.reordered(labels)
 
     @abstractmethod

@@ -42,6 +42,7 @@ def check_text(column: Any, name: object, where: object, first: int) -> None:
 
 
 def _may_hold_text(kind: Any) -> bool:
+    """Return whether an Arrow type is text, or dictionary-encoded or nested and may contain it."""
     import pyarrow
 
     types = pyarrow.types

@@ -139,12 +139,14 @@ def get_category_type(kind: Any, name: str) -> Any:
 
 
 def _categories_of(plain: Any) -> Any:
+    """Return the dictionary type with 32-bit codes for an Arrow type; null stays as it is."""
     import pyarrow
 
     return plain if pyarrow.types.is_null(plain) else pyarrow.dictionary(pyarrow.int32(), plain)
 
 
 def _is_list(kind: Any) -> bool:
+    """Return whether an Arrow type is a list of variable or fixed size, or a list view."""
     from pyarrow import types
 
     ways = (
@@ -200,6 +202,7 @@ def _gather_struct(array: Any, rows: Any) -> Any:
 
 
 def _gather_fixed_size_list(array: Any, rows: Any) -> Any:
+    """Gather some rows of an array of fixed-size lists."""
     import pyarrow
 
     size = array.type.list_size
@@ -290,6 +293,7 @@ def _without_hidden_values(taken: Any) -> Any:
 
 
 def _has_offsets(kind: Any) -> bool:
+    """Return whether an Arrow type is text or binary data that is stored with offsets."""
     from pyarrow import types
 
     ways = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)

@@ -34,6 +34,7 @@ def values_in_path(file: Path, folder: Path) -> dict[str, str | None]:
 
 
 def _decode_value(text: str, file: Path) -> str:
+    """Decode the percent-encoded value of a column in the name of a folder."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:

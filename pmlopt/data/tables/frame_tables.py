@@ -133,6 +133,7 @@ def _check_levels(frame: Any) -> None:
 
 
 def _list_column(column: Any, name: object) -> list[Any]:
+    """Return the cells of a column as a list, and raise for text or a single value."""
     if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
         raise InputError(f"the column {name!r} is {column!r}: give a list or an array of its cells")
     return to_plain_list(column)

@@ -115,6 +115,7 @@ class LabelledArray:
 
 
 def _axis_size(values: Any, axis: int) -> int:
+    """Return the length of an array along its first or second axis."""
     return len(values) if axis == 0 else len(values[0])
 
 
@@ -318,6 +319,7 @@ def _read_mapping(
 def _read_pairs(
     data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
 ) -> LabelledArray:
+    """Read a table from a mapping of pairs of labels to numbers."""
     for pair in data:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise error(
@@ -457,6 +459,7 @@ def _list_rows(data: Any, what: str, error: type[InputError]) -> Any:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a single entry: text, or not iterable."""
     return isinstance(value, str) or not isinstance(value, Iterable)
 
 

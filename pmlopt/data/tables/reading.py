@@ -192,6 +192,7 @@ class CsvTable(Table):
                 pass
 
     def _open_reader(self) -> Any:
+        """Open Arrow's reader of the CSV file."""
         import pyarrow.csv
 
         assert self.form is not None

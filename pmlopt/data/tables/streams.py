@@ -170,6 +170,7 @@ def _detect_delimiter(text: str, where: object, *, whole: bool) -> str:
 
 
 def _fits_delimiter(text: str, delimiter: str, *, whole: bool) -> bool:
+    """Return whether a delimiter gives all complete rows as many cells as the header."""
     try:
         rows = [
             row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row
@@ -228,6 +229,7 @@ class DataStream(io.RawIOBase):
         return len(chunk)
 
     def _read_more(self, size: int) -> bytes:
+        """Read more bytes from the underlying stream."""
         try:
             return self._stream.read(size) or b""
         except OSError as cause:

@@ -109,6 +109,7 @@ class TableBatch:
         self._text, self._names, self._where = text, names, where
 
     def _column_name(self, place: int) -> object:
+        """Return the name of a column, or its position where columns have no names."""
         return place if self._names is None else self._names[place]
 
     def encode_column(self, place: int) -> tuple[list[Any], IntArray]:

@@ -229,6 +229,7 @@ Cells: TypeAlias = Any
 
 
 def _to_text_array(values: Sequence[Any], kind: Any) -> Any:
+    """Return values as an Arrow array of a type, and raise where text is not valid UTF-8."""
     import pyarrow
 
     try:
@@ -423,6 +424,7 @@ class TypedSink:
         self._writer: Any = None  # from the first group of rows on
 
     def _column_type(self, kind: Any, name: str) -> Any:
+        """Return the plain Arrow type in which a column is written."""
         return get_plain_type(kind, name)
 
     def _open_writer(self, first: Any) -> Any:
@@ -469,6 +471,7 @@ class ParquetSink(TypedSink):
     """A sink of Parquet, a row group for each group of rows; categories are those of its own rows."""
 
     def _open_writer(self, first: Any) -> Any:
+        """Return the writer of a file whose first group of rows is known."""
         import pyarrow.parquet
 
         # decided by the first group, since the footer of a file has one setting for all
@@ -476,6 +479,7 @@ class ParquetSink(TypedSink):
         return pyarrow.parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
 
     def _column_type(self, kind: Any, name: str) -> Any:
+        """Return the Arrow type in which a column is written, with categories where it has them."""
         return get_category_type(kind, name)
 
     def abandon(self) -> None:
@@ -490,6 +494,7 @@ class ArrowSink(TypedSink):
     """
 
     def _open_writer(self, first: Any) -> Any:
+        """Return the writer of a file whose first group of rows is known."""
         import pyarrow.ipc
 
         return pyarrow.ipc.new_file(self._stream, self._schema)

@@ -75,6 +75,7 @@ def is_within_limits(prior: Prior, privacy: Requirement, matrix: FloatArray) -> 
 
 
 def _get_epsilon(privacy: Requirement) -> float:
+    """Return the largest limit of a requirement, in nats."""
     return max(privacy.limits.values())
 
 
@@ -86,20 +87,24 @@ def _get_prior_set(prior: Prior, privacy: Requirement) -> PriorSet | None:
 
 
 def _is_for_known_prior(prior: Prior, privacy: Requirement) -> bool:
+    """Return whether the requirement is PML under the prior itself."""
     return isinstance(privacy, PML) and _get_prior_set(prior, privacy) is None
 
 
 def _is_over_all_priors(prior: Prior, privacy: Requirement) -> bool:
+    """Return whether the requirement is PML over all priors."""
     priors = _get_prior_set(prior, privacy)
     return isinstance(priors, ChoquetSet) and priors.contains_all_priors
 
 
 def _is_in_first_region(prior: Prior, privacy: Requirement) -> bool:
+    """Return whether PML under the prior is required at a level in its first privacy region."""
     limit = -math.log1p(-float(prior.pmf.min())) if prior.size > 1 else -math.inf
     return _is_for_known_prior(prior, privacy) and _get_epsilon(privacy) <= limit
 
 
 def _is_uniform(prior: Prior, privacy: Requirement) -> bool:
+    """Return whether the prior is uniform, and the requirement is PML under it or maximal leakage."""
     bounded = _is_for_known_prior(prior, privacy) or isinstance(privacy, MaximalLeakage)
     return bounded and prior.size > 1 and float(np.ptp(prior.pmf)) == 0
 
@@ -118,6 +123,7 @@ def _get_interval(prior: Prior, privacy: Requirement) -> tuple[float, float] | N
 
 
 def _build_robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:  # noqa: ARG001
+    """Build the optimal mechanism on two letters over a set of priors."""
     interval = _get_interval(prior, privacy)
     if interval is None:
         raise InstanceError(
@@ -140,6 +146,7 @@ def _get_common_min_mass(prior: Prior, privacy: Requirement) -> float | None:
 def _build_robust_randomized_response(
     prior: Prior, privacy: Requirement, _: FloatArray
 ) -> Mechanism:
+    """Build robust randomized response for a set in which all letters have one least probability."""
     lowest = _get_common_min_mass(prior, privacy)
     if lowest is None:
         raise InstanceError(

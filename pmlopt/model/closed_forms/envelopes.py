@@ -181,6 +181,7 @@ class _ResponseCase:
 
 
 def _make_case(prior: PriorLike, epsilon: float, delta: float) -> _ResponseCase:
+    """Check the arguments, and return them as a case of [saeidian2026envelopes, Theorem 5]."""
     p, level, share = (
         as_prior(prior),
         check_nonnegative(epsilon, "epsilon", PrivacyError),

@@ -112,6 +112,7 @@ def least_pml_estimation_error(size: int, epsilon: float) -> float:
 
 
 def _check_size(size: int) -> int:
+    """Check that there are at least two letters, and return how many."""
     n = check_integer(size, "the size of the alphabet", PrivacyError)
     if n < 2:
         raise PrivacyError("one letter has the frequency one: give two letters or more")
@@ -119,6 +120,7 @@ def _check_size(size: int) -> int:
 
 
 def _check_epsilon(epsilon: float) -> float:
+    """Check a positive level, and return it."""
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     if level == 0:
         raise PrivacyError("epsilon is 0: nothing can be estimated; give a positive one")

@@ -65,6 +65,7 @@ def _build_deterministic(prior: Prior, table: FloatArray, outputs: IntArray) -> 
 
 
 def _check_gains(gains: ArrayLike, size: int) -> FloatArray:
+    """Check an (N, M) table of gains, and return it."""
     table = copy_float_array(gains, 2, "the gains", UtilityError)
     if len(table) != size:
         raise UtilityError(f"the gains have {len(table)} rows for {size} letters")

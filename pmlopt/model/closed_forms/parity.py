@@ -94,6 +94,7 @@ def parity_prior(records: int, entropy: float) -> FloatArray:
 
 
 def _check_arguments(records: int, error: float, entropy: float) -> tuple[int, float, float]:
+    """Check the number of records, the error and the entropy, and return them."""
     n = check_integer(records, "the number of records", QueryError)
     flip = check_in_interval(error, "[0, 1]", "the error probability", MechanismError)
     least, most = check_real(entropy, "the entropy b", PrivacyError), n * math.log(2)

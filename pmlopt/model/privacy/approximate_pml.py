@@ -67,13 +67,16 @@ class ApproximatePML(Requirement):
 
     @property
     def limits(self) -> dict[str, float]:
+        """Return the claimed bounds by name, in nats."""
         return {"approximate_pml": self.epsilon}
 
     @property
     def scope(self) -> str:
+        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
         return f"with slack {self.delta:g}"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
         return {"approximate_pml": approximate_pml_level(prior, mechanism, self.delta)}
 
     def _exp_neg_epsilon(self, prior: Prior) -> float:
@@ -83,6 +86,7 @@ class ApproximatePML(Requirement):
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
+        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         over, keep = (
             cp.Variable(mechanism.shape, nonneg=True, name="excess"),
             self._exp_neg_epsilon(prior),
@@ -96,16 +100,21 @@ class ApproximatePML(Requirement):
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         return {
             "excess": np.maximum(matrix - prior.pmf @ matrix / self._exp_neg_epsilon(prior), 0.0)
         }
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
+        """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no
+        interior.
+        """
         return build_slack_block(
             prior.pmf, self._exp_neg_epsilon(prior), self.delta * (1 - FACTOR_MARGIN_RTOL)
         )
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
         total, row = weights.sum(), matrix[0].sum()
         # P[x,y] <= q[y] / p[x] always: past max_leakage nothing is above
         if self.epsilon > MAX_EXPONENT or power(self.epsilon) * weights.min() >= total:
@@ -115,6 +124,9 @@ class ApproximatePML(Requirement):
         return (over * (over > 0)).sum(axis=1).max() * denominator - numerator * total * row
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within
+        it.
+        """
         return self.dual_bound(prior, gains, self.dual_certificate(prior, gains))
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:

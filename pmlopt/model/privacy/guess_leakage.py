@@ -68,17 +68,21 @@ class GuessLeakage(Requirement):
         )
 
     def has_empty_interior(self, prior: Prior) -> bool:
+        """Return whether a constant hardly meets a bound, such as one of 0 nats about a secret."""
         return self.epsilon < MIN_SLACK_NATS
 
     @property
     def limits(self) -> dict[str, float]:
+        """Return the claimed bounds by name, in nats."""
         return {"guess_leakage": self.epsilon}
 
     @property
     def scope(self) -> str:
+        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
         return f"within {self.guesses} guess{'es' if self.guesses > 1 else ''}"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         columns = m.matrix[:, np.ptp(m.matrix, axis=0) > 0]  # a constant tells nothing
         if not columns.size:
@@ -97,6 +101,7 @@ class GuessLeakage(Requirement):
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
+        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         shape = mechanism.shape
         over = cp.Variable(shape, nonneg=True, name="over")
         threshold = cp.Variable((1, shape[1]), nonneg=True, name="threshold")
@@ -114,6 +119,7 @@ class GuessLeakage(Requirement):
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         told = np.sort(prior.pmf[:, None] * matrix, axis=0)[::-1]
         threshold = (
             told[self.guesses - 1] if self.guesses <= prior.size else np.zeros(matrix.shape[1])
@@ -122,6 +128,9 @@ class GuessLeakage(Requirement):
         return {"over": over, "threshold": threshold[None, :]}
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
+        """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no
+        interior.
+        """
         if self.has_empty_interior(prior):
             return None
         keep = tightened(
@@ -130,6 +139,7 @@ class GuessLeakage(Requirement):
         return build_largest_block(prior.pmf, self.guesses, keep)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
         own = weights.reshape(-1, 1)
         law, before = weights @ matrix, _sum_largest(own, self.guesses)[0]
         if self.epsilon > MAX_EXPONENT:
@@ -142,6 +152,9 @@ class GuessLeakage(Requirement):
         return np.where((matrix == matrix[0]).all(axis=0) & (over > 0), 0 * law, over)
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within
+        it.
+        """
         return self.dual_bound(prior, gains, self.dual_certificate(prior, gains))
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:

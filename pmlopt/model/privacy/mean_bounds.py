@@ -116,13 +116,18 @@ class MeanBounds(Requirement):
 
     @property
     def limits(self) -> dict[str, float]:
+        """Return the claimed bounds by name, in nats."""
         return {one.name: one.exponent for one in self.bounds}
 
     @property
     def scope(self) -> str:
+        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
         return "; ".join(one.least.scope for one in self.bounds if isinstance(one.least, PriorSet))
 
     def on_cells(self, cells: LetterCells) -> Requirement:
+        """Return the bound on a column that is constant on the cells of its output, as one on their
+        values.
+        """
         return self if self.has_ratios else super().on_cells(cells)
 
     def bounds_for(self, prior: Prior) -> tuple[MeanBound, ...]:
@@ -151,15 +156,18 @@ class MeanBounds(Requirement):
         return tuple(found)
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         return {one.name: _compute_level(p, m, one) for one in self.bounds_for(p)}
 
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
+        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         return declare_bounds(self.bounds_for(prior), mechanism, law)
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         found: dict[str, FloatArray] = {}
         for one in self.bounds_for(prior):
             if one.kind == SPREAD:
@@ -171,6 +179,9 @@ class MeanBounds(Requirement):
         return found
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
+        """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no
+        interior.
+        """
         bounds = self.bounds_for(prior)
         keeps = {one.kind: one.exp_neg_exponent for one in bounds}
         if keeps.keys() == {PLAIN, FLOOR}:
@@ -195,12 +206,16 @@ class MeanBounds(Requirement):
         )
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
         binding = [one for one in self.bounds if not _is_vacuous(one, weights, power)]
         law = weights @ matrix if any(ComparedMeans.MEAN in one.kind for one in binding) else None
         over = [_bound_violation(one, (weights.sum(), law), matrix, power) for one in binding]
         return reduce(np.maximum, over) if over else 0 * matrix.max(axis=0)
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within
+        it.
+        """
         p, bounds = prior.pmf, self.bounds_for(prior)
         nats = {one.kind: one.exponent for one in bounds}
         if nats.keys() == {PLAIN, FLOOR}:
@@ -231,6 +246,9 @@ class MeanBounds(Requirement):
         return super().dual_certificate(prior, gains)
 
     def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        """Compute what a dual certificate proves that no matrix within the bound collects; any numbers prove
+        a bound.
+        """
         for one in self.bounds_for(prior):
             if isinstance(one.least, PriorSet):
                 theta = check_certificate_array(
@@ -241,14 +259,17 @@ class MeanBounds(Requirement):
 
     @property
     def has_ratios(self) -> bool:
+        """Return whether the bound is a list of ratio bounds, so that `ratios` gives it."""
         return all(one.kind in (PLAIN, FLOOR, SPREAD) for one in self.bounds)
 
     @property
     def by_pairs(self) -> bool:
+        """Return whether weights of the pairs of `ratios` are its dual certificate."""
         kinds = {one.kind for one in self.bounds}
         return self.has_ratios and (len(kinds) > 1 or FLOOR in kinds) and kinds != {PLAIN, FLOOR}
 
     def ratios(self, weights: Any) -> RatioBounds | None:
+        """Return the bound as a list of ratio bounds on each column; None where it is none."""
         if not self.has_ratios:
             return None
         found = []
@@ -264,15 +285,18 @@ class MeanBounds(Requirement):
 
     @property
     def has_rows(self) -> bool:
+        """Return whether `linear_rows` gives the columns."""
         return [one.kind for one in self.bounds] == [OVER]
 
     def linear_rows(self, prior: Prior) -> LinearRows:
+        """Return the columns that it allows by linear rows, where `has_rows` is true."""
         least = self.bounds[0].least
         if not isinstance(least, PriorSet):
             return super().linear_rows(prior)
         return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
 
     def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
+        """Return the extreme columns of mean one that the bound allows, as families or as those of a cone."""
         bounds = self.bounds_for(prior)
         nats = {one.kind: one.exponent for one in bounds}
         if nats.keys() in ({PLAIN}, {PLAIN, FLOOR}):

@@ -151,9 +151,13 @@ class MetricPrivacy(RatioRequirement):
         )
 
     def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
         self.for_prior(prior)
 
     def name_levels(self, log_ratios: FloatArray, ratios: RatioBounds) -> dict[str, float]:
+        """Return the levels from the (K, 1) largest logarithms of the ratios, under the same names as
+        `limits`.
+        """
         if not len(log_ratios):
             return {"metric": 0.0}
         with np.errstate(over="ignore"):  # a level past all floats is infinite
@@ -163,12 +167,17 @@ class MetricPrivacy(RatioRequirement):
         return {"metric": max(0.0, float(per_unit.max()))}
 
     def ratios(self, weights: Any) -> RatioBounds:
+        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
         return self._letter_ratios(weights, self._essential_pairs)
 
     def required_ratios(self, weights: Any) -> RatioBounds:
+        """Return all ratio bounds that are required, of which `ratios` may omit those that follow from
+        others.
+        """
         return self._letter_ratios(weights, self._required_pairs)
 
     def _letter_ratios(self, weights: Any, pairs: IntArray) -> RatioBounds:
+        """Return the ratio bounds of some pairs of letters, in both directions."""
         with np.errstate(over="ignore"):  # past all floats, and then past LARGEST_RATIO_EXPONENT
             exponents = self.epsilon * self._given_distances[pairs[:, 0], pairs[:, 1]]
         both = np.vstack([pairs, pairs[:, ::-1]])

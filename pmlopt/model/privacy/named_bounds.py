@@ -50,6 +50,7 @@ class LetterBudgets(RatioRequirement):
 
     @property
     def limit(self) -> str:
+        """Return the name of its limit."""
         return "pml_above_budget"
 
     def on_cells(self, cells: LetterCells) -> RatioRequirement:
@@ -66,6 +67,7 @@ class LetterBudgets(RatioRequirement):
         return super().on_cells(cells)
 
     def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
         if prior.size != len(self.epsilon):
             raise PrivacyError(
                 f"there are {len(self.epsilon)} budgets, and the prior has {prior.size} letters "
@@ -74,6 +76,7 @@ class LetterBudgets(RatioRequirement):
 
     def ratios(self, weights: Any) -> RatioBounds:
         # no letter reveals more than -log(min p); a little above, so that nothing that binds is lost
+        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
         most = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
         return make_mean_ratios(weights, np.minimum(np.array(self.epsilon), most))
 
@@ -186,10 +189,16 @@ class PML(MeanBounds):
         return cls(epsilon, over, about)
 
     def on_cells(self, cells: LetterCells) -> PML:
+        """Return the bound on a column that is constant on the cells of its output, as one on their
+        values.
+        """
         return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))
 
     @property
     def bounds(self) -> tuple[MeanBound, ...]:
+        """Return the bounds, at most one for each pair of means; several are between entries and the mean
+        only.
+        """
         return (
             MeanBound(
                 "pml",
@@ -244,6 +253,9 @@ class LDP(MeanBounds):
 
     @property
     def bounds(self) -> tuple[MeanBound, ...]:
+        """Return the bounds, at most one for each pair of means; several are between entries and the mean
+        only.
+        """
         return (MeanBound("ldp", ComparedMeans.LETTERS, ComparedMeans.LETTERS, self.epsilon),)
 
 
@@ -283,6 +295,7 @@ class LIP(MeanBounds):
 
     @property
     def meanings(self) -> tuple[str, ...]:
+        """Return what each of the `limits` means."""
         sides = (("less", self.lower), ("more", self.upper))
         return tuple(
             f"No outcome makes anything {word} likely by a factor of more than e^{limit:.6g}."
@@ -291,6 +304,9 @@ class LIP(MeanBounds):
 
     @property
     def bounds(self) -> tuple[MeanBound, ...]:
+        """Return the bounds, at most one for each pair of means; several are between entries and the mean
+        only.
+        """
         return (
             MeanBound("lip_lower", ComparedMeans.MEAN, ComparedMeans.LETTERS, self.lower),
             MeanBound("lip_upper", ComparedMeans.LETTERS, ComparedMeans.MEAN, self.upper),
@@ -329,6 +345,9 @@ class MaximalLeakage(MeanBounds):
 
     @property
     def bounds(self) -> tuple[MeanBound, ...]:
+        """Return the bounds, at most one for each pair of means; several are between entries and the mean
+        only.
+        """
         return (
             MeanBound("maximal_leakage", ComparedMeans.LETTERS, ComparedMeans.ROW, self.epsilon),
         )

@@ -78,10 +78,12 @@ class FiniteOrderBound(Requirement):
 
     @property
     def limits(self) -> dict[str, float]:
+        """Return the claimed bounds by name, in nats."""
         return {self.name.replace("-", "_"): self.epsilon}
 
     @property
     def scope(self) -> str:
+        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
         return f"of order {self.alpha:g}"
 
     @property
@@ -90,9 +92,13 @@ class FiniteOrderBound(Requirement):
         return self.alpha / (self.alpha - 1)
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         return {}
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
+        """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within
+        it.
+        """
         return self.dual_bound(prior, gains, self.dual_certificate(prior, gains))
 
     def views(self, weights: Any) -> list[View]:
@@ -126,6 +132,7 @@ class FiniteOrderBound(Requirement):
         return min(self.epsilon, self._max_leakage(law)) / (1 + FACTOR_MARGIN_RTOL)
 
     def _max_leakage(self, law: FloatArray) -> float:
+        """Return the largest leakage of any mechanism under a law, in nats."""
         return -math.log(law.min())
 
     def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
@@ -133,11 +140,13 @@ class FiniteOrderBound(Requirement):
         return self.epsilon > MAX_EXPONENT or bool(power(self.epsilon) * weights.min() >= total)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
         return np.max(
             [self._view_violation(view, matrix, power) for view in self.views(weights)], axis=0
         )
 
     def _view_violation(self, view: View, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """Compute the violations of the bound in one view, in floats or exactly."""
         law, given, total = view
         if self._is_vacuous(law, total, power):
             return 0 * matrix.max(axis=0)
@@ -274,6 +283,7 @@ class SibsonLeakage(FiniteOrderBound):
     infinite: ClassVar[str] = "MaximalLeakage"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         if not np.ptp(m.matrix, axis=0).any():
             return {"sibson_leakage": 0.0}
@@ -282,6 +292,7 @@ class SibsonLeakage(FiniteOrderBound):
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
+        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         if self.is_near_one:
             total = cp.sum(express_divergences(prior.pmf, mechanism, law[0]))
             return CvxpyConstraints({"sibson_leakage": total <= self._max_divergence(prior.pmf)})
@@ -291,12 +302,14 @@ class SibsonLeakage(FiniteOrderBound):
         )
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
+        """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
         level = sibson_level(p, matrix[:, matrix.any(axis=0)], self.alpha)
         return matrix[0].sum() * norm_excess(level, self.epsilon, self.beta)
 
     def _exact_violation(
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
     ) -> Any:
+        """Compute the violations in fractions, or from decimals of the context."""
         if (matrix == matrix[0]).all():
             return Decimal(0)
         masses = to_decimals(*law)
@@ -368,12 +381,15 @@ class MaximalAlphaLeakage(FiniteOrderBound):
 
     @property
     def scope(self) -> str:
+        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
         return f"of order {self.alpha:g}, for every prior"
 
     def _max_leakage(self, law: FloatArray) -> float:
+        """Return the largest leakage of any mechanism on N letters, in nats."""
         return math.log(len(law))
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
         _, m = pair_with_prior(prior, mechanism)
         if not np.ptp(m.matrix, axis=0).any():
             return {"maximal_alpha_leakage": 0.0}
@@ -382,6 +398,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
+        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         shape = mechanism.shape
         centre = cp.Variable((1, shape[1]), nonneg=True, name="centre")
         moments = cp.Variable(shape, nonneg=True, name="moments")
@@ -402,6 +419,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         centre = self._law_mass(prior) * find_renyi_centre(matrix, self.alpha)[0]
         ratios = matrix / np.where(centre > 0, centre, 1.0)
         return {"centre": centre[None, :], "moments": ratios**self.alpha * centre}
@@ -413,9 +431,11 @@ class MaximalAlphaLeakage(FiniteOrderBound):
         return 1 / tightened(math.exp(-min(self.epsilon, self._max_leakage(prior.pmf))))
 
     def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
+        """Return whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
         return self.epsilon > MAX_EXPONENT or bool(power(self.epsilon) >= len(weights))
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
+        """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
         total = matrix[0].sum()
         level = find_renyi_centre(matrix / total, self.alpha)[2]
         return total * norm_excess(level, self.epsilon, self.beta)
@@ -423,6 +443,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
     def _exact_violation(
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
     ) -> Any:
+        """Compute the violations in fractions, or from decimals of the context."""
         if (matrix == matrix[0]).all():
             return Decimal(0)
         total = int(matrix[0].sum())

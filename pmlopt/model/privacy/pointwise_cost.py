@@ -54,4 +54,7 @@ class PMC(MeanBounds):
 
     @property
     def bounds(self) -> tuple[MeanBound, ...]:
+        """Return the bounds, at most one for each pair of means; several are between entries and the mean
+        only.
+        """
         return (MeanBound("pmc", ComparedMeans.MEAN, ComparedMeans.LETTERS, self.epsilon),)

@@ -38,10 +38,12 @@ class RatioRequirement(Requirement):
 
     @property
     def has_ratios(self) -> bool:
+        """Return whether the bound is a list of ratio bounds, so that `ratios` gives it."""
         return True
 
     @property
     def by_pairs(self) -> bool:
+        """Return whether weights of the pairs of `ratios` are its dual certificate."""
         return True
 
     @abstractmethod
@@ -49,6 +51,9 @@ class RatioRequirement(Requirement):
         """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
 
     def required_ratios(self, weights: Any) -> RatioBounds:
+        """Return all ratio bounds that are required, of which `ratios` may omit those that follow from
+        others.
+        """
         return self.ratios(weights)
 
     @property
@@ -75,12 +80,17 @@ class RatioRequirement(Requirement):
         return {self.limit: float(above.max())}
 
     def for_prior(self, prior: Prior) -> RatioRequirement:
+        """Return the requirement on the letters of a prior, where it is on labels; else itself."""
         return self
 
     def on_cells(self, cells: LetterCells) -> RatioRequirement:
+        """Return the bound on a column that is constant on the cells of its output, as one on their
+        values.
+        """
         return RatiosOnCells(self, cells)
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         self.check(p)
         own = self.for_prior(p)
@@ -126,15 +136,25 @@ class RatiosOnCells(RatioRequirement):
 
     @property
     def limits(self) -> dict[str, float]:
+        """Return its epsilon; where there is one for each pair, by how much a ratio may be above its own:
+        0.
+        """
         return self.whole.limits
 
     def name_levels(self, log_ratios: FloatArray, ratios: RatioBounds) -> dict[str, float]:
+        """Return the levels from the (K, 1) largest logarithms of the ratios, under the same names as
+        `limits`.
+        """
         return self.whole.name_levels(log_ratios, ratios)
 
     def ratios(self, weights: Any) -> RatioBounds:
+        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
         return self._map_to_cells(self.whole.ratios, weights)
 
     def required_ratios(self, weights: Any) -> RatioBounds:
+        """Return all ratio bounds that are required, of which `ratios` may omit those that follow from
+        others.
+        """
         return self._map_to_cells(self.whole.required_ratios, weights)
 
     def _map_to_cells(self, pairs: Callable[[Any], RatioBounds], weights: Any) -> RatioBounds:
@@ -256,28 +276,34 @@ class RatioBound(RatioRequirement):
 
     @property
     def limit(self) -> str:
+        """Return the name of its limit."""
         return "log_ratio" if np.ndim(self.epsilon) == 0 else "above_epsilon"
 
     def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
         if prior.size != self.size:
             raise PrivacyError(
                 f"the pairs are on {self.size} letters, and the prior on {prior.size}"
             )
 
     def ratios(self, weights: Any) -> RatioBounds:
+        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
         return self._integer_ratios if weights.dtype == object else self._float_ratios
 
     @cached_property
     def _float_ratios(self) -> RatioBounds:
+        """Return the ratio bounds in floats."""
         return self._make_ratios(np.vstack([self.numerators, self.denominators]), 1.0)
 
     @cached_property
     def _integer_ratios(self) -> RatioBounds:
+        """Return the ratio bounds in exact integers."""
         return self._make_ratios(
             *integers_over_common_denominator(np.vstack([self.numerators, self.denominators]))
         )
 
     def _make_ratios(self, both: Any, unit: float) -> RatioBounds:
+        """Return the ratio bounds of stacked numerators and denominators over a unit."""
         sides, half = [(row, unit) for row in both], len(self.numerators)
         return make_ratio_bounds(sides[:half], sides[half:], self.each.tolist())
 
@@ -332,12 +358,14 @@ class GainLeakage(RatioRequirement):
         self.gain = gain_table(gain)
 
     def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
         if prior.size != self.gain.shape[1]:
             raise PrivacyError(
                 f"the gains are on {self.gain.shape[1]} letters, and the prior on {prior.size}"
             )
 
     def ratios(self, weights: Any) -> RatioBounds:
+        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
         gain: Any = self.gain
         if weights.dtype == object:
             gain = integers_over_common_denominator(gain)[0]

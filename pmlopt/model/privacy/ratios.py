@@ -83,6 +83,7 @@ class RatioBounds:
         return np.vstack([np.zeros((0, 1)), *found])
 
     def _largest_of_part(self, matrix: FloatArray) -> FloatArray:
+        """Compute the largest log-ratio over the columns of each pair, all pairs at once."""
         if self._is_letter_pair.all() and matrix.shape[1]:
             return largest_log_entry_ratios(matrix[self.above], matrix[self.below])
         return np.asarray(self.log_ratios(matrix).max(axis=1, keepdims=True))
@@ -113,6 +114,7 @@ class RatioBounds:
         return found
 
     def _float_violation(self, matrix: FloatArray) -> FloatArray:
+        """Compute the largest violation by each column in floats, in units of the pairs."""
         return np.asarray((self._differences_on(matrix) / self._pair_units).max(axis=0))
 
     def _differences_on(self, matrix: FloatArray) -> FloatArray:
@@ -278,6 +280,7 @@ class RatioBounds:
     def _solve_for_weights(
         self, p: FloatArray, gains: FloatArray, beside: LinearRows | None
     ) -> FloatArray:
+        """Solve a linear program for the weights of the pairs."""
         found = np.zeros((len(self.exponents), gains.shape[1]))
         if not len(self.exponents):
             return found

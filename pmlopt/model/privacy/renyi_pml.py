@@ -63,6 +63,7 @@ class EachOutcomeBound(FiniteOrderBound):
     infinite: ClassVar[str] = RobustRenyiPML.infinite
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         self.check(p)
         columns = m.matrix[:, m.support & self._may_violate(m.matrix)]
@@ -83,6 +84,7 @@ class EachOutcomeBound(FiniteOrderBound):
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
+        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         self.check(prior)
         found = {}
         for place, (weights, given, total) in enumerate(self.views(prior.pmf)):
@@ -99,6 +101,7 @@ class EachOutcomeBound(FiniteOrderBound):
         return CvxpyConstraints(found)
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
+        """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
         means, found = p @ matrix, np.zeros(matrix.shape[1])
         some = means > 0
         over = norm_excess(self._compute_levels(p, matrix[:, some]), self.epsilon, self.beta)
@@ -108,6 +111,7 @@ class EachOutcomeBound(FiniteOrderBound):
     def _exact_violation(
         self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]
     ) -> Any:
+        """Compute the violations in fractions, or from decimals of the context."""
         weights, total = law
         # Whole orders of up to this much are checked in integers; others in decimals.
         if self.alpha == int(self.alpha) <= 64:
@@ -145,6 +149,7 @@ class EachOutcomeBound(FiniteOrderBound):
     def _threshold_bounds(
         self, prior: Prior, gains: FloatArray, thresholds: FloatArray
     ) -> FloatArray:
+        """Compute the dual bound of each column at its threshold."""
         law, room = self._norm_law(prior)
         own, mean = center_prices(law, gains)
         return np.asarray(mean + compute_costs(law, own, mean - thresholds, self.beta, room))
@@ -229,14 +234,19 @@ class RenyiPML(EachOutcomeBound):
         object.__setattr__(self, "about", about)
 
     def on_cells(self, cells: LetterCells) -> Requirement:
+        """Return the bound on a column that is constant on the cells of its output, as one on their
+        values.
+        """
         return self if self.about is None else super().on_cells(cells)
 
     def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
         if self.about is not None:
             check_secret_prior(self.about, prior)
 
     @property
     def limits(self) -> dict[str, float]:
+        """Return the claimed bounds by name, in nats."""
         return {
             "renyi_pml"
             if self.about is None
@@ -383,25 +393,32 @@ class RemainingRenyiPML(EachOutcomeBound):
     __eq__, __hash__ = Record.__eq__, Record.__hash__
 
     def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
         if prior.size != len(self.lifts):
             raise PrivacyError(
                 f"there are {len(self.lifts)} lifts, and the prior has {prior.size} letters"
             )
 
     def views(self, weights: Any) -> list[View]:
+        """Return what the bound is on, as laws and mechanisms: the data themselves, or each law of a
+        secret.
+        """
         lifts = self.lifts
         if weights.dtype == object:
             lifts = np.array(list(map(Fraction, lifts.tolist())), dtype=object)
         return [(weights / lifts, lifts, weights.sum())]
 
     def _may_violate(self, matrix: Any) -> Any:
+        """Return (M,) whether a column may violate the bound: a constant reveals nothing."""
         return np.ones(matrix.shape[1], dtype=bool)
 
     def _compute_levels(self, law: FloatArray, columns: FloatArray) -> FloatArray:
+        """Compute the (M,) levels of columns that are not zero, under the law of a view."""
         mass = float(law.sum())
         return order_levels(law / mass, columns, self.alpha) - math.log(mass)
 
     def _log_mass(self, prior: Prior) -> float:
+        """Return the logarithm of the sum of the law, rounded up."""
         with localcontext(Context(prec=DIGITS)):
             mass = sum(
                 (

@@ -70,18 +70,24 @@ class RobustRenyiPML(FiniteOrderBound):
 
     @property
     def scope(self) -> str:
+        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
         return f"{super().scope}; {self.over.scope}"
 
     def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
         self.over.check_letters(prior.labels, "the prior of the design")
 
     def on_cells(self, cells: LetterCells) -> RobustRenyiPML:
+        """Return the bound on a column that is constant on the cells of its output, as one on their
+        values.
+        """
         return RobustRenyiPML(self.alpha, self.epsilon, self.over.on_cells(cells))
 
     def _max_leakage(self, law: FloatArray) -> float:
         return MAX_EXPONENT
 
     def _is_vacuous(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
+        """Return whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
         return self.epsilon > MAX_EXPONENT
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
@@ -147,6 +153,7 @@ class RobustRenyiPML(FiniteOrderBound):
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
+        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         self.check(prior)
         shape, keep = mechanism.shape, tightened(1 / self.max_norm(prior.pmf))
         ones, row = np.ones((shape[0], 1)), (1, shape[1])
@@ -180,6 +187,7 @@ class RobustRenyiPML(FiniteOrderBound):
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         keep = tightened(1 / self.max_norm(prior.pmf))
         tops, columns = divide_by_maxima(matrix)
         threshold = self._find_threshold(columns, self._slack_coefficient)[0]
@@ -196,6 +204,7 @@ class RobustRenyiPML(FiniteOrderBound):
         }
 
     def _float_violation(self, p: FloatArray, matrix: FloatArray) -> Any:
+        """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
         tops, columns = divide_by_maxima(matrix)
         over = self._find_threshold(columns, self._slack_coefficient)[1]
         return np.where(np.ptp(matrix, axis=0) > 0, tops * over, -tops * self._slack_coefficient)

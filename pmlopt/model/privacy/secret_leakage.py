@@ -84,6 +84,7 @@ class SecretRequirement(RatioRequirement):
         self.secret = secret
 
     def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
         check_secret_prior(self.secret, prior)
 
     def conditionals(self, exact: bool) -> list[list[tuple[Any, Any]]]:
@@ -113,9 +114,11 @@ class SecretPML(SecretRequirement):
 
     @property
     def limit(self) -> str:
+        """Return the name of its limit."""
         return make_secret_limit_name(self.secret)
 
     def ratios(self, weights: Any) -> RatioBounds:
+        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
         above, below = [], []
         for *given, mean in self.conditionals(weights.dtype == object):
             above += given
@@ -181,6 +184,7 @@ class Pufferfish(SecretRequirement):
 
     def ratios(self, weights: Any) -> RatioBounds:
         # the ratio is bounded both ways, and the file names each pair once
+        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
         both = [*self._places, *((t, s) for s, t in self._places)]
         laws = self.conditionals(weights.dtype == object)
         above = [law[s] for law in laws for s, _ in both]
@@ -230,13 +234,16 @@ class RobustSecretPML(Requirement):
 
     @property
     def limits(self) -> dict[str, float]:
+        """Return the claimed bounds by name, in nats."""
         return self.nominal.limits
 
     @property
     def scope(self) -> str:
+        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
         return self.over.scope
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
         p, m = pair_with_prior(prior, mechanism)
         self.nominal.check(p)
         largest = float(self.over.max_ratios(m.matrix[:, m.support]).max())
@@ -245,25 +252,30 @@ class RobustSecretPML(Requirement):
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
+        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         self.nominal.check(prior)
         return CvxpyConstraints(
             *self._build_rows(tightened(math.exp(-min(self.epsilon, 700.0)))).to_cvxpy(mechanism)
         )
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         return {"numbers": self.linear_rows(prior).find_numbers(matrix)}
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         # exact for whole numbers: both sides are scaled by one unit, and no quotient is formed
+        """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
         least, most, _ = self.over.compute_extreme_means(matrix)
         sums, unit = self.over.min_outcome_sums(least, most)
         return (most * unit - power(min(self.epsilon, 700.0)) * sums).max(axis=0)
 
     @property
     def has_rows(self) -> bool:
+        """Return whether `linear_rows` gives the columns."""
         return True
 
     def linear_rows(self, prior: Prior) -> LinearRows:
+        """Return the columns that it allows by linear rows, where `has_rows` is true."""
         return self._build_rows(math.exp(-min(self.epsilon, 700.0)))
 
     def _build_rows(self, keep: float) -> LinearRows:

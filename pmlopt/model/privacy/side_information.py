@@ -75,22 +75,26 @@ class SideInformationPML(RatioRequirement):
         return SideInformationPML(self.epsilon, self.known, None, prior.labels)
 
     def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
         if self.about is not None:
             check_secret_prior(self.about, prior)
         self.for_prior(prior)
 
     @property
     def limit(self) -> str:
+        """Return the name of its limit."""
         start = "pml" if self.about is None else make_secret_limit_name(self.about)
         return f"{start}_given_known"
 
     @property
     def scope(self) -> str:
+        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
         if self.known == "any":
             return "given any subset of the attributes"
         return f"given any subset of the attributes {', '.join(map(str, self.known))}"
 
     def ratios(self, weights: Any) -> RatioBounds:
+        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
         if self._letters is None:
             raise PrivacyError("the attributes are those of letters: take `for_prior(prior)` first")
         laws: list[Any] = [weights[None]]

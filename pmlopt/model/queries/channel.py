@@ -347,6 +347,7 @@ def exponential(
 
 
 def _check_level(epsilon: float) -> float:
+    """Check that a level is positive, and return it."""
     level = check_real(epsilon, "epsilon", PrivacyError)
     if level <= 0:
         raise PrivacyError(
@@ -356,8 +357,10 @@ def _check_level(epsilon: float) -> float:
 
 
 def _build_softmax(query: Query, scores: FloatArray) -> Mechanism:
+    """Build the mechanism whose rows are proportional to the exponentials of scores."""
     return _build_answer_mechanism(query, np.exp(scores - scores.max(axis=1, keepdims=True)))
 
 
 def _build_answer_mechanism(query: Query, weights: FloatArray) -> Mechanism:
+    """Build the mechanism on a query's values with rows proportional to weights."""
     return Mechanism(weights / weights.sum(axis=1, keepdims=True), query.values, query.values)

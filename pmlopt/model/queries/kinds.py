@@ -98,10 +98,14 @@ class Explicit(Query):
 
     @property
     def alphabets(self) -> tuple[int, ...]:
+        """Return the (n,) number of letters of each record, k_i."""
         return self.places.shape
 
     @property
     def values(self) -> tuple[Label, ...]:
+        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
+        order.
+        """
         return self.labels
 
     @cached_property
@@ -113,15 +117,20 @@ class Explicit(Query):
         return tuple(first.values())
 
     def log_counts(self, record: int) -> FloatArray:
+        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
+        none.
+        """
         with np.errstate(divide="ignore"):
             return np.log(self._count_datasets(check_record(self, record)))
 
     @property
     def sensitivity(self) -> float:
+        """Return the sensitivity of f: the largest change of its value when one record changes."""
         numbers = values_as_numbers(self)[self.places]
         return float(max(np.ptp(numbers, axis=axis).max() for axis in range(self.records)))
 
     def table(self) -> IntArray:
+        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset."""
         return self.places
 
     def _count_datasets(self, record: int) -> IntArray:
@@ -136,6 +145,9 @@ class FormulaQuery(Query):
 
     @property
     def exchangeable(self) -> tuple[int, ...]:
+        """Return representatives of the records that f does not distinguish; all records where nothing is
+        known.
+        """
         return self.kinds
 
 
@@ -190,27 +202,39 @@ class ModularSum(FormulaQuery):
 
     @property
     def alphabets(self) -> tuple[int, ...]:
+        """Return the (n,) number of letters of each record, k_i."""
         return self.sizes
 
     @property
     def values(self) -> tuple[Label, ...]:
+        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
+        order.
+        """
         return tuple(range(self.modulus))
 
     @property
     def kinds(self) -> tuple[int, ...]:
+        """Return representatives of the kinds of records; records of a kind have the same `log_counts`."""
         return tuple(self.sizes.index(size) for size in dict.fromkeys(self.sizes))
 
     def log_counts(self, record: int) -> FloatArray:
+        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
+        none.
+        """
         size = self.sizes[check_record(self, record)]
         others = self._count_others(size)
         return np.stack([np.roll(others, letter) for letter in range(size)])
 
     def list_answers(self, record: int) -> IntArray:
+        """Return the (K, k_i) indices of f among `values` as one record runs through its letters, the others
+        fixed.
+        """
         size = self.sizes[check_record(self, record)]
         reached = np.flatnonzero(np.isfinite(self._count_others(size)))
         return np.asarray((reached[:, None] + np.arange(size)) % self.modulus)
 
     def table(self) -> IntArray:
+        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset."""
         return np.asarray(list_datasets(self).sum(axis=0) % self.modulus)
 
     def _count_others(self, size: int) -> FloatArray:
@@ -279,14 +303,19 @@ class ResidueTypes(FormulaQuery):
 
     @property
     def alphabets(self) -> tuple[int, ...]:
+        """Return the (n,) number of letters of each record, k_i."""
         return self.sums.alphabets
 
     @property
     def kinds(self) -> tuple[int, ...]:
+        """Return representatives of the kinds of records; records of a kind have the same `log_counts`."""
         return self.sums.kinds
 
     @property
     def values(self) -> tuple[Label, ...]:
+        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
+        order.
+        """
         sums, start = bool(self._full_cycle_sizes), 1 if self._full_cycle_sizes else 0
         return tuple(
             (f"sum {row[0]}; " if sums else "") + "counts " + "+".join(map(str, row[start:]))
@@ -308,6 +337,9 @@ class ResidueTypes(FormulaQuery):
         return math.prod(parts) * (self.sums.modulus if self._full_cycle_sizes else 1)
 
     def log_counts(self, record: int) -> FloatArray:
+        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
+        none.
+        """
         modulus, size = self.sums.modulus, self.alphabets[check_record(self, record)]
         found = np.empty((size, len(self._class_table)))
         for letter in range(min(size, modulus)):
@@ -315,6 +347,7 @@ class ResidueTypes(FormulaQuery):
         return found
 
     def table(self) -> IntArray:
+        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset."""
         data = list_datasets(self)
         columns = []
         if self._full_cycle_sizes:
@@ -459,17 +492,25 @@ class Weight(FormulaQuery):
 
     @property
     def alphabets(self) -> tuple[int, ...]:
+        """Return the (n,) number of letters of each record, k_i."""
         return (2,) * self.count
 
     @cached_property
     def values(self) -> tuple[Label, ...]:
+        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
+        order.
+        """
         return sort_distinct(self.outcomes)
 
     @property
     def kinds(self) -> tuple[int, ...]:
+        """Return representatives of the kinds of records; records of a kind have the same `log_counts`."""
         return (0,)
 
     def log_counts(self, record: int) -> FloatArray:
+        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
+        none.
+        """
         check_record(self, record)
         # with one letter fixed the other n - 1 records are free: C(n - 1, w) of each weight
         others = _compute_log_binomials(self.records - 1)
@@ -481,12 +522,16 @@ class Weight(FormulaQuery):
         return counts
 
     def list_answers(self, record: int) -> IntArray:
+        """Return the (K, k_i) indices of f among `values` as one record runs through its letters, the others
+        fixed.
+        """
         check_record(self, record)
         return np.asarray(
             np.unique(np.stack([self.value_indices[:-1], self.value_indices[1:]], axis=1), axis=0)
         )
 
     def table(self) -> IntArray:
+        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset."""
         return np.asarray(self.value_indices[list_datasets(self).sum(axis=0)])
 
     @cached_property

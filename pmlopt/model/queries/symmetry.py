@@ -97,10 +97,13 @@ def _list_relabellings(size: int) -> list[tuple[int, ...]]:
 
 
 def _make_exchange(first: int, second: int) -> Map:
+    """Return the map of tables that exchanges two records."""
     return lambda table: np.swapaxes(table, first, second)
 
 
 def _make_relabelling(orders: Sequence[tuple[int, tuple[int, ...]]]) -> Map:
+    """Return the map of tables that relabels the letters of records."""
+
     def apply_relabelling(table: NDArray[Any]) -> NDArray[Any]:
         for record, order in orders:
             table = np.take(table, order, axis=record)

@@ -161,6 +161,7 @@ class ColumnCone:
 
     @property
     def is_additive(self) -> bool:
+        """Return whether the set is given by lower bounds only, without upper bounds or a shift."""
         priors = self.priors
         return (
             isinstance(priors, ChoquetSet)

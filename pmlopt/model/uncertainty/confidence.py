@@ -426,6 +426,7 @@ def _check_counts(
 
 
 def _get_sample_size(prior: Prior) -> int:
+    """Return the sample size of a prior, and raise where it has none."""
     if not isinstance(prior, Prior) or prior.samples is None:
         raise PriorError(
             "the prior has no sample size, so nothing is known of its error: make it by Prior.from_counts or "

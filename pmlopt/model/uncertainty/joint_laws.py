@@ -134,6 +134,7 @@ class JointLaws(Record):
     def _of_radii(
         cls, secret: Secret, own: float, given: Sequence[float], delta: float | None
     ) -> JointLaws:
+        """Build the set from l1 radii of the law of S and of each conditional law."""
         joint = _get_single_law(secret)
         law = L1Ball(Center.of_counts(tuple(joint.sum(axis=1).tolist()), tuple(secret.values)), own)
         balls = [

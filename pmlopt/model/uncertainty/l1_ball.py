@@ -206,16 +206,19 @@ class L1Ball(ChoquetSet):
 
     @property
     def description(self) -> str:
+        """Return which priors these are, in words that follow "for every prior"."""
         return f"within l1 distance {self.radius:g} of the centre"
 
     @cached_property
     def float_probability(self) -> LowerProbability:
+        """Return the lower probability in floats, with a total near one."""
         return LowerProbability(self.center.pmf, self.half_radius, None, 1.0)
 
     @cached_property
     def integer_probability(self) -> LowerProbability:
         # a float is a dyadic rational: with its denominator as the unit all masses are whole
         # numbers
+        """Return the lower probability times a positive number, in Python integers without rounding."""
         half = Fraction(self.radius) / 2
         weights = np.array(self.center.weights, dtype=object)
         total = int(weights.sum())
@@ -224,9 +227,13 @@ class L1Ball(ChoquetSet):
         )
 
     def contains_law(self, p: FloatArray) -> bool:
+        """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
         return bool(np.abs(p - self.center.pmf).sum() <= self.radius + MEMBERSHIP_ATOL)
 
     def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
+        g.
+        """
         if self.can_empty_letter or keep >= 1 or not np.array_equal(p, self.center.pmf):
             return super().support_function(p, gains, keep)
         # extreme columns: 0 and a peak, or two values, high on the k letters of largest gain

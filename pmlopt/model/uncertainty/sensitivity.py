@@ -373,6 +373,7 @@ def check_min_mass(least: float | None) -> float | None:
 
 
 def _check_radius(radius: float) -> float:
+    """Check that an l1 radius is in [0, 2], and return it."""
     return check_in_interval(radius, "[0, 2]", "the radius", PrivacyError)
 
 

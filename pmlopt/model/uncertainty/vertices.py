@@ -64,10 +64,12 @@ class ConvexHull(PriorSet):
 
     @property
     def size(self) -> int:
+        """Return N, the number of letters."""
         return int(self.points.shape[1])
 
     @property
     def description(self) -> str:
+        """Return which priors these are, in words that follow "for every prior"."""
         count = len(self.points)
         return "that is the one given" if count == 1 else f"in the convex hull of the {count} given"
 
@@ -81,21 +83,32 @@ class ConvexHull(PriorSet):
         ), total
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
+        """Compute the (M,) least mean of each column of an (N, M) matrix over the set."""
         return np.asarray((self.laws @ matrix).min(axis=0))
 
     def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
+        """Compute the least means times a positive number, and that number; integers for a matrix of
+        integers.
+        """
         if matrix.dtype == object:
             weights, total = self._integer_vertices
             return (weights @ matrix).min(axis=0), total
         return self.min_mean(matrix), 1.0
 
     def minimizer(self, column: FloatArray) -> FloatArray:
+        """Return an (N,) prior of the set at which the mean of the (N,) column is least; it may have
+        zeros.
+        """
         return np.asarray(self.laws[(self.laws @ column).argmin()])
 
     def contains_law(self, p: FloatArray) -> bool:
+        """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
         return self._find_mixture(p)[1] <= MEMBERSHIP_ATOL
 
     def project_to_rationals(self, law: FloatArray) -> Any:
+        """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
+        the set.
+        """
         weights, total = self._integer_vertices
         mixture = self._find_mixture(np.maximum(law, 0.0))[
             0
@@ -117,11 +130,15 @@ class ConvexHull(PriorSet):
         )
 
     def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
+        """Return the twin of `min_mean` for a cvxpy variable, in sparse form."""
         least = cp.Variable(largest.shape, nonneg=True, name="least_mean")
         rows = np.ones((len(self.laws), 1)) @ least <= self.laws @ mechanism
         return MinMeanExpression(least, {"least_mean": rows}, {"least_mean": least})
 
     def cone_block(self, keep: float) -> ColumnBlock | None:
+        """Return the columns v >= 0 with `keep max v <= w(v)` as a `ColumnBlock`; None without such a form or
+        interior.
+        """
         return (
             build_mean_block(self.laws[0], keep)
             if len(self.laws) == 1
@@ -129,9 +146,13 @@ class ConvexHull(PriorSet):
         )
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         return {"least_mean": self.min_mean(matrix)[None, :]}
 
     def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
+        g.
+        """
         return float(
             (p @ gains).max()
             if keep >= 1
@@ -144,14 +165,21 @@ class ConvexHull(PriorSet):
         return len(self.laws)
 
     def dual_multipliers(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+        """Return (T, M) multipliers of `keep max v <= w(v)` for each column g, from which `support_function`
+        follows.
+        """
         if keep >= 1:
             return np.zeros((len(self.laws), gains.shape[1]))
         return find_mixture_thetas(self.laws, p, gains, keep)[0]
 
     def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        """Compute what (T, M) multipliers prove that no column collects: any numbers of at least 0 do."""
         return bound_gain_by_mixtures(self.laws, p, gains, keep, theta)
 
     def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        """Compute the (K,) least b in [0, 1] such that b on `outer`, 1 on `inner` and 0 elsewhere keeps `keep
+        <= w`.
+        """
         high, room = inner @ self.laws.T, outer @ self.laws.T
         missing = keep - high
         with np.errstate(divide="ignore", invalid="ignore"):

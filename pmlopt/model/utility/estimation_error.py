@@ -142,6 +142,7 @@ Rows = tuple[tuple[Label, ...], NDArray[Any]]
 
 
 def _build_named_workload(workload: str) -> Callable[[Sequence[Label]], Rows]:
+    """Return the function that builds the rows of a workload of a given name."""
     if workload not in WORKLOADS:
         raise UtilityError(
             f"the workload {workload!r} is not known: use {', '.join(WORKLOADS)}, or a matrix"
@@ -150,14 +151,17 @@ def _build_named_workload(workload: str) -> Callable[[Sequence[Label]], Rows]:
 
 
 def _build_identity(labels: Sequence[Label]) -> Rows:
+    """Return the workload of each frequency."""
     return tuple(labels), np.eye(len(labels))
 
 
 def _build_prefixes(labels: Sequence[Label]) -> Rows:
+    """Return the workload of the cumulative frequencies."""
     return tuple(f"<= {label}" for label in labels), np.tri(len(labels))
 
 
 def _build_ranges(labels: Sequence[Label]) -> Rows:
+    """Return the workload of all ranges of letters."""
     n = len(labels)
     place, pairs = np.arange(n), [(i, j) for i in range(n) for j in range(i, n)]
     names = tuple(f"{labels[i]}" if i == j else f"{labels[i]}..{labels[j]}" for i, j in pairs)
@@ -165,6 +169,7 @@ def _build_ranges(labels: Sequence[Label]) -> Rows:
 
 
 def _build_mean(labels: Sequence[Label]) -> Rows:
+    """Return the workload of the mean of labels that are numbers."""
     for label in labels:
         if not is_label_number(label):
             raise UtilityError(
@@ -178,6 +183,7 @@ def _build_mean(labels: Sequence[Label]) -> Rows:
 
 
 def _build_marginals(labels: Sequence[Label]) -> Rows:
+    """Return the workload of the marginals of labels that are tuples."""
     parts = {len(label) if isinstance(label, tuple) else 0 for label in labels}
     if len(parts) != 1 or 0 in parts:
         raise UtilityError("the labels are not tuples of one length, so there are no marginals")

@@ -96,6 +96,7 @@ PairFunction: TypeAlias = Annotated[Callable[[Any, Any], float], NamedValues(FUN
 
 
 def _subtract_labels(x: Any, y: Any) -> float:
+    """Return the difference of two labels, rounded once, and raise where they are no numbers."""
     try:
         return subtract_exactly(x, y)
     except TypeError:
@@ -181,6 +182,7 @@ class LinearUtility(Utility):
         )
 
     def _evaluate_pair(self, x: Label, y: Label) -> float:
+        """Evaluate f on a letter and an output, and raise a UtilityError where it fails."""
         assert callable(self.matrix)
         try:
             value = self.matrix(x, y)
@@ -250,6 +252,7 @@ class LinearUtility(Utility):
         self, values: FloatArray, wanted: FloatArray, pair: Callable[[int], tuple[Label, Label]]
     ) -> None:
         # one pair is enough for the message
+        """Raise where f is not constant on an orbit of pairs."""
         worst = int(np.abs(values - wanted).argmax())
         # Differences within an orbit that are put down to rounding, as a share of the largest value.
         if abs(values[worst] - wanted[worst]) > 1e-12 * np.abs(values).max():

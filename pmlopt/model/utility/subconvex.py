@@ -76,6 +76,7 @@ class SubConvex(Utility):
 
     def _evaluate_column(self, column: FloatArray, p: FloatArray) -> float:
         # copies that are read-only: a function that changes its arguments would change the design
+        """Evaluate mu on one column, and raise where it fails or is not finite."""
         column, p = column.copy(), p.copy()
         column.setflags(write=False)
         p.setflags(write=False)
@@ -131,6 +132,7 @@ class SubConvex(Utility):
 
 
 def _format_column(column: FloatArray, p: FloatArray) -> str:
+    """Format a column and its prior for a message."""
     shown = np.array2string(np.asarray(column), precision=6, threshold=8, separator=", ")
     return (
         f"the column {shown} (p = {np.array2string(p, precision=6, threshold=8, separator=', ')})"
@@ -155,6 +157,7 @@ class GuessingProbability(SubConvex):
         super().__init__(lambda column, p: (p * column).max())
 
     def column_values(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
+        """Compute the (K,) values of mu on the columns of an (N, K) matrix."""
         return np.asarray((p[:, None] * lifts).max(axis=0))
 
 
@@ -189,6 +192,7 @@ class FInformation(SubConvex):
 
     @property
     def name(self) -> str:
+        """Return the name of the utility in messages and files."""
         own: str = getattr(self, "kind", "f-information")
         return own
 
@@ -198,6 +202,7 @@ class FInformation(SubConvex):
 
     def column_values(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
         # homogeneous by construction: f is taken at the column over its mean, times the mean
+        """Compute the (K,) values of mu on the columns of an (N, K) matrix."""
         mean = p @ lifts
         worths = (p @ self.phi(lifts / mean)) * mean
         if not np.isfinite(worths).all():
@@ -207,6 +212,7 @@ class FInformation(SubConvex):
         return np.asarray(worths)
 
     def _evaluate_lift(self, column: FloatArray, p: FloatArray) -> float:
+        """Evaluate the f-information of one column of lifts."""
         return float(self.column_values(p, column[:, None])[0])
 
 
@@ -228,6 +234,7 @@ class MutualInformation(FInformation):
         super().__init__(lambda lifts: entropy_surplus(lifts - 1))
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
+        """Compute the utility of a given mechanism."""
         return mutual_information(prior, mechanism)
 
 

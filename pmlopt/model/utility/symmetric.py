@@ -62,12 +62,14 @@ class CoordinatewiseUtility(LinearUtility):
         return None if callable(self.each.matrix) else np.asarray(self.each.matrix).shape
 
     def _sum_over_records(self, x: Any, y: Any) -> float:
+        """Sum f over the coordinates of a letter and an output."""
         if callable(self.each.matrix):
             return sum(self.each.matrix(a, b) for a, b in zip(x, y, strict=True))
         table = np.asarray(self.each.matrix)
         return float(sum(table[a, b] for a, b in zip(x, y, strict=True)))
 
     def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
+        """Compute the (C,) values of f on orbits of pairs, on which f must be constant."""
         if not isinstance(space, TypePairs):
             return super().evaluate_on_orbits(space)
         return space.coordinate_sums(self.each.evaluate_table(*space.places))
@@ -132,6 +134,7 @@ class DisplacementUtility(LinearUtility):
 
     @property
     def fixed_outputs(self) -> int | None:
+        """Return the outputs that a matrix fixes, or their number; None for a function of the labels."""
         return None if callable(self.values) else len(self.values)
 
     @property
@@ -148,6 +151,7 @@ class DisplacementUtility(LinearUtility):
         return found
 
     def evaluate_table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
+        """Compute the (N, M) values of f on the given labels."""
         n = len(inputs)
         if len(outputs) != n:
             raise UtilityError(f"a circle has {n} letters and as many outputs, not {len(outputs)}")
@@ -155,6 +159,7 @@ class DisplacementUtility(LinearUtility):
         return np.asarray(self._list_values(n)[(places - places[:, None]) % n])
 
     def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
+        """Compute the (C,) values of f on orbits of pairs, on which f must be constant."""
         if not isinstance(space, CirclePairs):
             return super().evaluate_on_orbits(space)
         values = self._list_values(space.prior.size)
@@ -250,6 +255,7 @@ class SumOfParts(LinearUtility):
 
     @property
     def fixed_outputs(self) -> int | None:
+        """Return the outputs that a matrix fixes, or their number; None for a function of the labels."""
         return None
 
     @property
@@ -258,6 +264,7 @@ class SumOfParts(LinearUtility):
         return tuple(part.shape for part in self.parts)
 
     def evaluate_table(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> FloatArray:
+        """Compute the (N, M) values of f on the given labels."""
         found = np.zeros((len(inputs), len(outputs)))
         for place, part in enumerate(self.parts):
             own = [[label[place] for label in side] for side in (inputs, outputs)]
@@ -270,6 +277,7 @@ class SumOfParts(LinearUtility):
         return found
 
     def evaluate_on_orbits(self, space: PairSpace) -> FloatArray:
+        """Compute the (C,) values of f on orbits of pairs, on which f must be constant."""
         if not isinstance(space, ProductPairs):
             return super().evaluate_on_orbits(space)
         own = zip(self.parts, space.spaces, space.places, strict=True)

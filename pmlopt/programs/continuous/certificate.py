@@ -140,10 +140,12 @@ class BinsCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return False
 
     @property
     def bound_rounding(self) -> float:
+        """Return by how much rounding only may put the value beyond the bound."""
         return bound_sum_rounding(2, abs(self.value))
 
     def checks(self) -> tuple[Claim, ...]:

@@ -380,6 +380,7 @@ def certify_failure(
 def _check_sizes(
     program: PostProcessingProgram[Any], attack: Mechanism, multipliers: FloatArray | None
 ) -> None:
+    """Raise where an attack or multipliers have the wrong size."""
     if len(attack.inputs) != len(program.given_mechanism.outputs):
         raise MechanismError(
             f"the post-processing has {len(attack.inputs)} rows: give one for each of the "

@@ -43,10 +43,12 @@ class PostProcessingCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return True
 
     @property
     def bound_rounding(self) -> float:
+        """Return by how much rounding only may put the value beyond the bound."""
         return 1e-15 * max(1.0, self.bound)  # a probability is at most 1
 
     @property

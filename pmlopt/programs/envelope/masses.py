@@ -184,6 +184,7 @@ class RationalMechanism:
 
 
 def _divide_to_float(above: int, below: int) -> float:
+    """Divide two integers, and round the quotient to a float, infinite on overflow."""
     try:
         return above / below
     except OverflowError:

@@ -100,6 +100,7 @@ class _RatioFeasibility:
     def extrapolate(
         self, now: FloatArray | None, then: FloatArray | None, step: float
     ) -> FloatArray | None:
+        """Compute multipliers extrapolated along a line, and clip those of letters at zero."""
         if now is None or then is None:
             return None
         # any multipliers of at least 0 prove a bound: extrapolated ones are cut off
@@ -133,6 +134,7 @@ def search_worst_ratio(program: EnvelopeProgram, options: MethodOptions) -> Atta
 def _search_ratio(
     program: EnvelopeProgram, options: MethodOptions
 ) -> tuple[TwoSidedSearch[FloatArray, FloatArray | None], int, str]:
+    """Solve the envelope by a two-sided search over the ratio."""
     singles = program.single_prior_programs
     alone = [] if program.over is None else [_search_ratio(one, options) for one in singles]
     first = [

@@ -337,6 +337,7 @@ def _make_program(
 
 
 def _build_model(program: PostProcessingProgram[Any]) -> CvxpyModel:
+    """Build the cvxpy model of the largest probability that an outcome leaks log t or more."""
     (n, k), m, law = program.columns.shape, program.merged.shape[1], program.law
     attack, mass = (
         cp.Variable((k, n), nonneg=True, name="attack"),

@@ -96,10 +96,12 @@ class EnvelopeDesignCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return self.maximised
 
     @property
     def bound_rounding(self) -> float:
+        """Return by how much rounding only may put the value beyond the bound."""
         return self.columns.bound_value_rounding(self.table, self.mechanism.matrix)
 
     def checks(self) -> tuple[Claim, ...]:

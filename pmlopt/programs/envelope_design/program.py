@@ -136,6 +136,7 @@ def envelope_design(
 
 
 def _build_model(program: EnvelopeDesign) -> CvxpyModel:
+    """Build the cvxpy model of an envelope design for given margins."""
     span, margins = program.margin_range, program.margins
     mechanism = cp.Variable(program.table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, len(program.outputs)), nonneg=True, name="output_law")

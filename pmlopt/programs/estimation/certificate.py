@@ -44,11 +44,13 @@ class EstimationCertificate(DesignCertificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return False
 
     @property
     def bound_rounding(self) -> float:
         # an error has the unit of the workload, whatever that is; a logarithm has none
+        """Return by how much rounding only may put the value beyond the bound."""
         return 1e-9 * (abs(self.value) if self.criterion == "A" else max(1.0, abs(self.value)))
 
     def checks(self) -> tuple[Claim, ...]:

@@ -227,12 +227,14 @@ class TwoValueSearch(ColumnSearch):
 
     @cached_property
     def start_columns(self) -> FloatArray:
+        """Return (K, N) columns to start a design from."""
         sets = list_start_sets(len(self.p), self._find_best_mass())
         allowed, low, step = self._compute_two_values((sets @ self.p)[:, None])
         return np.asarray((low + step * sets)[allowed[:, 0]])
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         # all N single moves of all K sets at once: (K, N) values by rank-one updates
+        """Return (K, N) a column near each, of larger value where one step leads to such."""
         sets, rows = _find_high_sets(columns), np.arange(len(columns))
         # a member leaves, another letter enters
         sign = np.where(sets, -1.0, 1.0)
@@ -249,6 +251,7 @@ class TwoValueSearch(ColumnSearch):
         return np.asarray(low + step * sets)
 
     def to_batch(self, columns: FloatArray) -> ColumnBatch:
+        """Return the columns without repetition, as a batch."""
         sets = np.unique(_find_high_sets(columns), axis=0)
         return ColumnFamily(self.family, sets, np.full(len(sets), -1))
 
@@ -297,6 +300,7 @@ class BoxColumnSearch(ColumnSearch):
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         # convexity: a column that is best for the gradient is worth no less than the start
+        """Return (K, N) a column near each, of larger value where one step leads to such."""
         sloped = self._maximize_slopes(2 * columns @ form - pi)
         moved = self._move_along_edges(columns, form, pi)
         return np.where(
@@ -306,6 +310,7 @@ class BoxColumnSearch(ColumnSearch):
         )
 
     def to_batch(self, columns: FloatArray) -> ColumnBatch:
+        """Return the columns without repetition, as a batch."""
         return recognize_columns(self.family, columns.T).drop_duplicates(self.p)
 
     def _maximize_slopes(self, slopes: FloatArray) -> FloatArray:
@@ -354,6 +359,7 @@ class LPColumnSearch(ColumnSearch):
 
     @cached_property
     def _solver(self) -> Highs:
+        """Return the HiGHS solver of the search, built once."""
         rows, columns = self.cone.rows.shape
         system = sparse.csc_array(np.vstack([self.cone.rows, self.cone.mean]))
         model = highs.build_columnwise_model(
@@ -366,12 +372,14 @@ class LPColumnSearch(ColumnSearch):
 
     @cached_property
     def start_columns(self) -> FloatArray:
+        """Return (K, N) columns to start a design from."""
         n = self.cone.letters
         # thirty random directions for each letter
         slopes = np.random.default_rng(0).normal(size=(30 * n, n))
         return self._maximize_slopes(slopes, np.ones(slopes.shape))
 
     def improve_columns(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        """Return (K, N) a column near each, of larger value where one step leads to such."""
         return self._maximize_slopes(2 * columns @ form - pi, columns)
 
     def _maximize_slopes(self, slopes: FloatArray, before: FloatArray) -> FloatArray:
@@ -390,6 +398,7 @@ class LPColumnSearch(ColumnSearch):
         return found
 
     def to_batch(self, columns: FloatArray) -> ColumnBatch:
+        """Return the columns without repetition, as a batch."""
         return DenseBatch(columns.T, self.raisable).drop_duplicates(
             self.cone.mean[: self.cone.letters]
         )
@@ -416,6 +425,7 @@ def list_start_sets(size: int, share: float) -> BoolArray:
 
 
 def _list_rotations(size: int, share: float) -> BoolArray:
+    """List all rotations of a few sets of letters with even information, and all singletons."""
     rng, count = np.random.default_rng(0), min(max(round(share * size), 1), size - 1)
     bases = np.array([rng.permutation(size) < count for _ in range(START_SET_COUNT)])
     # rotations have a circulant information matrix: its eigenvalues are Fourier powers

@@ -149,6 +149,7 @@ def estimation_design(
 def _build_model(
     columns: FloatArray, p: FloatArray, workload: FloatArray, criterion: Criterion
 ) -> CvxpyModel:
+    """Build the cvxpy model of an estimation design over given columns."""
     n, k = columns.shape
     weights = cp.Variable(k, nonneg=True, name="weights")
     squares = (columns[:, None, :] * columns[None, :, :]).reshape(n * n, k)

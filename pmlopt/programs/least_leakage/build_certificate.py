@@ -126,6 +126,7 @@ def remove_noise(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None
 
 def _iterate_versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]:
     # forbidden entries are 0 by the demand, whatever a solver left there
+    """Yield repaired versions of a matrix, without entries up to each noise threshold."""
     inside = np.where(program.allowed, np.maximum(matrix, 0.0), 0.0)
     # nan equals nothing: the first version is always tried
     before = np.full_like(inside, np.nan)

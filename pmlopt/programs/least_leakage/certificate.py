@@ -137,14 +137,17 @@ class NormalizedFloor:
 
     @property
     def _sign(self) -> float:
+        """Return 1 for a gain and -1 for a loss."""
         return 1.0 if self.expected.maximised else -1.0
 
     @cached_property
     def _exponent(self) -> int:
+        """Return the exponent of the power of two that scales the table."""
         return int(np.frexp(np.abs(self.expected.table).max())[1])
 
     @cached_property
     def _signed_table(self) -> FloatArray:
+        """Return the table as gains, scaled by a power of two."""
         return np.asarray(self._sign * np.ldexp(self.expected.table, -self._exponent))
 
     @cached_property
@@ -427,10 +430,12 @@ class _LeastLeakageCertificate(RequirementCertificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return False
 
     @property
     def bound_rounding(self) -> float:
+        """Return by how much rounding only may put the value beyond the bound."""
         return 1e-15 * max(1.0, self.value)
 
     def checks(self) -> tuple[Claim, ...]:
@@ -453,6 +458,7 @@ class _LeastLeakageCertificate(RequirementCertificate):
 
     @property
     def _arithmetic_of_bound(self) -> str:
+        """Name the arithmetic in which the bound is checked."""
         return FLOATS
 
     def _check_demands(self) -> tuple[Claim, ...]:
@@ -501,14 +507,17 @@ class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
 
     @property
     def lifts(self) -> FloatArray:
+        """Return the lifts of the mechanism, which are the entries of its matrix."""
         return self.mechanism.matrix
 
     @property
     def has_constant_utility(self) -> bool:
+        """Return whether the utility is the same for every mechanism."""
         return bool(self.allowed.all()) and self.normalized_floor is None
 
     @property
     def _arithmetic_of_bound(self) -> str:
+        """Name the arithmetic of the bound: rational, but floats for many pairs under one prior."""
         exact = self.allowed.size <= MAX_EXACT_ENTRIES or self.privacy.over is not None
         return RATIONAL if exact else FLOATS
 
@@ -522,6 +531,7 @@ class LevelCertificate(_LeastLeakageCertificate, DesignCertificate):
         return (Claim("pairs", not len(broken), RATIONAL, text), *super()._check_demands())
 
     def recompute_bound(self) -> float:
+        """Compute again the level that the multipliers prove to be a lower bound; 0 without any."""
         if self.multipliers is None:
             return 0.0
         proof = LevelMultipliers(self.multipliers, self.weight, self.laws)
@@ -562,6 +572,7 @@ class SymmetricLevelCertificate(OrbitCertificate, _LeastLeakageCertificate):
         return NormalizedFloor(self.columns, np.ones(self.table.shape, dtype=bool), asked)
 
     def recompute_bound(self) -> float:
+        """Compute again the level that the multipliers prove to be a lower bound; 0 without any."""
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
             return 0.0
         proof = LevelMultipliers(self.multipliers, self.weight)

@@ -51,6 +51,7 @@ def least_epsilon(
 
 
 def _by_orbits(utility: Utility) -> bool:
+    """Return whether a utility is linear, and so can be solved in orbits of pairs."""
     return isinstance(utility, LinearUtility)
 
 

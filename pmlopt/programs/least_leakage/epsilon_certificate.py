@@ -79,14 +79,17 @@ class LeastEpsilonCertificate(Certificate):
 
     @property
     def listed_prior(self) -> Prior | None:
+        """Return the prior that the claim is about; None where it is about none that is listed."""
         return self.witness.listed_prior
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return False
 
     @property
     def level(self) -> float:
+        """Return the leakage level of the mechanism, in nats; a certificate states where it is rounded."""
         return self.witness.level
 
     @property
@@ -116,11 +119,13 @@ class LeastEpsilonCertificate(Certificate):
         )
 
     def _reach_claim(self) -> Claim:
+        """Return the claim that the witness reaches the target."""
         holds = reaches(self.witness, self.reach)
         text = f"the target {self.reach:.12g} is {'reached' if holds else 'missed'}"
         return Claim("reach", holds, FLOATS, text, self.reach, self.witness.value)
 
     def _value_claim(self) -> Claim:
+        """Return the claim that the witness has the stated level."""
         limit = level_of(self.witness.privacy)
         text = f"the requirement of the mechanism is at {'no single level' if limit is None else limit}"
         return Claim("value", limit == self.value, RATIONAL, text, self.value, limit)

@@ -307,6 +307,7 @@ class EpsilonSearch:
 
     @property
     def _hair(self) -> float:
+        """Return the larger of the width of the undecided interval and the allowed gap."""
         assert self.undecided is not None
         return max(
             self.undecided[1] - self.undecided[0],

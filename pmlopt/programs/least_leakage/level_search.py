@@ -267,6 +267,7 @@ def _make_search_result(
     iterations: int,
     before: LevelSearchResult | None = None,
 ) -> LevelSearchResult:
+    """Return the result of a search over the level, with the counts of an earlier one added."""
     programs = search.programs + (0 if before is None else before.programs)
     return LevelSearchResult(
         matrix=search.witness,

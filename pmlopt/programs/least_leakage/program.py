@@ -484,6 +484,7 @@ def _check_reachable(floor: NormalizedFloor) -> NormalizedFloor:
 def _check_letters(
     prior: Prior, utility: LinearUtility, table: FloatArray, allowed: BoolArray, limit: float
 ) -> None:
+    """Raise where a letter has no output whose utility is within the limit."""
     empty = np.flatnonzero(~allowed.any(axis=1))
     if len(empty):
         x = int(empty[0])
@@ -495,6 +496,7 @@ def _check_letters(
 
 
 def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
+    """Return the labels of the outputs, and raise where their number is not that of the columns."""
     letters = resolve_outputs(prior.labels, count, outputs)
     if len(letters) != count:
         raise ProgramError(f"there are {len(letters)} outputs, and the order has {count} columns")
@@ -518,6 +520,7 @@ def _express_matrix(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
 
 
 def _build_model(program: LeastLeakage) -> CvxpyModel:
+    """Build the cvxpy model of how far mechanisms of a level stay short of the demands."""
     columns, allowed, floor, over = program.columns, program.allowed, program.floor, program.over
     n, m = len(columns.masses), len(columns.mean_by_output(allowed))
     letter, output, in_row, in_law = columns.list_pairs(allowed)

@@ -495,6 +495,7 @@ def _variable_sizes(variable: cp.Variable) -> FloatArray:
 
 
 def _get_bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper bounds on the entries of a cvxpy variable."""
     lower, upper = variable.get_bounds()
     return np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
 

@@ -220,11 +220,13 @@ class _ExpectationCertificate(RequirementCertificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return self.maximised
 
     @property
     def bound_rounding(self) -> float:
         # and what breaking an added constraint by as much as is allowed may gain beyond the bound
+        """Return by how much rounding only may put the value beyond the bound."""
         rows = self.added_rows or ()
         return self._value_rounding + sum(
             float(self._allowed_violations(one) @ np.abs(one.multipliers)) for one in rows
@@ -348,10 +350,12 @@ class LinearCertificate(_ExpectationCertificate, DesignCertificate):
 
     @property
     def lifts(self) -> FloatArray:
+        """Return the lifts of the mechanism, which are the entries of its matrix."""
         return self.mechanism.matrix
 
     @property
     def has_constant_utility(self) -> bool:
+        """Return whether the utility is the same for every mechanism."""
         return bool((np.ptp(self.table, axis=1) == 0).all())
 
 
@@ -388,10 +392,12 @@ class OrbitCertificate(RequirementCertificate):
 
     @property
     def lifts(self) -> FloatArray:
+        """Return the lifts of the mechanism: its entries times the sizes of orbits of outputs."""
         return self.mechanism.scaled_entries
 
     @property
     def float_levels(self) -> tuple[Mapping[str, float], float]:
+        """Return the levels in floats, by name, and the relative error of a probability by rounding."""
         return self.columns.compute_levels(self.lifts), (self.columns.terms + 8) * FLOAT_EPSILON
 
     @cached_property

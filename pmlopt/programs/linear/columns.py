@@ -185,49 +185,63 @@ class DenseColumns(ColumnSystem):
 
     @property
     def masses(self) -> FloatArray:  # type: ignore[override]
+        """Return the probabilities of the letters."""
         return self.prior.pmf
 
     @property
     def terms(self) -> int:  # type: ignore[override]
+        """Return how many letters a column has."""
         return self.prior.size
 
     def broadcast_letters(self, rho: FloatArray) -> FloatArray:
+        """Expand a number for each letter to values on pairs."""
         return rho[:, None]
 
     def min_by_letter(self, values: FloatArray) -> FloatArray:
+        """Compute (N,) the least value of each letter."""
         return np.asarray(values.min(axis=1))
 
     def mean_by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
+        """Compute (N,) the expectation of values for each letter."""
         return np.asarray((values * lifts).sum(axis=1))
 
     def mean_by_output(self, values: FloatArray | BoolArray) -> FloatArray:
+        """Compute (M,) the mean of the values of each output, or orbit of outputs: of lifts, its mass."""
         return np.asarray(self.prior.pmf @ values)
 
     def broadcast_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
+        """Expand a number for each output to values on pairs: of ones, a constant's lifts."""
         return np.broadcast_to(each, shape)
 
     def iterate_parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
+        """Iterate over the values of columns that have cells in common, with the masses of the cells."""
         yield self.prior.pmf, values
 
     def list_pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """List letter and output of each allowed pair, and a lift's weights in its row sum and output law."""
         letter, output = np.nonzero(allowed)
         return letter, output, np.ones(len(letter)), self.prior.pmf[letter]
 
     @property
     def letter_weights(self) -> Sequence[int]:
+        """Return N integers, proportional to the masses."""
         return self.prior.weights
 
     def support_function(self, gains: FloatArray) -> float:
+        """Compute the most that columns within the requirement gain; see `Requirement.support_function`."""
         return self.privacy.support_function(self.prior, gains)
 
     def _max_size(self, sizes: FloatArray, rows: float) -> float:
         # weights of pairs allow for their own rounding: what is left off g - rho is that of a mechanism
+        """Bound the sizes of the terms of any column, where they are far from even."""
         return rows if self.privacy.by_pairs else self.support_function(sizes)
 
     def dual_certificate(self, gains: FloatArray, rho: FloatArray) -> Witness:
+        """Return numbers that prove the bound without a search, where there are such."""
         return self.privacy.dual_certificate(self.prior, gains - rho[:, None])
 
     def dual_bound(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
+        """Compute the bound that a dual certificate proves, but for rounding."""
         return float(self.masses @ rho) + self.privacy.dual_bound(
             self.prior, gains - rho[:, None], witness
         )
@@ -265,10 +279,12 @@ class OrbitColumns(ColumnSystem):
 
     @property
     def masses(self) -> FloatArray:  # type: ignore[override]
+        """Return the probabilities of the orbits of letters."""
         return self.orbits.masses
 
     @property
     def terms(self) -> int:  # type: ignore[override]
+        """Return the largest number of cells of letters in a column."""
         return max(own.size for own in self.cells)
 
     @cached_property
@@ -289,28 +305,35 @@ class OrbitColumns(ColumnSystem):
         return _build_sum_matrix(self.cell_masses, self.orbits.output, len(self.orbits.outputs))
 
     def broadcast_letters(self, rho: FloatArray) -> FloatArray:
+        """Expand a number for each letter to values on pairs."""
         return rho[self.orbits.letter]
 
     def min_by_letter(self, values: FloatArray) -> FloatArray:
+        """Compute (N,) the least value of each letter."""
         found = np.full(len(self.orbits.letters), np.inf)
         # unbuffered: several pairs of one letter compete for the same place
         np.minimum.at(found, self.orbits.letter, values)
         return found
 
     def mean_by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
+        """Compute (N,) the expectation of values for each letter."""
         return np.asarray(self.row_sum_matrix @ (values * lifts))
 
     def mean_by_output(self, values: FloatArray | BoolArray) -> FloatArray:
+        """Compute (M,) the mean of the values of each output, or orbit of outputs: of lifts, its mass."""
         return np.asarray(self._output_law_matrix @ values)
 
     def broadcast_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
+        """Expand a number for each output to values on pairs: of ones, a constant's lifts."""
         return each[self.orbits.output]
 
     def iterate_parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
+        """Iterate over the values of columns that have cells in common, with the masses of the cells."""
         for _, prior, column in self._iterate_columns(values):
             yield prior.pmf, column
 
     def list_pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """List letter and output of each allowed pair, and a lift's weights in its row sum and output law."""
         orbits = self.orbits
         return (
             orbits.letter[allowed],
@@ -321,6 +344,7 @@ class OrbitColumns(ColumnSystem):
 
     @property
     def letter_weights(self) -> Sequence[int]:
+        """Return N integers, proportional to the masses."""
         return [n * w for n, w in zip(self.orbits.letters, self.orbits.weights, strict=True)]
 
     def _iterate_columns(self, values: Any) -> Iterator[tuple[Requirement, Prior, Any]]:
@@ -329,6 +353,7 @@ class OrbitColumns(ColumnSystem):
             yield own, cells.prior, values[self.orbits.orbits_of_output(place)][:, None]
 
     def support_function(self, gains: FloatArray) -> float:
+        """Compute the most that columns within the requirement gain; see `Requirement.support_function`."""
         return max(
             own.support_function(prior, column)
             for own, prior, column in self._iterate_columns(gains)

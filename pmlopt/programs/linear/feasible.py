@@ -188,6 +188,7 @@ def find_first_by_orbits(program: SymmetricDesign) -> MethodResult[SymmetricCert
 
 
 def _make_formula_result(certificate: C, seconds: float) -> MethodResult[C]:
+    """Return the result of a mechanism that is known by formula."""
     by_orbits = isinstance(certificate, SymmetricCertificate)
     return MethodResult(
         certificate=certificate,

@@ -115,6 +115,7 @@ def allowed_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
 
 
 def _candidates(program: LinearDesign) -> Iterator[_Form]:
+    """Yield the closed forms that may be optimal for a program."""
     prior, gains = program.prior, program.centered_gains
     yield _by_outputs("constant", closed_forms.constant(prior, gains).matrix)
     yield _by_outputs("deterministic", closed_forms.deterministic(prior, gains).matrix)

@@ -125,6 +125,7 @@ def _run_method(
     options: MethodOptions,
     start: SolveContext,
 ) -> SolverResult:
+    """Solve a linear design by the method of a name, or by the variant that fits its structure."""
     if name == CLOSED_FORM:
         assert start.known is not None
         point = PrimalDualPoint(start.known.matrix, start.known.multipliers)
@@ -209,6 +210,7 @@ def _read_multipliers(program: Program[Any], masses: FloatArray) -> FloatArray |
 def _compare_closed_form(
     known: KnownOptimum | None, certificate: LinearCertificate
 ) -> ClosedForm | None:
+    """Compare a certified value with the closed form; None where none is known."""
     return (
         None
         if known is None

@@ -360,6 +360,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
     def _check_variables(
         self, name: str, constraint: cp.Constraint, beside: Mapping[str, cp.Constraint]
     ) -> None:
+        """Raise where a constraint has integer or complex variables, or none of the program."""
         own = {variable.id for variable in self.variables.values()}
         others = [c for key, c in {**self.added, **beside}.items() if key != name]
         shared = {variable.id for other in others for variable in other.variables()}
@@ -442,6 +443,7 @@ def check_not_huge(table: FloatArray) -> FloatArray:
 def _build_model(
     prior: Prior, privacy: Requirement, utility: LinearUtility, table: FloatArray
 ) -> CvxpyModel:
+    """Build the cvxpy model of a linear design."""
     mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, table.shape[1]), nonneg=True, name="output_law")
     declared = privacy.to_cvxpy(prior, mechanism, law)

@@ -73,6 +73,7 @@ class RecordCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return True
 
     def checks(self) -> tuple[Claim, ...]:

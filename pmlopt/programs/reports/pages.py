@@ -80,6 +80,7 @@ def list_warnings(
 
 
 def _describe_secret(privacy: Requirement | None) -> str:
+    """Return a phrase on the secret that a requirement is about."""
     secret = getattr(privacy, "secret", None)
     if secret is not None:
         return f"{secret.name}, of which the data tells"
@@ -87,6 +88,7 @@ def _describe_secret(privacy: Requirement | None) -> str:
 
 
 def _describe_scope(privacy: Requirement | None, prior: Prior | None) -> str:
+    """Return a phrase on the priors for which a requirement holds."""
     parts = privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,)
     words = "; ".join(part.scope for part in parts if part is not None and part.scope)
     if words:
@@ -260,6 +262,7 @@ REPORT_TITLE = "What this mechanism promises"
 
 
 def _render_html(title: str, found: Iterable[ReportSection]) -> str:
+    """Render the sections of a report as an HTML page."""
     body = [f"<h1>{_escape_html(title)}</h1>"]
     tags = {"promise": "<p class='promise'>", "soft": "<p class='soft'>"}
     tags["warning"] = "<p class='warn'><b>Warning:</b> "
@@ -296,6 +299,7 @@ def _render_table(one: ReportSection) -> str:
 
 
 def _render_markdown(title: str, found: Iterable[ReportSection]) -> str:
+    """Render the sections of a report as Markdown."""
     marks = {"promise": "> ", "warning": "**Warning:** ", "list": "- "}
     lines = [f"# {_escape_markdown(title)}", ""]
     for one in found:

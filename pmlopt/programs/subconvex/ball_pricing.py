@@ -188,6 +188,7 @@ class BallPricer(ColumnPricer):
     def _include_plateaus(
         self, rho: FloatArray, others: float, enough: float, clock: Deadline
     ) -> float:
+        """Bound the reduced values of all columns, from the bound on those without a plateau."""
         if self.plateaus is not None:
             plateaus = self.plateaus.keep_profitable(rho, others, others)
             return max(others, plateaus.bound_reduced_values(rho, max(enough, others), clock))

@@ -44,10 +44,12 @@ class ColumnCertificate(DesignCertificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return True
 
     @property
     def bound_rounding(self) -> float:
+        """Return by how much rounding only may put the value beyond the bound."""
         if self.utility not in list_informations():
             return 1e-14 * max(1.0, abs(self.value))
         space = build_column_space(self.prior, self.privacy, list_informations()[self.utility]())

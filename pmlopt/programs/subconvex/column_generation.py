@@ -93,6 +93,7 @@ def _polish_weights(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatA
 
 
 def _max_row_error(lifts: FloatArray, weights: FloatArray) -> float:
+    """Compute the largest difference of the row sums of weighted columns from one."""
     return float(np.abs(lifts @ weights - 1).max())
 
 

@@ -234,6 +234,7 @@ class CountPricer(ColumnPricer):
     def _price_box(
         self, box: BoxFamily, costs: FloatArray, most: int
     ) -> tuple[float, ColumnFamily]:
+        """Find the best columns of a box family by knapsack tables over the counts of the prior."""
         p, limit = self.kernel.p, math.floor(box.max_mass * self.total * (1 + 1e-13))
         ends = self.kernel.evaluate_phi(box.low), self.kernel.evaluate_phi(box.high)
         tops: list[tuple[float, int, int]] = []  # value, letter between, total count of the set
@@ -272,6 +273,7 @@ class CountPricer(ColumnPricer):
         self, family: StaircaseFamily, costs: FloatArray, most: int
     ) -> tuple[float, ColumnFamily]:
         # strictly below the capacity: at it the base of the staircase vanishes
+        """Find the best columns of a staircase family by a knapsack table over the prior's counts."""
         limit = math.ceil(family.max_mass * self.total * (1 - 1e-13)) - 1
         table = _make_empty_table(limit)
         for letter in range(len(costs)):

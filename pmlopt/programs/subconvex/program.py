@@ -159,6 +159,7 @@ def column_design(
 
 
 def _replace_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> ColumnDesign:
+    """Return the program with another list of columns."""
     worths = program.utility.column_values(program.prior.pmf, lifts)
     declare = partial(_build_model, lifts, worths)
     return replace(
@@ -167,6 +168,7 @@ def _replace_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> 
 
 
 def _build_model(lifts: FloatArray, worths: FloatArray) -> CvxpyModel:
+    """Build the cvxpy model of the weights of a list of columns."""
     weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
     constraints = {"rows": lifts @ weights == 1}
     problem = build_problem(cp.Maximize(worths @ weights), constraints)

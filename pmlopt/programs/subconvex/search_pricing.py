@@ -105,6 +105,7 @@ class _LetterBudgets:
         return np.asarray(loss + away * np.abs(self._gain - self._edge))
 
     def _find_mass_windows(self) -> tuple[FloatArray, FloatArray]:
+        """Find the mass near empty, and the lack near full, up to which each letter fits its budget."""
         zeros, room = np.zeros(len(self.room)), self.room
         # ternary search of a concave function, for all (N,) letters at once
         low, high = zeros, room
@@ -158,6 +159,7 @@ class _LetterBudgets:
         return values, places, letters
 
     def _value_between(self, letter: int, rest: FloatArray) -> FloatArray:
+        """Compute what a letter between its bounds adds to the reduced value of a column."""
         p, low = self._kernel.p[letter], self._box.low
         worth = p * (self._kernel.phi(low + rest / p) - self._kernel.evaluate_phi(low))
         return np.asarray(worth - rest * self._rho[letter])
@@ -394,6 +396,7 @@ def _compute_stair_values(
     mass: FloatArray,
     cost: FloatArray,
 ) -> FloatArray:
+    """Compute the reduced values of staircase columns of given masses and costs."""
     low, step, _ = family.compute_values(mass, np.zeros(mass.shape))
     # rounding may push the low value below 0, where t log t is nan
     low, phi = np.maximum(low, 0.0), kernel.phi
@@ -425,6 +428,7 @@ class SearchPricer(ColumnPricer):
         return [self._build_family_seeds(family, count) for family in self.families]
 
     def _build_family_seeds(self, family: Family, count: int) -> ColumnFamily:
+        """Build the first columns of a family, on random sets of letters."""
         found = (
             build_near_capacity(family, self.kernel.p, count, self._rng)
             if isinstance(family, BoxFamily)

@@ -94,10 +94,12 @@ class NestedPricer:
         return DenseBatch(np.hstack(parts)) if parts else self._build_columns(inner[:0], outer[:0])
 
     def _build_columns(self, inner: BoolArray, outer: BoolArray) -> DenseBatch:
+        """Build the columns of mean one on nested sets."""
         columns = self.cone.list_nested(inner, outer)
         return DenseBatch(columns / (self.kernel.p @ columns))
 
     def _reduced_values(self, columns: DenseBatch, rho: FloatArray) -> FloatArray:
+        """Compute the reduced values of columns on nested sets."""
         return self.kernel.column_values(columns.entries) - (self.kernel.p * rho) @ columns.entries
 
 
@@ -132,6 +134,7 @@ class ChordBound:
         return self._constant + self._max_gain((self.slopes - rho)[:, None])
 
     def _max_gain(self, gains: FloatArray) -> float:
+        """Compute the largest gain of a column of the cone."""
         return self.cone.priors.support_function(self.kernel.p, gains, self.cone.keep)
 
 
@@ -163,6 +166,7 @@ def _list_neighbours(column: FloatArray) -> tuple[BoolArray, BoolArray]:
 
 
 def _join_pairs(pairs: list[tuple[BoolArray, BoolArray]]) -> tuple[BoolArray, BoolArray]:
+    """Stack several pairs of arrays of sets into one pair."""
     inner, outer = zip(*pairs, strict=True)
     return np.vstack(inner), np.vstack(outer)
 
@@ -225,6 +229,7 @@ def _make_split_family(
     share: float,
     keep: float,
 ) -> SplitFamily:
+    """Build a split family from its coefficients of mid and top, with equal rates for all rows."""
     mid, top = (
         np.stack([np.atleast_2d(part) for part in parts], axis=1) for parts in (by_mid, by_top)
     )

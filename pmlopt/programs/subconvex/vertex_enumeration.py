@@ -44,6 +44,7 @@ def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:
 
 
 def _count_family(p: FloatArray, family: Family) -> int:
+    """Count the extreme columns of a family."""
     n = len(p)
     if family.is_constant_only:
         return 1

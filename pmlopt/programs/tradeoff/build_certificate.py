@@ -170,6 +170,7 @@ def solve_curve_end(
 def _make_end_result(
     certificate: TradeoffCertificate, reason: str
 ) -> MethodResult[TradeoffCertificate]:
+    """Return the finished result for an end of the trade-off curve, without iterations."""
     arrays = {"matrix": certificate.mechanism.matrix}
     return MethodResult(
         certificate=certificate, finished=True, message=reason, iterations=0, arrays=arrays

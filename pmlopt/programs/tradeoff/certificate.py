@@ -111,6 +111,7 @@ class TradeoffCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return False
 
     def checks(self) -> tuple[Claim, ...]:

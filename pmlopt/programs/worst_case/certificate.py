@@ -62,6 +62,7 @@ class ThresholdCertificate(Certificate):
         return self._find_rank(self.bound)
 
     def _find_rank(self, value: float) -> int:
+        """Find the rank of a value; 0 where no rank has it."""
         if self.utilities is None:
             return int(value) if value == int(value) else 0
         return int((self.utilities == value).argmax() + 1) if (self.utilities == value).any() else 0
@@ -90,6 +91,7 @@ class ThresholdCertificate(Certificate):
 
     @property
     def is_maximised(self) -> bool:
+        """Return whether more of the value is better, so that the bound is above it."""
         return self.utilities is None or bool(self.utilities[-1] >= self.utilities[0])
 
     def checks(self) -> tuple[Claim, ...]:

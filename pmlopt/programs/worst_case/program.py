@@ -188,6 +188,7 @@ def _make_program(
     outputs: tuple[Label, ...],
     utilities: FloatArray | None = None,
 ) -> BestWorstCase:
+    """Build the program of the best worst case from checked arguments."""
     values = np.arange(1.0, order.shape[1] + 1) if utilities is None else utilities
     return BestWorstCase(
         build_model=partial(_build_model, prior, order, pml, values),
@@ -201,6 +202,7 @@ def _make_program(
 
 
 def _build_model(prior: Prior, order: FloatArray, claim: PML, values: FloatArray) -> CvxpyModel:
+    """Build the mixed-integer cvxpy model of the best worst case."""
     n, m = order.shape
     k = len(values)
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")

@@ -342,6 +342,7 @@ class _CurveWriter:
     places: dict[Hashable, int] = field(default_factory=dict)
 
     def write_curve(self, curve: ExploredCurve) -> dict[str, Any]:
+        """Return a curve as plain data."""
         return {
             "name": curve.name,
             "about": curve.about,
@@ -353,6 +354,7 @@ class _CurveWriter:
         }
 
     def write_point(self, point: CurvePoint, whole: bool) -> dict[str, Any]:
+        """Return a point of a curve as plain data."""
         numbers = {
             name: finite_or_none(getattr(point, name))
             for name in ("value", "bound", "gap", "level")
@@ -364,6 +366,7 @@ class _CurveWriter:
         }
 
     def write_part(self, part: ExploredPart, whole: bool) -> dict[str, Any]:
+        """Return a mechanism of a point as plain data."""
         prior = None if part.prior is None else part.prior.tolist()
         return {
             "name": part.name,
@@ -378,10 +381,12 @@ class _CurveWriter:
         }
 
     def write_labels(self, labels: tuple[Label, ...]) -> int:
+        """Store labels as text once, and return their index."""
         texts = [escape_control_characters(str(label)) for label in labels]
         return self.store_once(("labels", *texts), texts)
 
     def store_once(self, key: Hashable, content: Any) -> int:
+        """Store content once, and return its index."""
         if key not in self.places:
             self.places[key] = len(self.shared)
             self.shared.append(content)

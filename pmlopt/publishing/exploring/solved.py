@@ -171,6 +171,7 @@ def compute_facts(result: Result[Any], half_width: float) -> tuple[tuple[str, st
 
 
 def _count_people(prior: Prior, mechanism: Mechanism, half_width: float) -> str:
+    """Return as text how many people an estimate of a given half-width needs, or why none suffice."""
     outcomes = int(mechanism.support.sum())
     if outcomes < prior.size:  # said without the rank, which takes a second for hundreds of letters
         return f"no number is enough: {pluralize(outcomes, 'outcome')} cannot tell {prior.size} letters apart"

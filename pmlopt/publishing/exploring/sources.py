@@ -394,6 +394,7 @@ def _make_sweep_curves(
 
 
 def _get_coordinate(row: SweepRow, name: str) -> float:
+    """Return the coordinate of a name in a sweep row, and raise where it is not real."""
     return check_real(row.point[name], f"the grid's {name}", SweepError)
 
 

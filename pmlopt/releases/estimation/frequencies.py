@@ -548,6 +548,7 @@ def _count_weighted(
 
 
 def _check_interval_kind(kind: str) -> Intervals:
+    """Check the name of a kind of intervals, and return it."""
     if kind not in get_args(Intervals):
         raise InputError(
             f"the intervals {kind!r} are not known: use {', '.join(get_args(Intervals))}"

@@ -506,5 +506,6 @@ def _check_table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[L
 
 
 def _check_measure(measure: str) -> None:
+    """Raise for a name that is no measure of leakage."""
     if measure not in get_args(Measure):
         raise InputError(f"the measure {measure!r} is not known: use 'pml' or 'ldp'")

@@ -192,6 +192,7 @@ class BinaryNoise(ABC):
             return self.compute_log_ratio(self._check_outcomes(outcomes))
 
     def _check_outcomes(self, outcomes: ArrayLike) -> FloatArray:
+        """Check outcomes of a mechanism with noise, and return them as an array of finite numbers."""
         if self.scale == 0:
             raise MechanismError("without noise there is no density")
         return copy_float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)

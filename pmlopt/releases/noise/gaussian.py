@@ -52,6 +52,9 @@ class GaussianFailure(FailureFunction):
         return math.sqrt(2 * (rise / down) / threshold)
 
     def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
+        """Compute the probability that the noise goes past a threshold t, given the letter and given the
+        other.
+        """
         start = self.scale * (float(threshold) / 2)
         return float(special.ndtr(1 / self.scale - start)), float(
             special.ndtr(-1 / self.scale - start)
@@ -63,9 +66,11 @@ class GaussianFailure(FailureFunction):
         return self.exp_neg_epsilon_parts[0]
 
     def may_leak(self, at: LetterPair) -> BoolArray:
+        """Return whether an outcome on the letter's side can leak more than epsilon."""
         return at.possible
 
     def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
+        """Compute the same for the thresholds of letters, as good as floats are."""
         unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
         return special.ndtr(unit - start), special.ndtr(-unit - start)
 
@@ -225,14 +230,17 @@ class BinaryGaussian(BinaryNoise):
         return Promise(level_within_distance(epsilon, self.over.radius), sharp.delta)
 
     def noise_density(self, noise: FloatArray) -> FloatArray:
+        """Compute the density of the noise, whose scale is positive."""
         return np.asarray(
             _NORMAL_DENSITY_MAX / self.scale * np.exp(-((noise / self.scale) ** 2) / 2)
         )
 
     def compute_log_ratio(self, outcomes: FloatArray) -> FloatArray:
+        """Compute the log-ratio of the densities; inf past the floats."""
         return np.asarray(2 * outcomes / self.scale / self.scale)
 
     def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
+        """Draw the noise independently, (size,): exact, on the grid."""
         return draw_gaussian_noise(self.scale, self.grid_step, size, bits)
 
 

@@ -205,6 +205,7 @@ class LaplaceHistogram:
         return np.asarray(np.maximum(noisy, 0.0) if clip else noisy) + 0.0
 
     def _check_classes(self, shape: Sequence[int]) -> None:
+        """Raise where the classes are too many for their least probability, or for the sensitivity."""
         classes = shape[-1] if shape else 1
         if classes * self.min_mass > 1 + 1e-12:
             raise PrivacyError(

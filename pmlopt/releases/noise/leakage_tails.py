@@ -179,7 +179,7 @@ class FailureFunction(ABC):
             middle = left + (right - left) / 2
             values, over = self.evaluate_cells(left, middle, right)
             # the bound over a cell holds for its halves too, so it never needs to grow
-            bounds = np.minimum(bounds, over * (1 + TAIL_ROUNDING))
+            bounds = np.minimum(bounds, over * (1 + self.TAIL_RTOL))
             # values at midpoints are lower bounds on the supremum: they decide which cells are
             # closed
             best = max(best, float(values.max()))

@@ -264,12 +264,14 @@ class SideConstraints:
 
     @cached_property
     def _output_rows(self) -> sparse.csr_array:
+        """Return the rows of the constraints, split into one for each output."""
         return self._split_rows(
             self.shape[1], np.arange(self.shape[0] * self.shape[1]) % self.shape[1]
         )
 
     @cached_property
     def _letter_rows(self) -> sparse.csr_array:
+        """Return the rows of the constraints, split into one for each letter."""
         return self._split_rows(
             self.shape[0], np.arange(self.shape[0] * self.shape[1]) // self.shape[1]
         )

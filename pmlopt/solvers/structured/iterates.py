@@ -105,6 +105,7 @@ class Iterate:
 
 def _move_array(at: FloatArray, step: FloatArray, length: float) -> FloatArray:
     # in place: one temporary array in place of two
+    """Return an array moved along a step by a length."""
     out = length * step
     out += at
     return out
@@ -112,6 +113,7 @@ def _move_array(at: FloatArray, step: FloatArray, length: float) -> FloatArray:
 
 def _max_step_length(step: FloatArray, at: FloatArray) -> float:
     # the entry that falls fastest relative to its size reaches zero first
+    """Compute the longest step length, at most one, along which an array stays positive."""
     least = float((step / at).min())
     return 1.0 if least > -1 else min(-1 / least, MAX_STEP_LENGTH)
 
@@ -152,6 +154,8 @@ def to_double_point(task: BlockLP, point: Iterate) -> Iterate:
 
 
 def _cast_point(point: Iterate, kind: type[np.floating]) -> Iterate:
+    """Return an iterate in another precision."""
+
     def cast_part(part: Any) -> Any:
         if isinstance(part, dict):
             return {name: cast_part(each) for name, each in part.items()}

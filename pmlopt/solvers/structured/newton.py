@@ -180,6 +180,7 @@ class NewtonSystem:
         return np.concatenate(parts)
 
     def _factor_system(self) -> None:
+        """Factor the Schur complement of the Newton system."""
         count = self.task.row_offsets[2]
         total = np.zeros((count, count), self.psi.dtype, order="F")
         for thrown in self.thrown:

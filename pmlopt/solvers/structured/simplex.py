@@ -147,6 +147,7 @@ def _compute_scalars(task: BlockLP, matrix: FloatArray) -> FloatArray:
 
 
 def _read_point(solver: highspy.Highs, task: BlockLP) -> PrimalDualPoint:
+    """Read the matrix and multipliers from the solution of a HiGHS solver."""
     n, m = task.costs.shape
     solution = solver.getSolution()
     above = np.array(solution.col_value[: n * m]).reshape(n, m)
@@ -155,6 +156,7 @@ def _read_point(solver: highspy.Highs, task: BlockLP) -> PrimalDualPoint:
 
 
 def _save_basis(solver: highspy.Highs) -> Mapping[str, NDArray[Any]]:
+    """Return the basis of a HiGHS solver for a warm start; empty where it is not valid."""
     basis = solver.getBasis()
     if not basis.valid:
         return {}
