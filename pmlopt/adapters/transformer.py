@@ -95,7 +95,7 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         for column in table.T:
             values = _to_plain_column(column)
             prior = _count_values(values, self.max_letters)
-            loss = absolute if _to_numeric(values) else hamming
+            loss = absolute if _is_numeric(values) else hamming
             result = solve(design(prior, requirement, ExpectedLoss(loss)))
             self.mechanisms_.append(result.mechanism)
             self.most_frequent_.append(prior.labels[int(prior.pmf.argmax())])
@@ -196,7 +196,7 @@ def _kind_of(value: Any) -> str:
     return "text" if isinstance(value, str) else type(value).__name__
 
 
-def _to_numeric(values: NDArray[Any]) -> bool:
+def _is_numeric(values: NDArray[Any]) -> bool:
     """Return whether an array has a numeric data type."""
     return bool(np.issubdtype(values.dtype, np.number))
 
@@ -205,7 +205,7 @@ def _count_values(values: NDArray[Any], most: int) -> Prior:
     """Count the values, or the middles of bins where numbers are too many."""
     # sorted, so that the nearest letter can be found by a search
     letters, counts = np.unique(values, return_counts=True)
-    if len(letters) > most and _to_numeric(values):
+    if len(letters) > most and _is_numeric(values):
         # bins of about equal probability: none is a rare letter, which would limit the level
         edges = np.quantile(values, np.linspace(0, 1, most + 1)[1:-1])
         bins = np.searchsorted(edges, values, side="right")
@@ -232,7 +232,7 @@ def _match_letters(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
     letters = _to_exact_array(mechanism.inputs)
     found = (
         _round_to_letters(letters, values)
-        if _to_numeric(values) and _to_numeric(letters)
+        if _is_numeric(values) and _is_numeric(letters)
         else values
     )
     return list(found.tolist())

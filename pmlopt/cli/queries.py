@@ -316,7 +316,7 @@ def sweep_command(
     check_file_formats(None, run.plot)
     grid = read_grid(epsilons)
     if problem is None:
-        builder, utility = _check_sweep_options(asked, utility_name, minimise, grid)
+        builder, utility = _resolve_sweep_builder(asked, utility_name, minimise, grid)
     elif asked != UNASKED or utility_name is not None or minimise:
         raise InputError(
             f"{problem} says the prior, the requirement and the utility: leave out their options"
@@ -379,7 +379,7 @@ def read_grid(text: str) -> list[float]:
     return [float(epsilon) for epsilon in np.linspace(start, stop, count)]
 
 
-def _check_sweep_options(
+def _resolve_sweep_builder(
     asked: PrivacyOptions, utility_name: str | None, minimise: bool, grid: Sequence[float]
 ) -> tuple[partial[Program[Any]], str]:
     """Check the options of a sweep, and return the builder of its programs and its name."""

@@ -42,12 +42,12 @@ class WorkerOptions:
                 raise InputError(
                     "--workers are processes of this machine, and --scheduler has its own: give one"
                 )
-            return _open_client(self.scheduler)
+            return _open_client_executor(self.scheduler)
         return nullcontext() if self.workers == 1 else _open_processes(self.workers)
 
 
 @contextmanager
-def _open_client(address: str) -> Iterator[Executor]:
+def _open_client_executor(address: str) -> Iterator[Executor]:
     try:
         from distributed import Client
     except ImportError:

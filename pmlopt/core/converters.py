@@ -470,7 +470,7 @@ def write_plain(value: Any, context: Context) -> Any:
     if isinstance(value, Mapping):
         return {str(key): write_plain(part, context) for key, part in value.items()}
     if is_record_class(type(value)):
-        return _write_value(value, context)
+        return _write_record(value, context)
     if value is None or isinstance(value, Enum):
         return value and value.value
     if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
@@ -480,7 +480,7 @@ def write_plain(value: Any, context: Context) -> Any:
     raise FileFormatError(f"{value!r:.80} cannot be written to a file")
 
 
-def _write_value(value: Any, context: Context) -> dict[str, Any]:
+def _write_record(value: Any, context: Context) -> dict[str, Any]:
     """Return a record as a dictionary of its tag and fields; those at a default may be left out."""
     kind, tag = get_written_class(type(value)), get_tag(type(value))
     found = {} if tag is None else dict([tag])

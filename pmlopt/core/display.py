@@ -74,21 +74,21 @@ def format_facts_html(title: str, facts: Mapping[str, str]) -> str:
     """Format a title over names and what they are, a line each."""
     side = "style='text-align:left'"
     rows = "".join(
-        f"<tr><th {side}>{_escape_latex(name)}</th><td {side}>{_escape_latex(text)}</td></tr>"
+        f"<tr><th {side}>{_escape_html(name)}</th><td {side}>{_escape_html(text)}</td></tr>"
         for name, text in facts.items()
     )
-    return f"<div><b>{_escape_latex(title)}</b><table>{rows}</table></div>"
+    return f"<div><b>{_escape_html(title)}</b><table>{rows}</table></div>"
 
 
 def format_table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format a title over a table, cut after a dozen rows; the rows left out are counted."""
-    top = "".join(f"<th>{_escape_latex(name)}</th>" for name in head)
+    top = "".join(f"<th>{_escape_html(name)}</th>" for name in head)
     body = "".join(
-        "<tr>" + "".join(f"<td>{_escape_latex(cell)}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{_escape_html(cell)}</td>" for cell in row) + "</tr>"
         for row in rows[:MAX_SHOWN_ROWS]
     )
     left = _describe_omitted(len(rows) - MAX_SHOWN_ROWS, "rows")
-    return f"<div><b>{_escape_latex(title)}</b><table><tr>{top}</tr>{body}</table>{left}</div>"
+    return f"<div><b>{_escape_html(title)}</b><table><tr>{top}</tr>{body}</table>{left}</div>"
 
 
 def format_matrix_html(
@@ -96,9 +96,9 @@ def format_matrix_html(
 ) -> str:
     """Format a matrix of probabilities, shaded by size, cut after a dozen rows and columns."""
     part = matrix[:MAX_SHOWN_ROWS, :MAX_SHOWN_COLUMNS]
-    top = "".join(f"<th>{_escape_latex(str(label))}</th>" for label in outputs[:MAX_SHOWN_COLUMNS])
+    top = "".join(f"<th>{_escape_html(str(label))}</th>" for label in outputs[:MAX_SHOWN_COLUMNS])
     body = "".join(
-        f"<tr><th>{_escape_latex(str(label))}</th>"
+        f"<tr><th>{_escape_html(str(label))}</th>"
         + "".join(_format_shaded_cell(value) for value in row)
         + "</tr>"
         for label, row in zip(inputs, part.tolist(), strict=False)
@@ -106,7 +106,9 @@ def format_matrix_html(
     left = _describe_omitted(len(inputs) - MAX_SHOWN_ROWS, "rows") + _describe_omitted(
         len(outputs) - MAX_SHOWN_COLUMNS, "columns"
     )
-    return f"<div><b>{_escape_latex(title)}</b><table><tr><th></th>{top}</tr>{body}</table>{left}</div>"
+    return (
+        f"<div><b>{_escape_html(title)}</b><table><tr><th></th>{top}</tr>{body}</table>{left}</div>"
+    )
 
 
 def format_table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -150,7 +152,7 @@ def _format_latex_row(cells: Sequence[str]) -> str:
     return " & ".join(escaped) + r" \\"
 
 
-def _escape_latex(text: str) -> str:
+def _escape_html(text: str) -> str:
     """Escape control characters and the special characters of HTML in a text."""
     return html.escape(escape_control_characters(text))
 

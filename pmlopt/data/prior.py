@@ -100,7 +100,7 @@ class Prior(SuggestsAttributes, Record):
         # a copy: the prior is hashed and compared, and must not change with the caller's array
         array = copy_float_array(numbers, 1, "the probabilities", PriorError)
         names = check_labels_of_size(labels, len(array), "the prior's labels", PriorError)
-        _check_letters(names, array)
+        _check_min_probability(names, array)
         # fsum: a naive sum of many letters could itself be off by the tolerance
         total = math.fsum(array)
         if abs(total - 1) > SUM_ATOL:
@@ -244,7 +244,7 @@ class Prior(SuggestsAttributes, Record):
                 )
         total = sum(counts)
         probabilities = np.array([count / total for count in counts])
-        _check_letters(labels, probabilities)
+        _check_min_probability(labels, probabilities)
         return cls._from_checked_parts(probabilities, labels, samples, counts)
 
     @classmethod
@@ -477,7 +477,7 @@ def _check_boolean_samples(samples: Sequence[Any]) -> None:
             )
 
 
-def _check_letters(labels: tuple[Label, ...], probabilities: FloatArray) -> None:
+def _check_min_probability(labels: tuple[Label, ...], probabilities: FloatArray) -> None:
     """Raise a PriorError where the probability of a letter is below `MIN_PROBABILITY`."""
     for label, value in zip(labels, probabilities, strict=True):
         if value < MIN_PROBABILITY:

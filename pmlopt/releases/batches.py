@@ -275,7 +275,7 @@ class BatchRelease:
         import pyarrow
 
         schema = schema.remove_metadata()  # with those of pandas, pyarrow below 22 cannot hash it
-        if schema not in self._sampler_tables:
+        if schema not in self._releasers_by_schema:
             kept, dropped = self.keep, self.drop_missing
             table = ColumnReleaser(
                 self.releases,
@@ -287,7 +287,7 @@ class BatchRelease:
             )
             for column in table.columns:
                 check_readable_labels(column, "a column of mixed kinds")
-            self._sampler_tables[schema] = (
+            self._releasers_by_schema[schema] = (
                 table,
                 pyarrow.schema(
                     pyarrow.field(
@@ -299,15 +299,17 @@ class BatchRelease:
                     for column in table.columns
                 ),
             )
-        return self._sampler_tables[schema]
+        return self._releasers_by_schema[schema]
 
     @cached_property
-    def _sampler_tables(self) -> dict[Any, tuple[ColumnReleaser, Any]]:
+    def _releasers_by_schema(self) -> dict[Any, tuple[ColumnReleaser, Any]]:
         """Return the cache of releasers and schemas by the schema of a batch, empty at first."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_sampler_tables"}
+        return {
+            name: value for name, value in self.__dict__.items() if name != "_releasers_by_schema"
+        }
 
 
 def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechanism:

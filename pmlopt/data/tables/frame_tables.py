@@ -21,7 +21,7 @@ class FrameTable(Table):
     def __init__(self, data: Any) -> None:
         frame = to_narwhals(data)
         if isinstance(data, Mapping):
-            columns = {name: _list_column(column, name) for name, column in data.items()}
+            columns = {name: _to_python_list(column, name) for name, column in data.items()}
         elif frame is not None and is_frame(frame):
             _check_levels(frame)
             columns = {name: frame[:, place].to_arrow for place, name in enumerate(frame.columns)}
@@ -132,7 +132,7 @@ def _check_levels(frame: Any) -> None:
         )
 
 
-def _list_column(column: Any, name: object) -> list[Any]:
+def _to_python_list(column: Any, name: object) -> list[Any]:
     """Return the cells of a column as a list, and raise for text or a single value."""
     if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
         raise InputError(f"the column {name!r} is {column!r}: give a list or an array of its cells")

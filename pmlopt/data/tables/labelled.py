@@ -295,7 +295,8 @@ def _read_mapping(
     """Return a table of nested mappings, or of a mapping from pairs."""
     rows = dict.fromkeys(data)
     inner = [
-        None if _is_number(value) else read_vector(value, what, error) for value in data.values()
+        None if _is_number_or_text(value) else read_vector(value, what, error)
+        for value in data.values()
     ]
     if any(row is None for row in inner):
         return _read_pairs(data, what, error, absent)
@@ -357,7 +358,7 @@ def read_combinations(data: Any, what: str, error: type[InputError]) -> Labelled
             _get_cells(found), tuple(_clean_labels(side, what, error) for side in names), what
         )
     if isinstance(data, Mapping):
-        single = all(map(_is_number, data.values()))
+        single = all(map(_is_number_or_text, data.values()))
     else:
         data = data if found is not None else _list_entries(data, what, error)
         single = found is not None or np.ndim(data[0] if len(data) else 0) == 0
@@ -458,7 +459,7 @@ def _list_rows(data: Any, what: str, error: type[InputError]) -> Any:
     return rows
 
 
-def _is_number(value: Any) -> bool:
+def _is_number_or_text(value: Any) -> bool:
     """Return whether a value is a single entry: text, or not iterable."""
     return isinstance(value, str) or not isinstance(value, Iterable)
 

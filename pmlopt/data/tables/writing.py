@@ -62,13 +62,13 @@ class OutputColumn:
     @cached_property
     def texts(self) -> Any:
         """Return the (M,) labels as an array of texts, as `str` writes them."""
-        return _to_text_array(list(map(str, self.labels)), labels_to_arrow([]).type)
+        return _to_typed_array(list(map(str, self.labels)), labels_to_arrow([]).type)
 
     @cached_property
     def values(self) -> Any:
         """Return the (M,) labels as an array of their own type, where they have one; else texts."""
         kind = get_label_type(self.labels)
-        return self.texts if kind == self.texts.type else _to_text_array(self.labels, kind)
+        return self.texts if kind == self.texts.type else _to_typed_array(self.labels, kind)
 
 
 @contextmanager
@@ -228,7 +228,7 @@ Cells: TypeAlias = Any
 """The cells of a column: an Arrow array, or (size,) the places of its labels where it is a new one."""
 
 
-def _to_text_array(values: Sequence[Any], kind: Any) -> Any:
+def _to_typed_array(values: Sequence[Any], kind: Any) -> Any:
     """Return values as an Arrow array of a type, and raise where text is not valid UTF-8."""
     import pyarrow
 
@@ -288,7 +288,7 @@ class CsvSink:
         self._lines = pyarrow.schema([("line", pyarrow.large_binary())])
         self.write(
             self._format_lines(
-                [_to_text_array([str(column.name)], pyarrow.string()) for column in columns]
+                [_to_typed_array([str(column.name)], pyarrow.string()) for column in columns]
             )
         )
 

@@ -444,7 +444,7 @@ def _least_of_pairs(
     if worst is not None:
         limit = check_real(worst, "the worst utility", ProgramError)
         allowed = table >= limit if utility.maximised else table <= limit
-        _check_letters(known, utility, table, allowed, limit)
+        _check_allowed_outputs(known, utility, table, allowed, limit)
     if expected is None:
         return build_least_leakage(known, allowed, letters, over)
     asked = ExpectedUtilityFloor(utility.maximised, table, expected)
@@ -481,7 +481,7 @@ def _check_reachable(floor: NormalizedFloor) -> NormalizedFloor:
     return floor
 
 
-def _check_letters(
+def _check_allowed_outputs(
     prior: Prior, utility: LinearUtility, table: FloatArray, allowed: BoolArray, limit: float
 ) -> None:
     """Raise where a letter has no output whose utility is within the limit."""
