@@ -115,8 +115,8 @@ def test_the_rows_of_ratios_are_zero_at_the_largest_ratio() -> None:
     assert not cone.has_two_ends
     column = np.array([math.exp(0.7), 1.0, math.exp(0.35)])
     assert 0 < float((cone.rows @ column).min()) < 1e-11
-    assert float((cone.rows @ ([*column, 0.001, 0.0, 0.0])).min()) < -1e-5
-    assert float((cone.rows @ (column - [0.0, 1e-3, 0.0])).min()) < -1e-5
+    assert float((cone.rows @ np.add(column, [1e-3, 0.0, 0.0])).min()) < -1e-5
+    assert float((cone.rows @ np.subtract(column, [0.0, 1e-3, 0.0])).min()) < -1e-5
     assert column @ column / (P @ column) ** 2 <= cone.size
 
 
