@@ -39,6 +39,9 @@ MAX_BUCKET_BYTES = 2**28
 MAX_SMALL_ROWS = 2**17
 """Rows that are ordered all at once."""
 
+SORT_BLOCK_ROWS = 2**16
+"""Rows sorted at a time: a column of so many is in the cache, where copying takes a tenth of the time."""
+
 MAX_PACKED_ROWS = 2**20
 """Numbers that are sorted with random keys in one word: two keys are equal with a probability of at most
 1/32.
@@ -116,10 +119,8 @@ class SortedRows:
 
     def add_batch(self, rows: Any, buckets: Buckets) -> None:
         """Take the rows of a record batch, each with its bucket."""
-        # a column of 2^16 rows is in the cache, where copying cells in any order takes a tenth of the time
-        block_rows = 2**16
-        for begin in range(0, len(buckets), block_rows):
-            order, ends = _sort_by_bucket(buckets[begin : begin + block_rows], self.buckets)
+        for begin in range(0, len(buckets), SORT_BLOCK_ROWS):
+            order, ends = _sort_by_bucket(buckets[begin : begin + SORT_BLOCK_ROWS], self.buckets)
             self._pieces.append((gather_rows(rows.slice(begin, len(order)), order), ends.tolist()))
         self.size += rows.nbytes
 
