@@ -63,15 +63,17 @@ PROCESS = """
 import json, resource, sys
 sys.argv = ["pmlopt", *json.loads(sys.argv[1])]
 try:
-    from pmlopt.__main__ import run
-    run()
+    from pmlopt.__main__ import run_command_line
+    run_command_line()
 except SystemExit as ended:
     assert not ended.code, ended.code
 spent = resource.getrusage(resource.RUSAGE_SELF)
 loaded = [name for name in ("cvxpy", "scipy.stats") if name in sys.modules]
 print(json.dumps([spent.ru_utime + spent.ru_stime, loaded]), file=sys.stderr)
 """
-ALONE = PROCESS.replace("from pmlopt.__main__ import run\n    run()", "import cvxpy")
+ALONE = PROCESS.replace(
+    "from pmlopt.__main__ import run_command_line\n    run_command_line()", "import cvxpy"
+)
 KINDS: Mapping[str, Callable[[int], Requirement]] = {
     "PML": lambda n: PML(1.0),
     "LDP": lambda n: LDP(1.0),
