@@ -17,7 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, bound_sum_rounding
+from pmlopt.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Label,
+    bound_sum_rounding,
+    common_integer_ratio,
+)
 from pmlopt.core.lazy_imports import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -99,9 +106,8 @@ class ColumnSystem(ABC):
     def exact_letter_mean(self, values: FloatArray) -> Fraction:
         """Compute the mean of a number for each letter under the prior, in rational arithmetic."""
         weights = self.letter_weights
-        return sum(map(operator.mul, weights, map(Fraction, values.tolist())), Fraction(0)) / sum(
-            weights
-        )
+        numbers, denominator = common_integer_ratio(values.tolist())
+        return Fraction(sum(map(operator.mul, weights, numbers)), denominator * sum(weights))
 
     def compute_value(self, table: FloatArray, maximised: bool, lifts: FloatArray) -> float:
         """Compute the expectation of a table, up to `bound_value_rounding`, without the digits that outputs
