@@ -68,13 +68,13 @@ class _RatioFeasibility:
         # the search solves just above a largest ratio: closer ones count as that ratio
         asked = np.where(
             closed,
-            np.maximum(past_marks, number * (1 - (4 * MARK_RTOL))),
+            np.maximum(past_marks, number * (1 - 4 * MARK_RTOL)),
             number,
         )
         gains = program.columns - asked[:, None] * program.law
         # what rounding may take off a difference, which is small where t is just above the largest ratio
         # rounding of `t q[y] - P[x,y]` is a few units in the last place of t q[y]
-        gains[closed] += (8 * float(np.finfo(float).eps)) * number * program.law
+        gains[closed] += 8 * float(np.finfo(float).eps) * number * program.law
         multipliers = set_closed_multipliers(program.law, gains, found, closed)
         return ParameterSolution(
             1 - mass / program.delta, slope / program.delta, point, multipliers
@@ -142,7 +142,7 @@ def _search_ratio(
     ]
     first += [end.witness for end, *_ in alone if end.witness is not None]
     # a tenth of the tolerance costs at most one program more
-    gap = options.tolerance * (1 / 10)
+    gap = options.tolerance / 10
     family = _RatioFeasibility(program, gap / 4)
     search = TwoSidedSearch(
         family, [family.lower_bound_of(point) for point in first], [None], gap, options.deadline

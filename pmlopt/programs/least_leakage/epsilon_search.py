@@ -48,7 +48,7 @@ class EpsilonSearch:
     """The state of a search for a least epsilon.
 
     Attributes:
-        program: what is search_epsilon for.
+        program: the least epsilon to find.
         options: limits of the search.
         witness: a certificate of a mechanism that reaches the target, at its level.
         proof: a certificate at a level whose bound lies short of the target.
@@ -120,11 +120,8 @@ class EpsilonSearch:
         if self._excess(constant) >= -rounding and self.take_matrix(constant):
             return
         uniform = np.full(constant.shape, 1 / constant.shape[1])
-        for still in (
-            constant,
-            (constant + uniform) / 2,
-            uniform,
-        ):  # some levels need all entries positive
+        # some levels need all entries positive
+        for still in (constant, (constant + uniform) / 2, uniform):
             if self._take_mixture(still, best):
                 return
 
@@ -252,16 +249,18 @@ class EpsilonSearch:
                 break
         return best
 
+    @property
+    def _is_in_exponentials(self) -> bool:
+        """Return whether the optimum is interpolated in e^epsilon, where it is concave and no overflow."""
+        return self.program.is_concave and self.reached_level < 30
+
     def _scale_level(self, level: float) -> float:
         """Return the variable in which the optimum is interpolated."""
-        return math.expm1(level) if self.program.is_concave and self.reached_level < 30 else level
+        return math.expm1(level) if self._is_in_exponentials else level
 
     def _unscale_level(self, number: float) -> float:
-        return (
-            math.log1p(max(number, 0.0))
-            if self.program.is_concave and self.reached_level < 30
-            else number
-        )
+        """Return the level of a value of the variable of `_scale_level`."""
+        return math.log1p(max(number, 0.0)) if self._is_in_exponentials else number
 
     def _choose_next_level(self, stalled: bool) -> float:
         """Return the next level: near the root of a secant, past it on the side that was not met last."""
@@ -278,7 +277,7 @@ class EpsilonSearch:
         root = self._unscale_level(t - f / slope)
         nearest = tried[0]
         # the chain rule from the variable of the secant back to the level
-        rate = slope * (math.exp(min(root, 30.0)) if self._scale_level(1.0) != 1.0 else 1.0)
+        rate = slope * (math.exp(min(root, 30.0)) if self._is_in_exponentials else 1.0)
         # The share of a step by which the next level is moved past the estimated root, so that it lands on
         # the side that was not met last: both ends then approach the root.
         hair = max(
@@ -402,7 +401,7 @@ QUESTION = MethodRegistry(
             search_epsilon,
         ),
     ),
-    reject_warm_start("a least epsilon is search_epsilon from formulas: leave out the mechanism"),
+    reject_warm_start("a least epsilon is searched from formulas: leave out the mechanism"),
     _certify,
 )
 """Least levels of any requirement at which any utility reaches a target."""
