@@ -111,7 +111,7 @@ class ParametricModel:
         if basis.valid:
             self.solver.setBasis(basis)
 
-    def solve_at(self, value: float, clock: Deadline) -> ParametricSolution:
+    def solve_at(self, value: float, deadline: Deadline) -> ParametricSolution:
         """Solve the program at a value of the parameter.
 
         Raises:
@@ -127,14 +127,14 @@ class ParametricModel:
         # after a relative step of at most 1e-3 the simplex from the last basis is faster at any size
         near = abs(value / self._last - 1) <= 1e-3
         self._last = value
-        self._run_highs(near or self._simplex, clock)
+        self._run_highs(near or self._simplex, deadline)
         solution = solver.getSolution()
         duals, values = np.array(solution.row_dual), np.array(solution.col_value)
         # the envelope theorem: the derivative of the optimum is -y' (dA/dt) x
         slope = -float((part.rates * duals[part.rows] * values[part.columns]).sum())
         return ParametricSolution(solver.getInfo().objective_function_value, slope, values, duals)
 
-    def _run_highs(self, simplex: bool, clock: Deadline) -> None:
+    def _run_highs(self, simplex: bool, deadline: Deadline) -> None:
         """Solve, from the last basis by the simplex; where that fails, from none by every method."""
         solver = self.solver
         for again, name in enumerate(["primal" if simplex else "interior", *_METHOD_OPTIONS]):
@@ -147,7 +147,7 @@ class ParametricModel:
                 solver.setOptionValue(
                     f"{kind}_feasibility_tolerance", FEASIBILITY_TOLERANCES.get(name, 1e-10)
                 )
-            left = clock.remaining()
+            left = deadline.remaining()
             if left is not None:
                 if left <= 0:
                     raise ArithmeticError(TIME_LIMIT)
@@ -225,14 +225,14 @@ class MasterProblem:
         self.worths = np.append(self.worths, worths)
 
     def solve(
-        self, clock: Deadline = NO_DEADLINE, costs: FloatArray | None = None
+        self, deadline: Deadline = NO_DEADLINE, costs: FloatArray | None = None
     ) -> tuple[float, FloatArray, FloatArray]:
         """Solve for the value, the (K,) weights and the (N,) multipliers of the rows.
 
         However late it is, there is some time for it: it makes a mechanism of the columns at hand.
 
         Args:
-            clock: what is left of the time.
+            deadline: what is left of the time.
             costs: (K,) worths in place of those of the columns, from now on.
 
         Raises:
@@ -245,7 +245,7 @@ class MasterProblem:
                 len(costs), np.arange(len(costs), dtype=np.int32), costs / peaks * self._scale
             )
         # a program always has 0.2 s
-        left = clock.remaining(0.2)
+        left = deadline.remaining(0.2)
         if left is not None:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + left)
         self._highs.run()

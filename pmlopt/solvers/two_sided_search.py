@@ -78,7 +78,7 @@ class ParametricFeasibility(Protocol[W_co, P]):
     blur: float
     marks: FloatArray
 
-    def solve_at(self, number: float, clock: Deadline) -> ParameterSolution[P]:
+    def solve_at(self, number: float, deadline: Deadline) -> ParameterSolution[P]:
         """Solve the linear program at a value; raise an ArithmeticError where its solver fails."""
         ...
 
@@ -124,7 +124,7 @@ class TwoSidedSearch(Generic[W, P]):
         >>> from pmlopt.solvers.solver_result import NO_DEADLINE
         >>> class SquareRoot:
         ...     blur, marks = 0.0, np.zeros(0)
-        ...     def solve_at(self, x, clock):
+        ...     def solve_at(self, x, deadline):
         ...         return ParameterSolution(max(0.0, x - 2 / x), 1 + 2 / x**2, np.array([2 / x]), 1 / x)
         ...     def lower_bound_of(self, point):
         ...         return min(point[0], 2 / point[0]), point[0]
@@ -154,9 +154,9 @@ class TwoSidedSearch(Generic[W, P]):
         start: Sequence[tuple[float, W]],
         proofs: Sequence[P],
         enough: float,
-        clock: Deadline,
+        deadline: Deadline,
     ) -> None:
-        self.task, self.enough, self.clock = task, enough, clock
+        self.task, self.enough, self.clock = task, enough, deadline
         self.reached = 0.0
         self.witness: W | None = None
         # witnesses are checked points: the largest is the first lower bound

@@ -64,11 +64,13 @@ class Narrow(ConvexHull):
 
     kind: ClassVar[str] = "narrow-hull"
 
-    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        return super().support_function(p, gains, keep) - 3.4e-11
+    def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
+        return super().support_function(p, gains, exp_neg_epsilon) - 3.4e-11
 
-    def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
-        return super().dual_bound(p, gains, keep, theta) - 3.4e-11
+    def dual_bound(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
+    ) -> float:
+        return super().dual_bound(p, gains, exp_neg_epsilon, theta) - 3.4e-11
 
 
 @pytest.mark.parametrize(

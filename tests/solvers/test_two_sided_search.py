@@ -24,7 +24,7 @@ class Root:
         self.factor, self.marks = factor, np.array(marks)
         self.asked: list[float] = []
 
-    def solve_at(self, number: float, clock: Deadline) -> ParameterSolution[float]:
+    def solve_at(self, number: float, deadline: Deadline) -> ParameterSolution[float]:
         self.asked.append(number)
         missing, slope = max(0.0, number - 2 / number), 1 + 2 / number**2
         return ParameterSolution(missing, self.factor * slope, np.array([2 / number]), 1 / number)
@@ -132,7 +132,7 @@ def test_marks_between_the_bounds_are_asked_first() -> None:
 class Jump(Root):
     """Nothing is missing up to the square root of 2, and no witness tells so; above, half is missing."""
 
-    def solve_at(self, number: float, clock: Deadline) -> ParameterSolution[float]:
+    def solve_at(self, number: float, deadline: Deadline) -> ParameterSolution[float]:
         self.asked.append(number)
         missing = 0.0 if number <= math.sqrt(2) else 0.5
         return ParameterSolution(missing, 0.0, np.array([0.1]), 1 / number if missing else 0.1)

@@ -143,7 +143,7 @@ class TableBatch:
         shown = ["" if value is None else str(value) for value in values]
         return [shown[code] for code in codes.tolist()]
 
-    def get_column(self, place: int, keep: BoolArray | None = None) -> Any:
+    def get_column(self, place: int, kept_mask: BoolArray | None = None) -> Any:
         """Return the array of a column, of the rows to keep.
 
         Raises:
@@ -151,7 +151,11 @@ class TableBatch:
         """
         column = self.columns[place]
         check_text(column, self._column_name(place), self._where, self.first)
-        return column if keep is None else column.take(integers_to_arrow(np.flatnonzero(keep)))
+        return (
+            column
+            if kept_mask is None
+            else column.take(integers_to_arrow(np.flatnonzero(kept_mask)))
+        )
 
 
 class Table(ABC):

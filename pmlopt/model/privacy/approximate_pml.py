@@ -87,13 +87,14 @@ class ApproximatePML(Requirement):
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
         """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
-        over, keep = (
+        over, exp_neg_epsilon = (
             cp.Variable(mechanism.shape, nonneg=True, name="excess"),
             self._exp_neg_epsilon(prior),
         )
         return CvxpyConstraints(
             {
-                "excess": keep * mechanism - keep * over <= np.ones((prior.size, 1)) @ law,
+                "excess": exp_neg_epsilon * mechanism - exp_neg_epsilon * over
+                <= np.ones((prior.size, 1)) @ law,
                 "approximate_pml": cp.sum(over, axis=1) <= self.delta * (1 - FACTOR_MARGIN_RTOL),
             },
             {"excess": over},

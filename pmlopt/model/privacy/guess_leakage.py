@@ -133,10 +133,10 @@ class GuessLeakage(Requirement):
         """
         if self.has_empty_interior(prior):
             return None
-        keep = tightened(
+        exp_neg_epsilon = tightened(
             self._prior_success(prior) / self._max_success(prior)
         ) / self._prior_success(prior)
-        return build_largest_block(prior.pmf, self.guesses, keep)
+        return build_largest_block(prior.pmf, self.guesses, exp_neg_epsilon)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""

@@ -192,15 +192,15 @@ class MeanBounds(Requirement):
             )
         if len(bounds) > 1:
             return super().cone_block(prior)
-        kind, keep = bounds[0].kind, bounds[0].exp_neg_exponent
+        kind, exp_neg_epsilon = bounds[0].kind, bounds[0].exp_neg_exponent
         if isinstance(bounds[0].least, PriorSet):
-            return bounds[0].least.cone_block(keep)
+            return bounds[0].least.cone_block(exp_neg_epsilon)
         if kind == PLAIN:
-            return build_mean_block(prior.pmf, keep)
+            return build_mean_block(prior.pmf, exp_neg_epsilon)
         return (
-            build_ratio_block(keep)
+            build_ratio_block(exp_neg_epsilon)
             if kind == SPREAD
-            else build_peak_block(1 / keep)
+            else build_peak_block(1 / exp_neg_epsilon)
             if kind == TOTAL
             else None
         )
@@ -305,20 +305,23 @@ class MeanBounds(Requirement):
             )
         if len(bounds) > 1 or FLOOR in nats or TOTAL in nats:
             return super().extreme_columns(prior)
-        keep, least = math.exp(-min(bounds[0].exponent, MAX_RELEVANT_LEVEL)), bounds[0].least
+        exp_neg_epsilon, least = (
+            math.exp(-min(bounds[0].exponent, MAX_RELEVANT_LEVEL)),
+            bounds[0].least,
+        )
         if not isinstance(least, PriorSet) or (
             isinstance(least, ChoquetSet) and least.contains_all_priors
         ):
-            return (StaircaseFamily(0.0, 1 / keep),)
+            return (StaircaseFamily(0.0, 1 / exp_neg_epsilon),)
         if (
             isinstance(least, L1Ball)
             and not least.can_empty_letter
             and (least.center.pmf == prior.pmf).all()
         ):
-            return least.column_families(keep)
+            return least.column_families(exp_neg_epsilon)
         # of other sets the extreme columns are known by the vertices only
         listed = isinstance(least, ChoquetSet | ConvexHull)
-        return ColumnCone(least if listed else vertex_hull(least), keep)
+        return ColumnCone(least if listed else vertex_hull(least), exp_neg_epsilon)
 
 
 def declare_bounds(

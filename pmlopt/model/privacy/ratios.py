@@ -232,9 +232,9 @@ class RatioBounds:
     def linear_system(self, factor: Callable[[FloatArray], FloatArray]) -> sparse.csr_array:
         """Return the (K, N + R) pairs as rows, at most zero: of a column's entries, and of its products."""
         k, every = len(self.exponents), self.size + len(self._float_rows)
-        keep = factor(np.exp(-self.exponents))
+        factors = factor(np.exp(-self.exponents))
         places = np.arange(k)
-        above = sparse.csr_array((keep, (places, self.above)), (k, every))
+        above = sparse.csr_array((factors, (places, self.above)), (k, every))
         return above - sparse.csr_array((np.ones(k), (places, self.below)), (k, every))
 
     def compute_products(self, matrix: FloatArray) -> FloatArray:

@@ -155,7 +155,7 @@ class RobustRenyiPML(FiniteOrderBound):
     ) -> CvxpyConstraints:
         """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         self.check(prior)
-        shape, keep = mechanism.shape, tightened(1 / self.max_norm(prior.pmf))
+        shape, inverse_norm = mechanism.shape, tightened(1 / self.max_norm(prior.pmf))
         ones, row = np.ones((shape[0], 1)), (1, shape[1])
         moments, slack = (
             cp.Variable(shape, nonneg=True, name=name) for name in ("moments", "slack")
@@ -171,9 +171,10 @@ class RobustRenyiPML(FiniteOrderBound):
         return CvxpyConstraints(
             {
                 "moments": cp.PowCone3D(terms, spread, entries, 1 / self.alpha),
-                "slack": slack == mechanism - keep / self.alpha * moments + ones @ lowest,
+                "slack": slack == mechanism - inverse_norm / self.alpha * moments + ones @ lowest,
                 "slack_top": slack <= ones @ top,
-                "renyi_pml": keep * (1 - 1 / self.alpha) * threshold <= least.value - lowest,
+                "renyi_pml": inverse_norm * (1 - 1 / self.alpha) * threshold
+                <= least.value - lowest,
                 **least.constraints,
             },
             {
@@ -188,10 +189,12 @@ class RobustRenyiPML(FiniteOrderBound):
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
-        keep = tightened(1 / self.max_norm(prior.pmf))
+        inverse_norm = tightened(1 / self.max_norm(prior.pmf))
         tops, columns = divide_by_maxima(matrix)
         threshold = self._find_threshold(columns, self._slack_coefficient)[0]
-        slack = columns - keep / self.alpha * threshold * (columns / threshold) ** self.alpha
+        slack = (
+            columns - inverse_norm / self.alpha * threshold * (columns / threshold) ** self.alpha
+        )
         lowest = np.maximum(-slack.min(axis=0), 0.0)
         slack = tops * (slack + lowest)
         return {

@@ -278,7 +278,7 @@ class RobustSecretPML(Requirement):
         """Return the columns that it allows by linear rows, where `has_rows` is true."""
         return self._build_rows(math.exp(-min(self.epsilon, 700.0)))
 
-    def _build_rows(self, keep: float) -> LinearRows:
+    def _build_rows(self, exp_neg_epsilon: float) -> LinearRows:
         """Return the rows by duality over the polytopes of the sets, as in `PriorSet.linear_rows`.
 
         The numbers are the least means m, the largest means M, and the multipliers of each extreme mean.
@@ -307,7 +307,7 @@ class RobustSecretPML(Requirement):
         )  # m, M and e^-epsilon M beside what the multipliers say
         means[:, : 2 * s] = np.vstack([np.eye(2 * s), np.zeros((s, 2 * s))])
         means[s : 2 * s] *= -1
-        means[2 * s :, s : 2 * s] = keep * np.eye(s)
+        means[2 * s :, s : 2 * s] = exp_neg_epsilon * np.eye(s)
         for place, one in enumerate(sets):
             means[place, ends[place] : ends[place + 1]] = one.right
         least = np.concatenate(
@@ -325,7 +325,7 @@ class RobustSecretPML(Requirement):
         `e^-epsilon Q_s(. | s) v <= Q_s v`. Multipliers of the rows are weights times laws, and the nearest
         laws of the sets take their place.
         """
-        p, keep, scale = (
+        p, exp_neg_epsilon, scale = (
             prior.pmf,
             math.exp(-min(self.epsilon, 700.0)),
             float(np.abs(gains).max()) or 1.0,
@@ -337,8 +337,8 @@ class RobustSecretPML(Requirement):
             strict=True,
         ):
             weights, outcomes, given = self._read_multipliers(z)
-            priced = weights @ (outcomes - keep * given) / p
-            sizes = np.abs(column) + weights @ (outcomes + keep * given) / p
+            priced = weights @ (outcomes - exp_neg_epsilon * given) / p
+            sizes = np.abs(column) + weights @ (outcomes + exp_neg_epsilon * given) / p
             rounding = bound_sum_rounding(self.over.law.size * len(p), 1.0) * sizes
             best = max(best, float((column + priced + rounding).max()))
         return best

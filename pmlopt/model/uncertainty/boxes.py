@@ -303,33 +303,37 @@ class ChoquetSet(PriorSet):
             found |= {"edge": edge, "below_edge": np.maximum(edge - matrix, 0.0)}
         return found
 
-    def cone_block(self, keep: float) -> ColumnBlock | None:
+    def cone_block(self, exp_neg_epsilon: float) -> ColumnBlock | None:
         lower, width, shift, rest = self._split_mass
         if self.contains_all_priors:
-            return build_ratio_block(keep)
+            return build_ratio_block(exp_neg_epsilon)
         if width is not None:
-            return build_edge_block(lower, width, keep) if shift == 0 else None
+            return build_edge_block(lower, width, exp_neg_epsilon) if shift == 0 else None
         return (
-            build_threshold_block(lower, shift, keep)
+            build_threshold_block(lower, shift, exp_neg_epsilon)
             if self._can_empty_letter
-            else build_mean_block(lower, keep, rest, shift)
+            else build_mean_block(lower, exp_neg_epsilon, rest, shift)
         )
 
-    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+    def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
         if self.contains_all_priors:
-            return max_gain_ldp(p, gains, keep)
-        return max_gain(self.dual_pieces, p, gains, keep)
+            return max_gain_ldp(p, gains, exp_neg_epsilon)
+        return max_gain(self.dual_pieces, p, gains, exp_neg_epsilon)
 
-    def dual_multipliers(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+    def dual_multipliers(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    ) -> FloatArray:
         # two values or a constant column are optimal in closed form: no multiplier is used
-        if self.contains_all_priors or keep >= 1:
+        if self.contains_all_priors or exp_neg_epsilon >= 1:
             return np.zeros((1, gains.shape[1]))
-        return find_best_thetas(self.dual_pieces, p, gains, keep)
+        return find_best_thetas(self.dual_pieces, p, gains, exp_neg_epsilon)
 
-    def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+    def dual_bound(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
+    ) -> float:
         if self.contains_all_priors:
-            return max_gain_ldp(p, gains, keep)
-        return bound_gain(self.dual_pieces, p, gains, keep, theta)
+            return max_gain_ldp(p, gains, exp_neg_epsilon)
+        return bound_gain(self.dual_pieces, p, gains, exp_neg_epsilon, theta)
 
     @property
     def dual_pieces(self) -> tuple[ThetaPiece, ...]:
@@ -341,13 +345,13 @@ class ChoquetSet(PriorSet):
         upper = None if nu.upper is None else nu.upper / nu.total
         return ThetaPiece(lower, float(lower.sum()) - shift), *nothing, ThetaPiece(upper, 1.0)
 
-    def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+    def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
         nu = self.float_probability
         low, high = nu.evaluate_sets(inner) / nu.total, nu.evaluate_sets(inner | outer) / nu.total
         with np.errstate(divide="ignore", invalid="ignore"):
-            # the share of the mass of `outer` by which the probability reaches keep
-            share = (keep - low) / (high - low)
-        return np.where(high >= keep, share, np.nan)
+            # the share of the mass of `outer` by which the probability reaches e^-eps
+            share = (exp_neg_epsilon - low) / (high - low)
+        return np.where(high >= exp_neg_epsilon, share, np.nan)
 
 
 def _weighted_quantile(matrix: FloatArray, weights: Any, mass: float, sign: int) -> FloatArray:

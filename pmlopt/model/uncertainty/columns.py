@@ -127,17 +127,17 @@ Family: TypeAlias = BoxFamily | StaircaseFamily
 
 @dataclass(frozen=True, eq=False)
 class ColumnCone:
-    """The cone of columns `v >= 0` with `keep max v <= w(v)`, w being the least mean over a set of priors.
+    """The cone of columns `v >= 0` with `e^-eps max v <= w(v)`, w being the least mean over a set of priors.
 
     Over a lower probability nu an extreme column has a set where it is largest, a larger one outside of
     which it is zero, and one value between, since on the columns in one order w is linear and leaves one row:
-    nu(inner) < keep <= nu(inner and outer). Where only lower bounds bind, nu adds up on all sets but the
+    nu(inner) < e^-eps <= nu(inner and outer). Where only lower bounds bind, nu adds up on all sets but the
     full one, and the value between is that of one letter, or of all others. Over K vertices it has at most K
     letters between.
 
     Attributes:
         priors: the set.
-        keep: e^-epsilon, in (0, 1].
+        exp_neg_epsilon: e^-epsilon, in (0, 1].
 
     Examples:
         >>> from pmlopt import AllPriors
@@ -146,7 +146,7 @@ class ColumnCone:
     """
 
     priors: PriorSet
-    keep: float
+    exp_neg_epsilon: float
 
     @cached_property
     def candidate_count(self) -> int:
@@ -176,7 +176,7 @@ class ColumnCone:
         if self.candidate_count > limit:
             return None
         if isinstance(self.priors, ConvexHull):
-            found = _list_vertices(self.priors.laws, self.keep)
+            found = _list_vertices(self.priors.laws, self.exp_neg_epsilon)
         elif self.is_additive:
             found = self._list_single_between()
         else:
@@ -215,14 +215,15 @@ class ColumnCone:
                 no column, and where 1 on the inner set suffices, `outer` is left out.
         """
         # NaN where no value suffices, so that such pairs give no column
-        share = self.priors.max_partial_entry(inner, outer, self.keep)
+        share = self.priors.max_partial_entry(inner, outer, self.exp_neg_epsilon)
         able = np.flatnonzero(~np.isnan(share) & (inner | outer).any(axis=1))
         return np.asarray((inner[able] + np.clip(share[able], 0.0, 1.0)[:, None] * outer[able]).T)
 
 
-def _list_vertices(laws: FloatArray, keep: float) -> FloatArray:
-    """Return the (N, K) vertices of `0 <= v <= 1, laws v >= keep`, with as many letters between as tight
-    rows.
+def _list_vertices(laws: FloatArray, exp_neg_epsilon: float) -> FloatArray:
+    """Return the (N, K) vertices of `0 <= v <= 1, laws v >= e^-eps`.
+
+    Each has as many letters with entries between as tight rows.
     """
     # Violation of a bound by a vertex with entries in [0, 1] that is put down to rounding.
     feasibility_tolerance = 1e-12
@@ -235,10 +236,12 @@ def _list_vertices(laws: FloatArray, keep: float) -> FloatArray:
             # (sets, K): what the letters at 1 give to each row already
             have = ones @ laws[:, rest].T
             for tight in combinations(range(count), free):
-                between = _solve_scaled(laws[np.ix_(tight, letters)], (keep - have[:, tight]).T).T
+                between = _solve_scaled(
+                    laws[np.ix_(tight, letters)], (exp_neg_epsilon - have[:, tight]).T
+                ).T
                 # a basic solution need not be feasible: the rows that are not tight are looked at
                 # as well
-                met = have + between @ laws[:, letters].T >= keep - feasibility_tolerance
+                met = have + between @ laws[:, letters].T >= exp_neg_epsilon - feasibility_tolerance
                 inside = (between >= -feasibility_tolerance) & (
                     between <= 1 + feasibility_tolerance
                 )

@@ -190,18 +190,18 @@ class L1Ball(ChoquetSet):
         """
         return self.half_radius >= float(self.center.pmf.min())
 
-    def column_families(self, keep: float) -> tuple[Family, ...]:
-        """Return extreme columns of mean one under the centre with `keep max v <= w(v)`: all below 2 min p.
+    def column_families(self, exp_neg_epsilon: float) -> tuple[Family, ...]:
+        """Return extreme columns of mean one under the centre with `e^-eps max v <= w(v)`: all below 2 min p.
 
         From there on there are those of `PlateauKinds` too.
         """
-        # the constraint keep max v <= <p, v> - r (max v - min v) with mean one, solved for max v
-        high = 1 / (keep + self.half_radius)
+        # the constraint e^-eps max v <= <p, v> - r (max v - min v) with mean one, solved for max v
+        high = 1 / (exp_neg_epsilon + self.half_radius)
         found: list[Family] = [BoxFamily(0.0, high)] if high > 1 else []
         # the same constraint with a positive minimum m: max v <= high + high r m
         found.append(StaircaseFamily(high, high * self.half_radius))
         if self.can_empty_letter:
-            found.append(StaircaseFamily(0.0, 1 / keep))
+            found.append(StaircaseFamily(0.0, 1 / exp_neg_epsilon))
         return tuple(found)
 
     @property
@@ -230,23 +230,23 @@ class L1Ball(ChoquetSet):
         """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
         return bool(np.abs(p - self.center.pmf).sum() <= self.radius + MEMBERSHIP_ATOL)
 
-    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+    def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
         """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
         g.
         """
-        if self.can_empty_letter or keep >= 1 or not np.array_equal(p, self.center.pmf):
-            return super().support_function(p, gains, keep)
+        if self.can_empty_letter or exp_neg_epsilon >= 1 or not np.array_equal(p, self.center.pmf):
+            return super().support_function(p, gains, exp_neg_epsilon)
         # extreme columns: 0 and a peak, or two values, high on the k letters of largest gain
-        high = keep + self.half_radius
+        high = exp_neg_epsilon + self.half_radius
         order = np.argsort(-gains, axis=0, kind="stable")
         mass = np.cumsum(p[order], axis=0)
         worth = np.cumsum(p[order] * np.take_along_axis(gains, order, axis=0), axis=0)
         # past `high` the low value would be negative: such prefixes are left out below
         mass = np.minimum(mass, high)
-        low = (high - mass) / (high - keep * mass)
+        low = (high - mass) / (high - exp_neg_epsilon * mass)
         # the value of each prefix at once; those of mass `high` or more have no positive low
         # value
-        columns = low * worth[-1] + (1 - keep * low) / high * worth
+        columns = low * worth[-1] + (1 - exp_neg_epsilon * low) / high * worth
         best = float(np.where(mass < high, columns, -np.inf).max())
         return max(
             best,

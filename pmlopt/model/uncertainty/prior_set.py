@@ -279,8 +279,8 @@ class PriorSet(Record, ABC):
     def polytope(self) -> PriorPolytope:
         """Return the set by linear rows, in floats."""
 
-    def linear_rows(self, keep: float) -> LinearRows:
-        """Return the columns with `keep max v <= w(v)` by linear rows; the numbers are max v and dual
+    def linear_rows(self, exp_neg_epsilon: float) -> LinearRows:
+        """Return the columns with `e^-eps max v <= w(v)` by linear rows; the numbers are max v and dual
         multipliers.
 
         By duality over the `polytope`, `w(v) = max -right'y` over y with `parts'v + rows'y >= 0`, the entries
@@ -288,7 +288,7 @@ class PriorSet(Record, ABC):
         """
         found, n = self.polytope, self.size
         parts, rows = sparse.csr_array(found.parts), sparse.csr_array(found.rows)
-        ends = sparse.csr_array(np.append(keep, found.right)[None, :])
+        ends = sparse.csr_array(np.append(exp_neg_epsilon, found.right)[None, :])
         top = sparse.csr_array(-np.ones((n, 1)))
         return LinearRows(
             sparse.vstack([sparse.eye_array(n), -parts.T, sparse.csr_array((1, n))], format="csr"),
@@ -305,12 +305,11 @@ class PriorSet(Record, ABC):
             largest: (1, M), at least every entry of its column.
         """
 
-    def cone_block(self, keep: float) -> ColumnBlock | None:
-        """Return the columns v >= 0 with `keep max v <= w(v)` as a `ColumnBlock`; None without such a form or
-        interior.
+    def cone_block(self, exp_neg_epsilon: float) -> ColumnBlock | None:
+        """Return the cone of columns with `e^-eps max v <= w(v)`; None where it has no such form or interior.
 
         Args:
-            keep: e^-epsilon, in (0, 1].
+            exp_neg_epsilon: e^-epsilon, in (0, 1].
         """
         return None
 
@@ -319,44 +318,49 @@ class PriorSet(Record, ABC):
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
 
     @abstractmethod
-    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+    def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
         """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
         g.
 
-        The columns have `<p, v> = 1` and `keep max v <= w(v)`.
+        The columns have `<p, v> = 1` and `e^-eps max v <= w(v)`.
 
         Args:
             p: (N,) the prior of the design.
             gains: (N, M) the columns g.
-            keep: e^-epsilon, in (0, 1].
+            exp_neg_epsilon: e^-epsilon, in (0, 1].
         """
 
     theta_rows: int = 1
     """How many numbers `dual_multipliers` has for each column."""
 
     @abstractmethod
-    def dual_multipliers(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
-        """Return (T, M) multipliers of `keep max v <= w(v)` for each column g, from which
+    def dual_multipliers(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    ) -> FloatArray:
+        """Return (T, M) multipliers of `e^-eps max v <= w(v)` for each column g, from which
         `support_function` follows.
         """
 
     @abstractmethod
-    def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+    def dual_bound(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
+    ) -> float:
         """Compute what (T, M) multipliers prove that no column collects: any numbers of at least 0 do.
 
-        It is the least tau at which `min_Q sum_x (p (g - tau) + theta Q)^+ - theta keep` is at most 0 for all
-        columns g, with room for rounding.
+        It is the least tau at which `min_Q sum_x (p (g - tau) + theta Q)^+ - theta e^-eps` is at most 0
+        for all columns g, with room for rounding.
         """
 
     @abstractmethod
-    def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
-        """Compute the (K,) least b in [0, 1] such that b on `outer`, 1 on `inner` and 0 elsewhere keeps `keep
-        <= w`.
+    def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
+        """Compute the (K,) least b in [0, 1] such that w is at least e^-eps.
+
+        The column is 1 on `inner`, b on `outer` and 0 elsewhere.
 
         Args:
-            inner: (K, N) sets of letters, none with w(inner) > keep.
+            inner: (K, N) sets of letters, none with w(inner) > e^-eps.
             outer: (K, N) sets, disjoint from the inner ones.
-            keep: e^-epsilon.
+            exp_neg_epsilon: e^-epsilon.
 
         Returns:
             NaN where even b = 1 does not suffice.

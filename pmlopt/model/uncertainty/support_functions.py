@@ -32,11 +32,11 @@ class ThetaPiece:
     rate: float
 
     def evaluate_at(
-        self, costs: FloatArray, theta: FloatArray, keep: float
+        self, costs: FloatArray, theta: FloatArray, exp_neg_epsilon: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return (M,) values less theta keep and (M,) slopes, for the columns of costs."""
+        """Return (M,) values less theta e^-eps and (M,) slopes, for the columns of costs."""
         # the difference of the coefficients first: at a large theta the products would cancel
-        rate = self.rate - keep
+        rate = self.rate - exp_neg_epsilon
         values = costs.sum(axis=0) + theta * rate
         if self.weights is None:
             return values, np.full(len(theta), rate)
@@ -47,20 +47,22 @@ class ThetaPiece:
         return values - np.where(negative, inner, 0.0).sum(axis=0), rate - self.weights @ negative
 
 
-def max_gain(pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, keep: float) -> float:
+def max_gain(
+    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+) -> float:
     """Compute the support function of the columns that PML over a set allows, at the best column g of gains.
 
-    `max <p g, v>` over g, and over v >= 0 with `<p, v> = 1` and `keep max v <= min_Q <Q, v>`.
+    `max <p g, v>` over g, and over v >= 0 with `<p, v> = 1` and `e^-eps max v <= min_Q <Q, v>`.
 
     It is the least tau for which `<p (g - tau), v> <= 0` on all such v and for all g, and by duality
-    `max_v <a, v> <= min_{theta >= 0} max_i piece_i(a, theta) - theta keep` for v with entries up to one.
+    `max_v <a, v> <= min_{theta >= 0} max_i piece_i(a, theta) - theta e^-eps` for v with entries up to one.
     Every tau at which the right side is at most 0 is a bound: nothing rests on how the searches ended.
 
     Args:
         pieces: convex functions of theta whose largest is `min_Q sum_x (a[x] + theta Q[x])^+`.
         p: (N,).
         gains: (N, M) the columns g.
-        keep: in (0, 1].
+        exp_neg_epsilon: in (0, 1].
 
     Examples:
         >>> uniform = (ThetaPiece(np.full(4, 0.25), 1.0),)  # one prior: the mean over the largest half
@@ -69,13 +71,13 @@ def max_gain(pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, kee
     """
     # the constant v collects the mean, and no law more than the maximum: they enclose tau
     means, tops = p @ gains, gains.max(axis=0)
-    # keep = 1 makes v constant, so that every column collects its mean
-    if keep >= 1:
+    # e^-eps = 1 makes v constant, so that every column collects its mean
+    if exp_neg_epsilon >= 1:
         return float(means.max())
 
     def compute_excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
         costs = p[:, None] * (gains[:, columns] - tau)
-        value, theta = _minimize_pieces(pieces, costs, keep)
+        value, theta = _minimize_pieces(pieces, costs, exp_neg_epsilon)
         # raised by its rounding, so that a tau at which it is not positive is a proof
         return value + _bound_rounding(costs, theta)
 
@@ -85,23 +87,28 @@ def max_gain(pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, kee
 
 
 def find_mixture_thetas(
-    laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
+    laws: FloatArray, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
 ) -> tuple[FloatArray, FloatArray]:
     """Find the (K, M) theta of each column for the convex hull of (K, N) laws, and the (M,) tau that they
     prove.
 
-    Here theta has a coordinate for each law, and minimises `sum_x (p (g - tau) + theta laws)^+ - keep theta`;
-    the multipliers of that are a column, and its mean the next tau (Dinkelbach's method). Nothing rests on
-    how well: only theta is used, and any would do. keep < 1.
+    Here theta has a coordinate for each law, and minimises
+    `sum_x (p (g - tau) + theta laws)^+ - e^-eps theta`; the multipliers of that are a column, and its mean the
+    next tau (Dinkelbach's method). Nothing rests on how well: only theta is used, and any would do. It takes
+    e^-eps < 1.
     """
     weights, low, high = p[:, None], p @ gains, gains.max(axis=0)
     columns = np.arange(gains.shape[1])
     best = np.zeros((len(laws), len(columns)))
     for _ in range(_MIXTURES):
         gain = gains[:, columns]
-        theta, column = _minimize_over_mixtures(laws, weights * (gain - low[columns]), keep)
+        theta, column = _minimize_over_mixtures(
+            laws, weights * (gain - low[columns]), exp_neg_epsilon
+        )
         # the tau that this theta proves, an upper bound by weak duality
-        root = _find_roots(_make_excess(theta, laws, p, gain, keep), low[columns], high[columns])
+        root = _find_roots(
+            _make_excess(theta, laws, p, gain, exp_neg_epsilon), low[columns], high[columns]
+        )
         best[:, columns] = np.where(root < high[columns], theta, best[:, columns])
         # every bound that was proved stays valid, so the least counts
         high[columns] = np.minimum(high[columns], root)
@@ -117,16 +124,20 @@ def find_mixture_thetas(
 
 
 def find_best_thetas(
-    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, keep: float
+    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
 ) -> FloatArray:
-    """Find the (1, M) theta of each column at the tau of `max_gain`; keep < 1."""
+    """Find the (1, M) theta of each column at the tau of `max_gain`; e^-eps < 1."""
     # theta is best at the zero of the dual value, which the search for tau has found
-    tau = max_gain(pieces, p, gains, keep)
-    return _minimize_pieces(pieces, p[:, None] * (gains - tau), keep)[1][None, :]
+    tau = max_gain(pieces, p, gains, exp_neg_epsilon)
+    return _minimize_pieces(pieces, p[:, None] * (gains - tau), exp_neg_epsilon)[1][None, :]
 
 
 def bound_gain(
-    pieces: Sequence[ThetaPiece], p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
+    pieces: Sequence[ThetaPiece],
+    p: FloatArray,
+    gains: FloatArray,
+    exp_neg_epsilon: float,
+    theta: FloatArray,
 ) -> float:
     """Compute the tau that (1, M) multipliers prove: an upper bound on `max_gain`.
 
@@ -138,7 +149,7 @@ def bound_gain(
         >>> bound_gain(uniform, np.full(4, 0.25), gains, 0.5, np.array([[0.0]]))  # proves what needs no proof
         4.0
     """
-    if keep >= 1:
+    if exp_neg_epsilon >= 1:
         return float((p @ gains).max())
     # weak duality needs theta >= 0 and nothing more of it
     multipliers = np.maximum(theta[0], 0.0)
@@ -146,7 +157,7 @@ def bound_gain(
     def compute_excess(tau: FloatArray) -> FloatArray:
         costs = p[:, None] * (gains - tau)
         values = np.max(
-            [piece.evaluate_at(costs, multipliers, keep)[0] for piece in pieces], axis=0
+            [piece.evaluate_at(costs, multipliers, exp_neg_epsilon)[0] for piece in pieces], axis=0
         )
         return np.asarray(values + _bound_rounding(costs, multipliers))
 
@@ -154,15 +165,15 @@ def bound_gain(
 
 
 def bound_gain_by_mixtures(
-    laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
+    laws: FloatArray, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
 ) -> float:
     """Compute the tau that (K, M) multipliers of the (K, N) laws prove; the twin of `bound_gain` for a
     convex hull.
     """
-    if keep >= 1:
+    if exp_neg_epsilon >= 1:
         return float((p @ gains).max())
     # weak duality needs theta >= 0 and nothing more of it
-    excess = _make_excess(np.maximum(theta, 0.0), laws, p, gains, keep)
+    excess = _make_excess(np.maximum(theta, 0.0), laws, p, gains, exp_neg_epsilon)
     return float(_find_roots(excess, p @ gains, gains.max(axis=0)).max())
 
 
@@ -174,33 +185,36 @@ _CENTRALITY, _BOUNDARY_FRACTION, _MIN_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
 
 
 def _make_excess(
-    theta: FloatArray, laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
+    theta: FloatArray, laws: FloatArray, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
 ) -> Callable[[FloatArray], FloatArray]:
     """Return the dual values of columns of gains at multipliers theta of the laws, as a function of tau."""
 
     def compute_excess(tau: FloatArray) -> FloatArray:
         # (N, M) costs, and the weights of all laws together for the rounding
         costs, total = p[:, None] * (gains - tau), theta.sum(axis=0)
-        value = np.maximum(costs + laws.T @ theta, 0.0).sum(axis=0) - total * keep
+        value = np.maximum(costs + laws.T @ theta, 0.0).sum(axis=0) - total * exp_neg_epsilon
         return np.asarray(value + _bound_rounding(costs, total))
 
     return compute_excess
 
 
 def _minimize_over_mixtures(
-    laws: FloatArray, costs: FloatArray, keep: float
+    laws: FloatArray, costs: FloatArray, exp_neg_epsilon: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Find about the theta (K, M) >= 0 that minimise `sum_x (costs + theta laws)^+ - keep theta`, by column.
+    """Approximate the theta (K, M) >= 0 that minimise `sum_x (costs + theta laws)^+ - e^-eps theta`.
 
-    They are the multipliers of `max <costs, v>` over 0 <= v <= 1 with `laws v >= keep`: by a primal-dual
+    They are the multipliers of `max <costs, v>` over 0 <= v <= 1 with `laws v >= e^-eps`: by a primal-dual
     path from a point inside, for all columns at once, with a step length for each. The v (N, M) come too.
     """
     # in units of the largest cost; a column of zeros must not divide by 0
     units = np.abs(costs).max(axis=0) + np.finfo(float).tiny
-    # strictly inside: the entries are equal, so every law has a mean between keep and 1
-    v, rest = np.full(costs.shape, (1 + keep) / 2), np.full(costs.shape, (1 - keep) / 2)
+    # strictly inside: the entries are equal, so every law has a mean between e^-eps and 1
+    v, rest = (
+        np.full(costs.shape, (1 + exp_neg_epsilon) / 2),
+        np.full(costs.shape, (1 - exp_neg_epsilon) / 2),
+    )
     theta = np.ones((len(laws), len(units)))
-    spare = (1 - keep) / 2 * theta
+    spare = (1 - exp_neg_epsilon) / 2 * theta
     reduced = costs / units + laws.T @ theta
     low, high = np.maximum(-reduced, 0.0) + 1, np.maximum(reduced, 0.0) + 1
     able = np.ones(len(units), dtype=bool)
@@ -302,13 +316,13 @@ def _find_roots(
 
 
 def _minimize_pieces(
-    pieces: Sequence[ThetaPiece], costs: FloatArray, keep: float
+    pieces: Sequence[ThetaPiece], costs: FloatArray, exp_neg_epsilon: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Find the (M,) minima over theta >= 0 of the largest piece less theta keep, and the (M,) minimisers."""
+    """Minimize the largest piece less theta e^-eps over theta >= 0: (M,) minima and (M,) minimisers."""
 
     def evaluate_at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         values, slopes = zip(
-            *(piece.evaluate_at(costs, theta, keep) for piece in pieces), strict=True
+            *(piece.evaluate_at(costs, theta, exp_neg_epsilon) for piece in pieces), strict=True
         )
         stacked, rates = np.array(values), np.array(slopes)
         largest = stacked.max(axis=0)
@@ -316,9 +330,9 @@ def _minimize_pieces(
         return largest, np.where(stacked >= largest, rates, -np.inf).max(axis=0)
 
     left = np.zeros(costs.shape[1])
-    # Q sums to one: `sum_x (a + theta Q)^+ >= sum_x a + theta`, which less theta keep is, from here on,
+    # Q sums to one: `sum_x (a + theta Q)^+ >= sum_x a + theta`, which less theta e^-eps is, from here on,
     # at least the value at theta = 0: by convexity a minimum is not further right
-    right = np.maximum(-costs, 0.0).sum(axis=0) / (1 - keep) * (1 + 1e-9)
+    right = np.maximum(-costs, 0.0).sum(axis=0) / (1 - exp_neg_epsilon) * (1 + 1e-9)
     return minimize_on_intervals(evaluate_at, left, right, np.abs(costs).sum(axis=0))
 
 
@@ -394,17 +408,16 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
     return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
 
 
-def max_gain_ldp(p: FloatArray, gains: FloatArray, keep: float) -> float:
-    """Compute the support function of the columns that LDP allows: the largest `<p g, v>` over them and
-    columns g.
+def max_gain_ldp(p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
+    """Compute the support function of the columns that LDP allows: the largest `<p g, v>`.
 
-    The columns have `<p, v> = 1` and `keep max v <= min v`. The extreme ones take two values, and the best is
-    high on the k letters of largest gain for some k.
+    The columns have `<p, v> = 1` and `e^-eps max v <= min v`. The extreme ones take two values, and the best
+    is high on the k letters of largest gain for some k.
 
     Args:
         p: (N,).
         gains: (N, M) the columns g.
-        keep: in [0, 1].
+        exp_neg_epsilon: in [0, 1].
 
     Examples:
         >>> round(max_gain_ldp(np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
@@ -413,7 +426,7 @@ def max_gain_ldp(p: FloatArray, gains: FloatArray, keep: float) -> float:
     order = np.argsort(-gains, axis=0, kind="stable")
     weights = p[order]
     worth = weights * np.take_along_axis(gains, order, axis=0)
-    mass = keep + (1 - keep) * np.cumsum(weights, axis=0)
-    total = keep * worth.sum(axis=0) + (1 - keep) * np.cumsum(worth, axis=0)
+    mass = exp_neg_epsilon + (1 - exp_neg_epsilon) * np.cumsum(weights, axis=0)
+    total = exp_neg_epsilon * worth.sum(axis=0) + (1 - exp_neg_epsilon) * np.cumsum(worth, axis=0)
     # the mean is the case of k = N: taken directly, it has no rounding of the cumulative sums
     return max(float((total / mass).max()), float((p @ gains).max()))

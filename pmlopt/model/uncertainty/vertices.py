@@ -135,28 +135,26 @@ class ConvexHull(PriorSet):
         rows = np.ones((len(self.laws), 1)) @ least <= self.laws @ mechanism
         return MinMeanExpression(least, {"least_mean": rows}, {"least_mean": least})
 
-    def cone_block(self, keep: float) -> ColumnBlock | None:
-        """Return the columns v >= 0 with `keep max v <= w(v)` as a `ColumnBlock`; None without such a form or
-        interior.
-        """
+    def cone_block(self, exp_neg_epsilon: float) -> ColumnBlock | None:
+        """Return the cone of columns with `e^-eps max v <= w(v)`; None without an interior."""
         return (
-            build_mean_block(self.laws[0], keep)
+            build_mean_block(self.laws[0], exp_neg_epsilon)
             if len(self.laws) == 1
-            else build_hull_block(self.laws, keep)
+            else build_hull_block(self.laws, exp_neg_epsilon)
         )
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         return {"least_mean": self.min_mean(matrix)[None, :]}
 
-    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+    def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
         """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
         g.
         """
         return float(
             (p @ gains).max()
-            if keep >= 1
-            else find_mixture_thetas(self.laws, p, gains, keep)[1].max()
+            if exp_neg_epsilon >= 1
+            else find_mixture_thetas(self.laws, p, gains, exp_neg_epsilon)[1].max()
         )
 
     @property
@@ -164,24 +162,24 @@ class ConvexHull(PriorSet):
         """Return one for each vertex."""
         return len(self.laws)
 
-    def dual_multipliers(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
-        """Return (T, M) multipliers of `keep max v <= w(v)` for each column g, from which `support_function`
-        follows.
-        """
-        if keep >= 1:
+    def dual_multipliers(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    ) -> FloatArray:
+        """Return (T, M) multipliers of `e^-eps max v <= w(v)`, from which `support_function` follows."""
+        if exp_neg_epsilon >= 1:
             return np.zeros((len(self.laws), gains.shape[1]))
-        return find_mixture_thetas(self.laws, p, gains, keep)[0]
+        return find_mixture_thetas(self.laws, p, gains, exp_neg_epsilon)[0]
 
-    def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+    def dual_bound(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
+    ) -> float:
         """Compute what (T, M) multipliers prove that no column collects: any numbers of at least 0 do."""
-        return bound_gain_by_mixtures(self.laws, p, gains, keep, theta)
+        return bound_gain_by_mixtures(self.laws, p, gains, exp_neg_epsilon, theta)
 
-    def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
-        """Compute the (K,) least b in [0, 1] such that b on `outer`, 1 on `inner` and 0 elsewhere keeps `keep
-        <= w`.
-        """
+    def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
+        """Compute the (K,) least b in [0, 1] on `outer`, next to 1 on `inner`, with a w of e^-eps."""
         high, room = inner @ self.laws.T, outer @ self.laws.T
-        missing = keep - high
+        missing = exp_neg_epsilon - high
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(missing > 0, missing / room, 0.0).max(axis=1)
         return np.where(share <= 1, share, np.nan)

@@ -91,13 +91,16 @@ class GridRefinement:
 
 
 def certify_on_grid(
-    program: ContinuousDesign, grid: Grid, boxes: int = BOUND_BOXES, clock: Deadline = NO_DEADLINE
+    program: ContinuousDesign,
+    grid: Grid,
+    boxes: int = BOUND_BOXES,
+    deadline: Deadline = NO_DEADLINE,
 ) -> ContinuousCertificate:
     """Solve the design on the bins of a grid, and certify its best mechanism."""
     # The tolerance of the design on the bins, as a share of its scale: far below what bins cost.
     on_bins = 1e-6
     design = program.design_on_grid(grid)
-    options = MethodOptions(clock.at_least(1e-3), on_bins)
+    options = MethodOptions(deadline.at_least(1e-3), on_bins)
     start = linear.METHODS.make_start(design, None, options.deadline)
     failed: list[str] = []
     found: LinearCertificate | None = None
@@ -109,14 +112,14 @@ def certify_on_grid(
             failed.append(f"{method.id}: {describe_error(cause)}")
             continue
         found = tried if found is None or tried.proved_gap < found.proved_gap else found
-        if found.proved_gap <= design.compute_allowed_gap(on_bins) or clock.expired:
+        if found.proved_gap <= design.compute_allowed_gap(on_bins) or deadline.expired:
             break
-    if found is None and clock.is_limited:
+    if found is None and deadline.is_limited:
         found = find_first_mechanism(design).certificate
     if found is None:
         raise MethodError(f"no solver on {grid.size} bins: {'; '.join(failed)}")
     rho = _spread_multipliers(program, design, grid, found.multipliers)
-    bound, boxes = _compute_bound(program, grid, rho, boxes, clock)
+    bound, boxes = _compute_bound(program, grid, rho, boxes, deadline)
     return ContinuousCertificate(
         mechanism=found.mechanism,
         value=found.value,
@@ -131,18 +134,18 @@ def certify_on_grid(
 
 
 def _compute_bound(
-    program: ContinuousDesign, grid: Grid, rho: FloatArray, boxes: int, clock: Deadline
+    program: ContinuousDesign, grid: Grid, rho: FloatArray, boxes: int, deadline: Deadline
 ) -> tuple[float, int]:
     """Compute the bound and its number of boxes: in a limited time on more and more, while time remains."""
     # in limited time the first bound is computed on 8 times fewer boxes
-    count, found = max(2, boxes // 8) if clock.is_limited else boxes, []
+    count, found = max(2, boxes // 8) if deadline.is_limited else boxes, []
     while True:
-        before = clock.read()
+        before = deadline.read()
         found.append(
             (bound_loss(program.secret, program.privacy, program.utility, grid, rho, count), count)
         )
         # a bound on twice as many boxes takes about 5 times as long: four times as many losses, sorted
-        if count >= boxes or clock.expired_for(5 * (before - clock.read())):
+        if count >= boxes or deadline.expired_for(5 * (before - deadline.read())):
             return max(found)
         count = min(2 * count, boxes)
 

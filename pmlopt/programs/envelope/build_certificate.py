@@ -184,7 +184,7 @@ class RatioPrograms:
         ), units
 
     def solve_at(
-        self, ratio: float, closed: BoolArray, clock: Deadline
+        self, ratio: float, closed: BoolArray, deadline: Deadline
     ) -> tuple[float, float, FloatArray, FloatArray]:
         """Solve for V(t), the derivative of -V, the (K, N) attack and the (N,) multipliers of its letters.
 
@@ -200,7 +200,7 @@ class RatioPrograms:
             self._moving = ParametricModel(model)
         else:
             self._moving.replace_model(model)
-        found = self._moving.solve_at(ratio, clock)
+        found = self._moving.solve_at(ratio, deadline)
         point = found.values[: n * k].reshape(k, n)
         # a hundredth of HiGHS' feasibility tolerance: smaller entries are noise
         point = np.where(point > 1e-12, point * units, 0.0)

@@ -57,13 +57,13 @@ class _RatioFeasibility:
         self.marks = program.max_ratios
         self.programs = RatioPrograms(program, program.delta)
 
-    def solve_at(self, number: float, clock: Deadline) -> ParameterSolution[FloatArray | None]:
+    def solve_at(self, number: float, deadline: Deadline) -> ParameterSolution[FloatArray | None]:
         """Solve the linear program at a ratio; the infeasibility is a fraction of delta."""
         program = self.program
         # rounding cannot explain a ratio above a letter's largest by more than a share of 1e-12
         past_marks = self.marks * (1 + 1e-12)
         closed = past_marks < number
-        mass, slope, point, found = self.programs.solve_at(number, closed, clock)
+        mass, slope, point, found = self.programs.solve_at(number, closed, deadline)
         # those of closed letters hold from just above their largest ratio on, where that is near
         # the search solves just above a largest ratio: closer ones count as that ratio
         asked = np.where(

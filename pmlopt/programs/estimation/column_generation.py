@@ -140,13 +140,13 @@ def _find_new_columns(
     z: FloatArray,
     pi: FloatArray,
     allowed: float,
-    clock: Deadline,
+    deadline: Deadline,
 ) -> FloatArray:
     """Find (N, K) columns that are new and lower the error most, from the list or by a search."""
     columns, n = program.columns, program.prior.size
     exact, within, least = columns.exact, columns.inner, 0.0
     if not columns.is_complete:
-        better = [search.find_local_maxima(z, pi, clock) for search in columns.searches]
+        better = [search.find_local_maxima(z, pi, deadline) for search in columns.searches]
         exact, within = prepend_constant(program.prior.pmf, better)
         # a local search ignores columns that gain less than 1e-5 of the scale
         least = max(allowed, 1e-5 * program.scale)
@@ -169,7 +169,7 @@ def _prove_by_moments(program: EstimationDesign) -> ErrorBoundProof | None:
 
 
 def _reduce_outputs(
-    program: EstimationDesign, matrix: FloatArray, z: FloatArray, most: int, clock: Deadline
+    program: EstimationDesign, matrix: FloatArray, z: FloatArray, most: int, deadline: Deadline
 ) -> FloatArray:
     """Find the best mechanism with so many outputs: merged ones, or columns with weights of their own.
 
@@ -184,7 +184,7 @@ def _reduce_outputs(
     singled = program.columns.inner[:, np.unique(program.columns.inner.argmax(axis=1))]
     for pool in (known, np.unique(np.hstack([known, singled]), axis=1), singled):
         some = thin_columns(
-            pool, lambda columns: _weigh_columns(program, columns, gap, clock).weights, most
+            pool, lambda columns: _weigh_columns(program, columns, gap, deadline).weights, most
         )
         if some is not None:
             found.append(_build_matrix(*some))
@@ -215,7 +215,7 @@ def _draw_columns(columns: FloatArray, size: int) -> FloatArray:
 
 
 def _weigh_columns(
-    program: EstimationDesign, columns: FloatArray, gap: float, clock: Deadline
+    program: EstimationDesign, columns: FloatArray, gap: float, deadline: Deadline
 ) -> OptimalWeights:
     """Find the best weights of columns from equal ones, or, where that fails, from an interior point.
 
@@ -229,12 +229,12 @@ def _weigh_columns(
     equal, found = np.full(columns.shape[1], 1 / columns.shape[1]), None
     for wanted in _list_full_rank(program.centered_workload):
         for start in (lambda: equal, lambda: _find_interior_weights(columns)):
-            tried = optimize_weights(columns, wanted, program.criterion, start(), gap, clock)
+            tried = optimize_weights(columns, wanted, program.criterion, start(), gap, deadline)
             # rows may be off one by 1e-7 before they are corrected
             if np.abs(columns @ tried.weights - 1).max() <= 1e-7:
                 found = tried
                 break
-        if found is not None and (found.has_converged or clock.expired):
+        if found is not None and (found.has_converged or deadline.expired):
             break
     if found is None:
         raise MethodError("the weights do not make a mechanism: the columns are too unlike in size")

@@ -168,7 +168,7 @@ def _build_vertex_cone(p: FloatArray, cone: ColumnCone) -> EstimationCone | None
     rows = np.zeros((2 * n + len(laws), n + 1))
     rows[:n, :n] = np.eye(n)
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = -np.eye(n), 1.0
-    rows[2 * n :, :n], rows[2 * n :, n] = laws * (1 + CONE_RTOL), -cone.keep
+    rows[2 * n :, :n], rows[2 * n :, n] = laws * (1 + CONE_RTOL), -cone.exp_neg_epsilon
     return EstimationCone(n, rows, np.append(p, 0.0), 2 * float(1 / p.min()) ** 2)
 
 
@@ -189,20 +189,20 @@ class ColumnSearch(ABC):
         """Return the columns without repetition, as a batch."""
 
     def find_local_maxima(
-        self, sensitivities: FloatArray, multipliers: FloatArray, clock: Deadline = NO_DEADLINE
+        self, sensitivities: FloatArray, multipliers: FloatArray, deadline: Deadline = NO_DEADLINE
     ) -> ColumnBatch:
         """Find local maxima of `|Z' lam|^2 - <pi, lam>` over the extreme columns, near those of the start.
 
         Args:
             sensitivities: (N, L) Z.
             multipliers: (N,) pi.
-            clock: what is left of the time; after it those on the way are taken.
+            deadline: what is left of the time; after it those on the way are taken.
         """
         columns, form = self.start_columns.copy(), sensitivities @ sensitivities.T
         here, live = _evaluate_columns(columns, form, multipliers), np.arange(len(columns))
         # a local search takes at most 60 steps
         for _ in range(60):
-            if clock.expired or not len(live):
+            if deadline.expired or not len(live):
                 break
             moved = self.improve_columns(columns[live], form, multipliers)
             there = _evaluate_columns(moved, form, multipliers)

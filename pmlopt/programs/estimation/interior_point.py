@@ -35,7 +35,7 @@ def optimize_weights(
     criterion: Criterion,
     start: FloatArray,
     gap: float,
-    clock: Deadline,
+    deadline: Deadline,
 ) -> OptimalWeights:
     """Find weights at which the error is within a gap of the least that these columns reach.
 
@@ -65,7 +65,7 @@ def optimize_weights(
             feasible
             and max(float(path.q @ path.z), float(np.abs(path.dual_residual).max())) <= gap / unit
         )
-        if feasible and clock.expired:
+        if feasible and deadline.expired:
             break
     return OptimalWeights(path.q, unit * np.linalg.solve(root.T, path.pi), iterations, converged)
 

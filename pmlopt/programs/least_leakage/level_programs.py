@@ -137,13 +137,13 @@ class LevelProgram:
             (levels[right.coords[0]], k + m + right.coords[1], right.data),
         ]
 
-    def solve_at(self, share: float, clock: Deadline) -> ParameterSolution[LevelMultipliers]:
+    def solve_at(self, share: float, deadline: Deadline) -> ParameterSolution[LevelMultipliers]:
         """Solve the program at e^-epsilon."""
         program, (n, m, k, _, size) = self.program, self._size
         # an output whose letters have less probability (under a prior of the set) leaks more: it cannot occur
         closed = self._masses < share * (1 - 1e-12)
         self.model.fix_at_zero(self._peaks, closed)
-        point = self.model.solve_at(share, clock)
+        point = self.model.solve_at(share, deadline)
         rows, gaining = point.duals[:n] / program.columns.masses, program.floor is not None
         laws = None
         if self._set is not None:
@@ -168,7 +168,7 @@ class BestGainPrograms:
         self.program, self.floor, self.iterations = program, program.floor, 0
         self.utility = ExpectedGain(program.floor.normalized_gains)
 
-    def solve_at(self, share: float, clock: Deadline) -> ParameterSolution[LevelMultipliers]:
+    def solve_at(self, share: float, deadline: Deadline) -> ParameterSolution[LevelMultipliers]:
         """Solve for the best expected gain at e^-epsilon."""
         prior = self.program.prior
         design = linear_design(prior, PML(-math.log(share)), self.utility, self.program.outputs)
@@ -176,7 +176,7 @@ class BestGainPrograms:
         if task is None:
             raise ArithmeticError("a level of 0 has no inside")
         # a tenth of what a level proved to 1e-9 needs, and as fine as the interior point gets
-        outcome = block_interior_point.solve_block_lp(design, task, MethodOptions(clock, 1e-10))
+        outcome = block_interior_point.solve_block_lp(design, task, MethodOptions(deadline, 1e-10))
         self.iterations += outcome.iterations or 0
         if outcome.point is None or outcome.point.multipliers is None:
             raise ArithmeticError(outcome.message)
@@ -220,7 +220,7 @@ class LargestMassPrograms:
     def __init__(self, program: LeastLeakage) -> None:
         self.program, self.iterations = program, 0
 
-    def solve_at(self, share: float, clock: Deadline) -> ParameterSolution[LevelMultipliers]:
+    def solve_at(self, share: float, deadline: Deadline) -> ParameterSolution[LevelMultipliers]:
         """Solve for the largest mass `sum_xy p[x] P[x,y]` at e^-epsilon, where rows may stay short."""
         # The gap of each largest mass, which is 1 where a level suffices.
         mass_tolerance = 1e-11
@@ -239,7 +239,7 @@ class LargestMassPrograms:
                 build_start(task),
                 lambda one: one.duality_gap,
                 mass_tolerance / scale,
-                clock=clock,
+                deadline=deadline,
             )
         self.iterations += ending.iterations
         point = ending.point

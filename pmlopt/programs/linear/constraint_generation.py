@@ -44,12 +44,12 @@ SETUP_SECONDS, SETUP_POWER = 5e-9, 1.6
 """What Clarabel takes at most to set up K bounds on pairs in columns: K to this power, in seconds."""
 
 
-def is_too_long_to_compile(program: LinearDesign, clock: Deadline) -> bool:
+def is_too_long_to_compile(program: LinearDesign, deadline: Deadline) -> bool:
     """Return whether the time would be over before a solver had a program of many bounds on pairs."""
-    if not clock.is_limited or (ratios := program.bounds_on_pairs) is None:
+    if not deadline.is_limited or (ratios := program.bounds_on_pairs) is None:
         return False
     # compiling and loading take at least 4e-6 s for each bound of a column
-    return clock.expired_for(-4e-6 * len(ratios.exponents) * program.table.shape[1])
+    return deadline.expired_for(-4e-6 * len(ratios.exponents) * program.table.shape[1])
 
 
 def _build_constant_point(program: LinearDesign, ratios: RatioBounds) -> PrimalDualPoint:
@@ -199,10 +199,10 @@ def _find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
 def _run_clarabel(
     gains: FloatArray,
     ratios: RatioBounds,
-    keep: FloatArray,
+    kept_mask: FloatArray,
     chosen: BoolArray,
     tolerance: float,
-    clock: Deadline,
+    deadline: Deadline,
 ) -> tuple[PrimalDualPoint, bool, int]:
     """Solve by Clarabel's interior point, given the sparse rows directly.
 
@@ -216,7 +216,7 @@ def _run_clarabel(
     size = len(pair)
     # columns of the sparse rows: letter times M plus output, for both ends of a bound
     places = np.concatenate([ratios.above[pair], ratios.below[pair]]) * m + np.tile(output, 2)
-    entries = np.concatenate([keep[pair], -np.ones(size)])
+    entries = np.concatenate([kept_mask[pair], -np.ones(size)])
     bounds = sparse.csc_array((entries, (np.tile(np.arange(size), 2), places)), shape=(size, n * m))
     rows = sparse.kron(sparse.eye_array(n), np.ones((1, m)))
     matrix = sparse.vstack([rows, bounds, -sparse.eye_array(n * m)], format="csc")
@@ -224,13 +224,13 @@ def _run_clarabel(
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.iterative_refinement_enable = False, False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    if clock.is_limited:
-        settings.time_limit = clock.remaining(least=1e-6)
+    if deadline.is_limited:
+        settings.time_limit = deadline.remaining(least=1e-6)
     cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(size + n * m)]
     nothing = sparse.csc_array((n * m, n * m))
     answer = clarabel.DefaultSolver(nothing, -gains.ravel(), matrix, right, cones, settings).solve()
     duals, weights = np.array(answer.z), np.zeros(chosen.shape)
-    weights[pair, output] = np.maximum(duals[n : n + size], 0.0) * keep[pair]
+    weights[pair, output] = np.maximum(duals[n : n + size], 0.0) * kept_mask[pair]
     # an interior point may end slightly below 0
     found = np.maximum(np.array(answer.x).reshape(n, m), 0.0)
     finished = str(answer.status) in ("Solved", "AlmostSolved") and bool(np.isfinite(found).all())

@@ -38,12 +38,12 @@ class _Form:
     matrix: FloatArray
 
 
-def known_optimum(program: LinearDesign, clock: Deadline = NO_DEADLINE) -> KnownOptimum | None:
+def known_optimum(program: LinearDesign, deadline: Deadline = NO_DEADLINE) -> KnownOptimum | None:
     """Find the first closed form whose utility equals a dual bound; None where none is found in time.
 
     Programs with added constraints have none.
     """
-    if program.added or _is_too_long_to_check(program, clock):
+    if program.added or _is_too_long_to_check(program, deadline):
         return None
     prior, gains, near = program.prior, program.centered_gains, CLOSED_FORM_GAP * program.scale
     found, seconds = allowed_forms(program), SECONDS_A_PRICE * _count_bounds(program)
@@ -55,13 +55,13 @@ def known_optimum(program: LinearDesign, clock: Deadline = NO_DEADLINE) -> Known
         for multipliers in _multipliers(program, form):
             if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
                 continue
-            if clock.expired_for(
+            if deadline.expired_for(
                 -seconds
             ):  # a bound is not begun that the last one says cannot be ended
                 return None
-            begin = clock.read()
+            begin = deadline.read()
             above = program.columns.unrounded_bound(gains, multipliers) - gain
-            seconds = clock.read() - begin
+            seconds = deadline.read() - begin
             if above <= near and above + program.columns.bound_rounding(gains, multipliers) <= near:
                 value = compute_expectation(prior, program.table, form.matrix)
                 return KnownOptimum(form.name, form.matrix, value, multipliers)
@@ -78,10 +78,10 @@ def _count_bounds(program: LinearDesign) -> int:
     return 0 if ratios is None else len(ratios.exponents) * program.table.shape[1]
 
 
-def _is_too_long_to_check(program: LinearDesign, clock: Deadline) -> bool:
+def _is_too_long_to_check(program: LinearDesign, deadline: Deadline) -> bool:
     """Return whether the time would be over before closed forms were checked against bounds on pairs."""
-    return clock.expired or (
-        clock.is_limited and clock.expired_for(-SECONDS_A_PAIR * _count_bounds(program))
+    return deadline.expired or (
+        deadline.is_limited and deadline.expired_for(-SECONDS_A_PAIR * _count_bounds(program))
     )
 
 

@@ -84,10 +84,10 @@ class SolveContext:
 
 
 def make_context(
-    program: LinearDesign, warm_start: WarmStartLike, clock: Deadline = NO_DEADLINE
+    program: LinearDesign, warm_start: WarmStartLike, deadline: Deadline = NO_DEADLINE
 ) -> SolveContext:
     """Make the solve's context with the matrix that was given, or with an optimal closed form."""
-    known = known_optimum(program, clock)
+    known = known_optimum(program, deadline)
     if warm_start is False:
         return SolveContext(program, known=known)
     restart = get_warm_start(warm_start)

@@ -100,7 +100,7 @@ class CellSearch:
         """Return how many cells the tree has."""
         return len(self._open) + len(self._splits)
 
-    def run(self, target: float, tolerance: float, nodes: int | None, clock: Deadline) -> str:
+    def run(self, target: float, tolerance: float, nodes: int | None, deadline: Deadline) -> str:
         """Split the cells of the largest bounds, many at once, until those are near the value.
 
         Returns:
@@ -111,7 +111,7 @@ class CellSearch:
         if not self._cell_count:
             enough = max(self.value, target) + tolerance
             corners, start = relaxation.build_root()
-            self._keep_cell(corners, self._bound_cells(corners, start, enough, clock), 0)
+            self._keep_cell(corners, self._bound_cells(corners, start, enough, deadline), 0)
         # a proof by splitting is out of reach in more than 24 dimensions
         splits = not relaxation.free_count or count * (size - 1) <= 24
         most = min(MAX_NODES, MAX_ENTRIES // (count * size**2)) if splits else 1
@@ -123,7 +123,7 @@ class CellSearch:
                 MAX_BATCH_CELLS,
             )
         )
-        while self.nodes < nodes and not clock.expired:
+        while self.nodes < nodes and not deadline.expired:
             enough = max(self.value, target) + tolerance
             # every cell chosen gives two parts, which are bounded together
             room = max(1, min(batch, nodes - self.nodes) // 2)
@@ -133,7 +133,7 @@ class CellSearch:
                 chosen.append(heapq.heappop(self._heap))
             if not chosen:
                 break
-            self._split_cells(chosen, enough, clock)
+            self._split_cells(chosen, enough, deadline)
         self.solve_seconds += time.perf_counter() - begin
         if not splits:
             return f"{count * (size - 1)} dimensions are too many to split: the first relaxation"
@@ -153,9 +153,9 @@ class CellSearch:
             record, self.upper_bound, _build_tree(self.relaxation, lines, price, majorant, log_law)
         )
 
-    def improve_by_ascent(self, joints: FloatArray, iterations: int, clock: Deadline) -> None:
+    def improve_by_ascent(self, joints: FloatArray, iterations: int, deadline: Deadline) -> None:
         """Improve some laws by local ascent and keep the best."""
-        climbed, values = maximize_locally(self.adversary, joints, iterations, clock=clock)
+        climbed, values = maximize_locally(self.adversary, joints, iterations, deadline=deadline)
         self.offer_law(self.adversary.make_allowed(climbed[int(values.argmax())]))
 
     def offer_law(self, joint: FloatArray) -> None:
@@ -164,7 +164,9 @@ class CellSearch:
         if value > self.value:
             self.best, self.value = joint, value
 
-    def _split_cells(self, chosen: list[tuple[float, int]], enough: float, clock: Deadline) -> None:
+    def _split_cells(
+        self, chosen: list[tuple[float, int]], enough: float, deadline: Deadline
+    ) -> None:
         """Split cells and bound their parts; when time is over, cells with no lower bounds stay whole."""
         whole = [self._open[place] for _, place in chosen]
         corners = np.repeat(np.array([cell.corners for cell in whole]), 2, axis=0)
@@ -182,9 +184,9 @@ class CellSearch:
         # a warm start at the border of the cone makes Newton steps short: it is moved inside
         start[:, 0] = np.maximum(start[:, 0], MIN_START_PRICE[self.relaxation.free_count > 0])
         start[:, facets] = np.maximum(start[:, facets], MIN_START_MULTIPLIER)
-        bounds = self._bound_cells(corners, start, enough, clock)
+        bounds = self._bound_cells(corners, start, enough, deadline)
         late, splits = (
-            clock.expired,
+            deadline.expired,
             [*zip(simplex.tolist(), *ends.T.tolist(), share.tolist(), strict=True)],
         )
         for at, (bound, place) in enumerate(chosen):
@@ -201,10 +203,10 @@ class CellSearch:
                 self._keep_cell(corners, bounds, part, whole[at], -bound)
 
     def _bound_cells(
-        self, corners: FloatArray, start: FloatArray, enough: float, clock: Deadline
+        self, corners: FloatArray, start: FloatArray, enough: float, deadline: Deadline
     ) -> CellBounds:
         """Bound cells, and use the law at the largest bound as a candidate, too."""
-        found = self.relaxation.minimize_bounds(corners, start, enough, clock)
+        found = self.relaxation.minimize_bounds(corners, start, enough, deadline)
         self.nodes += len(corners)
         # the law at the largest bound is the relaxed optimum: a good feasible law may be near
         joint = found.joint[int(found.bound.argmax())]
@@ -212,7 +214,7 @@ class CellSearch:
             near = self.adversary.make_allowed(joint)
             if self.adversary.compute_leakage(near) > self.value:
                 # the local method takes 60 steps from the law of a bound
-                self.improve_by_ascent(near[None], 60, clock)
+                self.improve_by_ascent(near[None], 60, deadline)
         return found
 
     def _keep_cell(
@@ -276,7 +278,7 @@ class CellSearch:
 
 
 def bound_by_record_entropy(
-    adversary: BoundedAdversary, record: int, enough: float, clock: Deadline
+    adversary: BoundedAdversary, record: int, enough: float, deadline: Deadline
 ) -> RecordKindProof:
     """Bound the leakage by the largest H(X_i): a record reveals no more than that.
 
@@ -284,7 +286,7 @@ def bound_by_record_entropy(
     """
     # posteriors on the whole simplex have phi = 0 at the corners: I <= H(X_i) is left
     relaxation = LeakageRelaxation(adversary, "posteriors")
-    found = relaxation.minimize_bounds(*relaxation.build_root(), enough, clock)
+    found = relaxation.minimize_bounds(*relaxation.build_root(), enough, deadline)
     line, price = np.array([[UNSPLIT_CELL, 0, 0, 0.0, 0]]), found.multipliers[:, 0]
     tree = _build_tree(relaxation, line, price, np.zeros((1, *relaxation.shape)), np.zeros((1, 0)))
     return RecordKindProof(record, float(found.bound[0]), tree)

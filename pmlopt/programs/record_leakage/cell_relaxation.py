@@ -135,7 +135,11 @@ class LeakageRelaxation:
         return corners, start
 
     def minimize_bounds(
-        self, corners: FloatArray, start: FloatArray, target: float, clock: Deadline = NO_DEADLINE
+        self,
+        corners: FloatArray,
+        start: FloatArray,
+        target: float,
+        deadline: Deadline = NO_DEADLINE,
     ) -> CellBounds:
         """Minimize the bounds on cells."""
         # a cell whose bound takes more than 30 Newton steps is split as it is
@@ -152,7 +156,7 @@ class LeakageRelaxation:
             above = state.best - target
             # bounds within 1e-9 nats of the optimum are final
             done = (above <= 0) | (near < 1e-9) | ((near < MIN_GAIN_SHARE * above) & (step > 0))
-            if step == max_iterations - 1 or clock.expired:
+            if step == max_iterations - 1 or deadline.expired:
                 done[:] = True
             places = left[done]
             found[places], majorant[places], bound[places], joint[places] = state.expand_results(

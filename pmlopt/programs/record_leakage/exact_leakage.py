@@ -125,7 +125,7 @@ class BranchAndBound:
         entropy: float,
         tolerance: float,
         start: RecordStart,
-        clock: Deadline,
+        deadline: Deadline,
     ) -> _RecordKind:
         """Bound one kind without branching where possible, and find the best law of many starts."""
         adversary = BoundedAdversary.from_channel(channel, record, entropy)
@@ -142,7 +142,7 @@ class BranchAndBound:
         if kind.known_proof is not None:
             return kind
         # half a second past the deadline the closed form is no longer tried
-        each = None if clock.expired_for(0.5) else compute_one_class_capacity(adversary)
+        each = None if deadline.expired_for(0.5) else compute_one_class_capacity(adversary)
         if each is not None:
             kind.known_proof = RecordKindProof(record, each.upper_bound, laws=each.laws)
             kind.reason = "the largest capacity of one class of datasets for each letter"
@@ -155,8 +155,8 @@ class BranchAndBound:
         count = int(np.clip(100_000 // adversary.log_counts.size, 2, 16))
         joints = np.stack([*draw_starts(adversary, count, self.seed), *seeds, search.best])
         # many starts run shortly, the best three to the end
-        rough, values = maximize_locally(adversary, joints, 30, 1e-9, clock)
-        search.improve_by_ascent(rough[np.argsort(-values)[:3]], 2_000, clock)
+        rough, values = maximize_locally(adversary, joints, 30, 1e-9, deadline)
+        search.improve_by_ascent(rough[np.argsort(-values)[:3]], 2_000, deadline)
         return kind
 
 
@@ -170,7 +170,7 @@ class _RecordKind:
     reason: str = ""
 
     def prove_bound(
-        self, target: float, tolerance: float, nodes: int | None, clock: Deadline
+        self, target: float, tolerance: float, nodes: int | None, deadline: Deadline
     ) -> str:
         """Bound the leakage, by cells where the known bound is no proof, and return how."""
         search, adversary = self.search, self.search.adversary
@@ -179,13 +179,13 @@ class _RecordKind:
         enough = max(search.value, target) + tolerance
         if search.relaxation.free_count and not search.nodes and not self._is_known_below(enough):
             # H(X_i) needs no search: tried before the first cell is bounded
-            itself = bound_by_record_entropy(adversary, self.record, enough, clock)
+            itself = bound_by_record_entropy(adversary, self.record, enough, deadline)
             if not self._is_known_below(itself.bound):
                 self.known_proof, self.reason = itself, "a record tells no more than itself"
         return (
             self.reason
             if self._is_known_below(enough)
-            else search.run(target, tolerance, nodes, clock)
+            else search.run(target, tolerance, nodes, deadline)
         )
 
     def _is_known_below(self, number: float) -> bool:

@@ -24,7 +24,7 @@ def maximize_locally(
     joints: FloatArray,
     iterations: int = 2_000,
     tolerance: float = 1e-14,
-    clock: Deadline = NO_DEADLINE,
+    deadline: Deadline = NO_DEADLINE,
 ) -> tuple[FloatArray, FloatArray]:
     """Improve laws by alternating maximisation: those returned leak no less than the given ones.
 
@@ -40,7 +40,7 @@ def maximize_locally(
     values = compute_informations(joints, adversary.rows)
     guess, reach = np.zeros(len(joints)), np.full(len(joints), np.inf)
     for _ in range(iterations):
-        if clock.expired:
+        if deadline.expired:
             break
         # a posterior of 0 would give -inf times 0
         logs = np.log(np.maximum(_compute_posteriors(adversary, joints), MIN_MASS))

@@ -23,11 +23,10 @@ CONDITION_RTOL = 1e-12
 """What the theorem's conditions must have to spare, for the rounding of e^-epsilon."""
 
 
-def bound_ball_information(keep: float, half: float) -> float:
+def bound_ball_information(exp_neg_epsilon: float, half: float) -> float:
     """Bound the information of a column of PML over an l1 ball of radius 2 half; inf where unproved.
 
-    It is proved for `half <= keep` and `3 half + 2 keep <= 2`, keep being e^-epsilon; see Theorem 16 of the
-    page of results.
+    It is proved for `half <= e^-eps` and `3 half + 2 e^-eps <= 2`; see Theorem 16 of the page of results.
 
     Examples:
         >>> round(np.exp(-bound_ball_information(0.4, 0.1)).item(), 12)
@@ -35,10 +34,10 @@ def bound_ball_information(keep: float, half: float) -> float:
         >>> bound_ball_information(0.5, 0.49)
         inf
     """
-    if half > keep or 3 * half + 2 * keep > 2 - CONDITION_RTOL:
+    if half > exp_neg_epsilon or 3 * half + 2 * exp_neg_epsilon > 2 - CONDITION_RTOL:
         return math.inf
     # under both conditions Theorem 16 applies: the information is at most -log(keep + half)
-    return -math.log(keep + half)
+    return -math.log(exp_neg_epsilon + half)
 
 
 def bound_family_information(families: Sequence[Family]) -> float:
@@ -54,7 +53,12 @@ def bound_family_information(families: Sequence[Family]) -> float:
 
 
 def bound_plateaus(
-    p: FloatArray, keep: float, half: float, rho: FloatArray, others: float, enough: float
+    p: FloatArray,
+    exp_neg_epsilon: float,
+    half: float,
+    rho: FloatArray,
+    others: float,
+    enough: float,
 ) -> float:
     """Bound the reduced value of every plateau in mutual information, from that of the other columns.
 
@@ -69,13 +73,13 @@ def bound_plateaus(
 
     Args:
         p: (N,) the prior.
-        keep: e^-epsilon.
-        half: half of the ball's radius, at most `keep`.
+        exp_neg_epsilon: e^-epsilon.
+        half: half of the ball's radius, at most `e^-eps`.
         rho: (N,) the multipliers.
         others: what no column without plateau is worth beyond its cost.
         enough: a bound of this much need not be lowered.
     """
-    total, light = keep + half, p <= half * (1 + CONDITION_RTOL)
+    total, light = exp_neg_epsilon + half, p <= half * (1 + CONDITION_RTOL)
     # a plateau needs an inner set of mass below half: with no light letter there is none
     if total >= 1 or not light.any():
         return others
@@ -85,21 +89,21 @@ def bound_plateaus(
     # the least multiplier of a light letter is the least that the inner set can pay per mass
     rate = float(rho[light].min())
     # a taller plateau has a B that is worth less
-    same = max(0.0, -math.expm1(min(others - most, 0.0))) / keep
+    same = max(0.0, -math.expm1(min(others - most, 0.0))) / exp_neg_epsilon
 
     # each term is monotone or convex in c, so a cell is bounded by its two ends
     def bound_cells(low: FloatArray, high: FloatArray) -> FloatArray:
         # log 0 = -inf is wanted: such a tall plateau leaves no mass to its B
         with np.errstate(divide="ignore"):
-            less = np.log(np.maximum(1 - keep * low / (mass * (1 - low)), 0.0))
+            less = np.log(np.maximum(1 - exp_neg_epsilon * low / (mass * (1 - low)), 0.0))
         other = np.minimum(others, most + less)
         tall = np.maximum((1 - low) * same, high / mass)
-        slope = np.log(np.minimum((1 - low + tall * half) / total, 1 / keep)) - rate
+        slope = np.log(np.minimum((1 - low + tall * half) / total, 1 / exp_neg_epsilon)) - rate
         alone = np.maximum(low * (low + slope), high * (high + slope))
         return np.asarray(np.maximum((1 - low) * other, (1 - high) * other) + alone)
 
     # beyond this c the logarithm in the bound of B is that of a negative number
-    edges = np.linspace(0.0, mass / (mass + keep), _FIRST_CELL_COUNT + 1)
+    edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), _FIRST_CELL_COUNT + 1)
     low, high, reached = edges[:-1], edges[1:], max(others, enough)
     upper = reached
     for _ in range(_MAX_HALVINGS):
@@ -139,10 +143,15 @@ class BallPricer(ColumnPricer):
     ) -> None:
         self.exact, self.split, self.nested, self.told = exact, split, split.nested, told
         assert isinstance(split.nested.cone.priors, L1Ball)
-        self.keep, self.half = split.nested.cone.keep, split.nested.cone.priors.half_radius
+        self.exp_neg_epsilon, self.half = (
+            split.nested.cone.exp_neg_epsilon,
+            split.nested.cone.priors.half_radius,
+        )
         self.p, self.information = split.kernel.p, information
         self.plateaus = (
-            TangentPricer.for_plateaus(self.p, self.keep, self.half) if information else None
+            TangentPricer.for_plateaus(self.p, self.exp_neg_epsilon, self.half)
+            if information
+            else None
         )
 
     def build_seeds(self, count: int) -> Sequence[ColumnBatch]:
@@ -150,10 +159,10 @@ class BallPricer(ColumnPricer):
         return self.exact.build_seeds(count // 2) or self.split.build_seeds(count)
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnBatch]:
         """Find the best columns of both kinds; see `ColumnPricer.price_columns`."""
-        priced = self.exact.price_columns(rho, most, enough, clock)
+        priced = self.exact.price_columns(rho, most, enough, deadline)
         if self.plateaus is not None:
             # plateaus matter only where they exceed what the other columns reach already
             least = max(enough, priced.upper_bound)
@@ -161,42 +170,43 @@ class BallPricer(ColumnPricer):
             if priced.best_value > enough:  # plateaus are gone through once there is nothing else
                 upper = max(priced.upper_bound, plateaus.price_relaxed(rho, least, 0.0).upper_bound)
                 return PricingResult(priced.best_value, upper, priced.columns)
-            others = plateaus.price_columns(rho, most, least, clock)
+            others = plateaus.price_columns(rho, most, least, deadline)
             columns = [*priced.columns, *others.columns]
             return PricingResult(
                 max(priced.best_value, others.best_value),
                 max(priced.upper_bound, others.upper_bound),
                 columns,
             )
-        best, found = self.nested.find_best(rho, most, clock)
+        best, found = self.nested.find_best(rho, most, deadline)
         best, upper = max(best, priced.best_value), math.inf
         if best <= enough:
-            upper = max(best, self._include_plateaus(rho, priced.upper_bound, enough, clock))
+            upper = max(best, self._include_plateaus(rho, priced.upper_bound, enough, deadline))
         return PricingResult(best, upper, [*priced.columns, found])
 
     def bound_reduced_values(
-        self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
         """Compute the larger of the bounds of both kinds of columns."""
         # the closed bound on mu, and <p rho, lam> >= min rho since the mean of lam is one
         loose = self.told - float(rho.min())
         if loose <= enough:
             return loose
-        others = self.exact.bound_reduced_values(rho, enough, clock)
-        return min(loose, self._include_plateaus(rho, others, enough, clock))
+        others = self.exact.bound_reduced_values(rho, enough, deadline)
+        return min(loose, self._include_plateaus(rho, others, enough, deadline))
 
     def _include_plateaus(
-        self, rho: FloatArray, others: float, enough: float, clock: Deadline
+        self, rho: FloatArray, others: float, enough: float, deadline: Deadline
     ) -> float:
         """Bound the reduced values of all columns, from the bound on those without a plateau."""
         if self.plateaus is not None:
             plateaus = self.plateaus.keep_profitable(rho, others, others)
-            return max(others, plateaus.bound_reduced_values(rho, max(enough, others), clock))
+            return max(others, plateaus.bound_reduced_values(rho, max(enough, others), deadline))
         upper = math.inf
-        if self.information and self.half <= self.keep:
-            upper = bound_plateaus(self.p, self.keep, self.half, rho, others, enough)
+        if self.information and self.half <= self.exp_neg_epsilon:
+            upper = bound_plateaus(self.p, self.exp_neg_epsilon, self.half, rho, others, enough)
         if upper > max(others, enough):
             upper = min(
-                upper, max(others, self.split.bound_reduced_values(rho, max(enough, others), clock))
+                upper,
+                max(others, self.split.bound_reduced_values(rho, max(enough, others), deadline)),
             )
         return upper

@@ -65,7 +65,7 @@ class ColumnSpace:
             ball = self.allowed.priors
             # the closed families are known for a ball around the prior itself only
             if (ball.center.pmf == self.prior.pmf).all():
-                return ball.column_families(self.allowed.keep)
+                return ball.column_families(self.allowed.exp_neg_epsilon)
         return ()
 
     @cached_property
@@ -183,7 +183,7 @@ class ColumnSpace:
         if isinstance(allowed, tuple) and kernel is not None:
             return np.asarray(np.max([kernel.max_entries(family) for family in allowed], axis=0))
         if isinstance(allowed, ColumnCone) and allowed.priors.contains_law(p):
-            return np.asarray(np.minimum(1 / allowed.keep, 1 / p))
+            return np.asarray(np.minimum(1 / allowed.exp_neg_epsilon, 1 / p))
         return np.asarray(1 / p)
 
     @cached_property
@@ -299,7 +299,7 @@ class ColumnSpace:
         multipliers: FloatArray,
         enough: float,
         proved: float | None,
-        clock: Deadline = NO_DEADLINE,
+        deadline: Deadline = NO_DEADLINE,
     ) -> tuple[float, str]:
         """Compute a bound on the utility of every mechanism, and return what it rests on.
 
@@ -307,7 +307,7 @@ class ColumnSpace:
             multipliers: (N,) rho, any numbers.
             enough: a bound of this much need not be lowered.
             proved: what a search has proved already with these multipliers.
-            clock: what is left of the time for a search.
+            deadline: what is left of the time for a search.
         """
         p, rounding = self.prior.pmf, self.bound_rounding(multipliers)
         base = float(p @ multipliers)
@@ -326,7 +326,7 @@ class ColumnSpace:
         if proved is not None and not isinstance(pricer, CountPricer | VertexPricer):
             return proved + rounding, pricer.name
         return base + pricer.bound_reduced_values(
-            multipliers, enough - base - rounding, clock
+            multipliers, enough - base - rounding, deadline
         ) + rounding, pricer.name
 
     def choose_pricer(self) -> ColumnPricer:
@@ -387,7 +387,9 @@ class ColumnSpace:
         if kernel is None or not isinstance(cone, ColumnCone) or self._vertex_pricer is not None:
             return None
         if self._common_min_mass is not None:
-            return TangentPricer.for_min_mass(self.prior.pmf, self._common_min_mass, cone.keep)
+            return TangentPricer.for_min_mass(
+                self.prior.pmf, self._common_min_mass, cone.exp_neg_epsilon
+            )
         return SplitPricer(
             kernel,
             cone,

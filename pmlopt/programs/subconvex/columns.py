@@ -295,7 +295,7 @@ class ColumnPricer(ABC):
 
     @abstractmethod
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnBatch]:
         """Search for columns with the largest `mu(lam) - <p rho, lam>`.
 
@@ -303,11 +303,11 @@ class ColumnPricer(ABC):
             rho: (N,) the multipliers.
             most: how many columns are wanted.
             enough: columns worth no more than this are of no use.
-            clock: what is left of the time: after it the bound is what is proved by then.
+            deadline: what is left of the time: after it the bound is what is proved by then.
         """
 
     def bound_reduced_values(
-        self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
         """Bound `mu(lam) - <p rho, lam>` from above; a bound of `enough` need not be lowered."""
-        return self.price_columns(rho, 1, enough, clock).upper_bound
+        return self.price_columns(rho, 1, enough, deadline).upper_bound

@@ -218,7 +218,7 @@ class CountPricer(ColumnPricer):
         )
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnFamily]:
         """Find the best column for each letter between; see `ColumnPricer.price_columns`."""
         costs = self.kernel.p * rho

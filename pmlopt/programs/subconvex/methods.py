@@ -45,7 +45,7 @@ def certify_columns(
     multipliers: FloatArray | None,
     allowed: float,
     proved: float | None = None,
-    clock: Deadline = NO_DEADLINE,
+    deadline: Deadline = NO_DEADLINE,
 ) -> ColumnCertificate:
     """Repair a matrix whose columns are allowed, recompute its value, and bound the optimum.
 
@@ -55,7 +55,7 @@ def certify_columns(
         multipliers: (N,) rho, best the multipliers of the rows over p.
         allowed: the gap at which a bound need not be sharper.
         proved: the bound that a search has proved already with these multipliers.
-        clock: what is left of the time for searches.
+        deadline: what is left of the time for searches.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
@@ -69,10 +69,10 @@ def certify_columns(
     # any rho proves a bound, so that a failed dual costs sharpness, not correctness
     rho = closed if multipliers is None else multipliers
     # 5 % of the allowance is for what rounding adds later
-    bound, pricing = program.space.compute_bound(rho, value + 0.95 * allowed, proved, clock)
+    bound, pricing = program.space.compute_bound(rho, value + 0.95 * allowed, proved, deadline)
     # poor multipliers can be worse than those in closed form
     if bound > value + allowed:
-        relaxed, name = program.space.compute_bound(closed, np.inf, None, clock)
+        relaxed, name = program.space.compute_bound(closed, np.inf, None, deadline)
         if relaxed < bound:
             bound, pricing, rho = relaxed, name, closed
     # no mechanism exceeds releasing the secret: this costs nothing to check
@@ -110,7 +110,7 @@ def find_optimal_form(program: ColumnDesign, certificate: ColumnCertificate) -> 
 
 
 def certify_closed_form(
-    program: ColumnDesign, allowed: float, clock: Deadline
+    program: ColumnDesign, allowed: float, deadline: Deadline
 ) -> ColumnCertificate | None:
     """Certify a closed form that is proved optimal but for the allowed gap; None without one.
 
@@ -126,7 +126,7 @@ def certify_closed_form(
         columns = form.matrix[:, law > 0] / law[law > 0]
         # complementary slackness: columns in use have reduced value zero, N unknowns in rho
         rho = np.linalg.lstsq(columns.T, program.space.column_values(columns), rcond=None)[0] / p
-        certificate = certify_columns(program, form.matrix, rho, allowed, clock=clock)
+        certificate = certify_columns(program, form.matrix, rho, allowed, deadline=deadline)
         if certificate.proved_gap <= allowed:
             return certificate
     return None
@@ -268,7 +268,7 @@ def _find_first(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
         known = [matrix for matrix in known if matrix.shape[1] <= len(program.outputs)]
     best = max(known, key=lambda matrix: program.utility.value(prior, matrix))
     # an expired deadline: the bound is that of the closed forms, without a search
-    certificate = certify_columns(program, best, None, math.inf, clock=Deadline.after(0.0))
+    certificate = certify_columns(program, best, None, math.inf, deadline=Deadline.after(0.0))
     return MethodResult(certificate=certificate, finished=False, message="a mechanism by formula")
 
 

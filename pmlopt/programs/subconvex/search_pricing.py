@@ -441,7 +441,7 @@ class SearchPricer(ColumnPricer):
         return join_columns([self._search_core(family, free, order, 1)[1] for order in orders])
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnFamily]:
         """Find the best columns of the core, or of all; see `ColumnPricer.price_columns`."""
         best, upper, found = -np.inf, -np.inf, []
@@ -449,7 +449,7 @@ class SearchPricer(ColumnPricer):
             bound = bound_family(self.kernel, family, rho)
             value, columns = self._search_near_orders(family, rho, most)
             # the exact search is dear: it runs only if the heuristic failed and the bound is open
-            if value <= enough < bound and not clock.expired:
+            if value <= enough < bound and not deadline.expired:
                 above = self._find_above(family, rho, enough, most)
                 if above is not None:
                     columns, value = join_columns([columns, above[1]]), max(value, above[0])
@@ -460,13 +460,13 @@ class SearchPricer(ColumnPricer):
         return PricingResult(best, upper, found)
 
     def bound_reduced_values(
-        self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
         """Compute the relaxed bound, or that of all columns where it is too large."""
         upper = -np.inf
         for family in self.families:
             bound = bound_family(self.kernel, family, rho)
-            if bound > enough and not clock.expired:
+            if bound > enough and not deadline.expired:
                 # a good column raises the threshold, and so shrinks the exact search's budget
                 threshold = max(self._search_near_orders(family, rho, 1)[0], enough)
                 above = self._find_above(family, rho, threshold, 1)

@@ -49,7 +49,7 @@ class NestedPricer:
         ]
 
     def find_best(
-        self, rho: FloatArray, most: int, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, most: int, deadline: Deadline = NO_DEADLINE
     ) -> tuple[float, DenseBatch]:
         """Find the best columns, and the reduced value of the best."""
         spread = float(np.abs(rho - rho.mean()).mean())
@@ -59,19 +59,19 @@ class NestedPricer:
         shifts[0] = 0.0
         orders = [np.argsort(rho + shift, kind="stable") for shift in shifts]
         inner, outer = _join_pairs([_list_nested_prefixes(order) for order in orders])
-        found = self._climb(inner, outer, rho, most, clock)
+        found = self._climb(inner, outer, rho, most, deadline)
         return float(self._reduced_values(found, rho).max(initial=-np.inf)), found
 
     def search_near(
-        self, column: FloatArray, rho: FloatArray, clock: Deadline = NO_DEADLINE
+        self, column: FloatArray, rho: FloatArray, deadline: Deadline = NO_DEADLINE
     ) -> DenseBatch:
         """Find the best columns nested in the order of a column's entries, and by ascent from there."""
         nested = _list_nested_prefixes(np.argsort(-column, kind="stable"))
         # at most 50 columns near another one are kept
-        return self._climb(*nested, rho, 50, clock)
+        return self._climb(*nested, rho, 50, deadline)
 
     def _climb(
-        self, inner: BoolArray, outer: BoolArray, rho: FloatArray, most: int, clock: Deadline
+        self, inner: BoolArray, outer: BoolArray, rho: FloatArray, most: int, deadline: Deadline
     ) -> DenseBatch:
         """Return the best of these columns, and those on the local search's path from the first of them."""
         parts: list[FloatArray] = []
@@ -82,7 +82,7 @@ class NestedPricer:
             values = self._reduced_values(columns, rho)
             if (
                 not len(values)
-                or (parts and clock.expired)
+                or (parts and deadline.expired)
                 or values.max() <= last + 1e-12 * (1 + abs(last))
             ):
                 break
@@ -135,7 +135,7 @@ class ChordBound:
 
     def _max_gain(self, gains: FloatArray) -> float:
         """Compute the largest gain of a column of the cone."""
-        return self.cone.priors.support_function(self.kernel.p, gains, self.cone.keep)
+        return self.cone.priors.support_function(self.kernel.p, gains, self.cone.exp_neg_epsilon)
 
 
 def _list_nested_prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
@@ -201,7 +201,7 @@ def build_split_families(cone: ColumnCone) -> tuple[SplitFamily, ...]:
     ball there is the smallest entry, too: an extreme column has it at 0, or the threshold at one end. None
     for sets of another kind, such as hulls of vertices.
     """
-    priors, keep = cone.priors, cone.keep
+    priors, keep = cone.priors, cone.exp_neg_epsilon
     if not isinstance(priors, ChoquetSet) or (
         priors.float_probability.shift > 0 and priors.float_probability.upper is not None
     ):
@@ -227,14 +227,14 @@ def _make_split_family(
     by_mid: list[FloatArray],
     by_top: list[FloatArray],
     share: float,
-    keep: float,
+    exp_neg_epsilon: float,
 ) -> SplitFamily:
     """Build a split family from its coefficients of mid and top, with equal rates for all rows."""
     mid, top = (
         np.stack([np.atleast_2d(part) for part in parts], axis=1) for parts in (by_mid, by_top)
     )
     rows = np.ones(len(mid))
-    return SplitFamily(values, mid, top, share * rows, keep * rows)
+    return SplitFamily(values, mid, top, share * rows, exp_neg_epsilon * rows)
 
 
 class SplitRelaxation:
@@ -406,42 +406,42 @@ class SplitPricer(ColumnPricer):
         return self.bound_reduced_values(rho, -np.inf, digits=1e-2)
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[DenseBatch]:
         """Find the best columns, and a bound where they are no better than `enough`."""
-        best, found = self.nested.find_best(rho, most, clock)
-        upper = np.inf if best > enough else self.bound_reduced_values(rho, enough, clock)
+        best, found = self.nested.find_best(rho, most, deadline)
+        upper = np.inf if best > enough else self.bound_reduced_values(rho, enough, deadline)
         return PricingResult(best, max(best, upper), [found])
 
     # What the search of cells may leave of a bound on one set of multipliers.
     def bound_reduced_values(
-        self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE, digits: float = 1e-4
+        self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE, digits: float = 1e-4
     ) -> float:
         """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
         loose = self.nested.chords.compute_bound(rho)
         if loose <= enough or not self.splits:
             return loose
         cells = [_CellRefinement(self.kernel, split, rho, self._largest) for split in self.splits]
-        return min(loose, max(family.refine(enough, digits, clock) for family in cells))
+        return min(loose, max(family.refine(enough, digits, deadline) for family in cells))
 
     def price_relaxed(
-        self, rho: FloatArray, enough: float, digits: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, enough: float, digits: float, deadline: Deadline = NO_DEADLINE
     ) -> RelaxedPricing:
         """Compute the bound with the relaxed columns that are near to it, and columns near to those."""
         upper, lifts, worths, guesses = -np.inf, [], [], []
         for split in self.splits:
             cells = _CellRefinement(self.kernel, split, rho, self._largest)
-            upper = max(upper, cells.refine(enough, digits, clock))
+            upper = max(upper, cells.refine(enough, digits, deadline))
             # a round adds at most twelve relaxed columns of each family
             for place, (top, mid) in enumerate(cells.list_peaks(12)):
-                if clock.expired:
+                if deadline.expired:
                     break
                 found = solve_relaxed_column(self.kernel, split, rho, top, mid)
                 if found is not None:
                     lifts.append(found[0])
                     worths.append(found[1])
                     if place == 0:  # columns are sought near the best relaxed column only
-                        guesses.append(self.nested.search_near(found[0], rho, clock))
+                        guesses.append(self.nested.search_near(found[0], rho, deadline))
         if lifts:
             guesses.append(self._make_allowed(np.array(lifts).T))
         stacked = np.array(lifts).reshape(-1, len(self.kernel.p)).T
@@ -455,9 +455,11 @@ class SplitPricer(ColumnPricer):
         cone = self.nested.cone
         least = cone.priors.min_mean(lifts)
         # what the least mean is short of keep times the largest entry, for each column
-        lacks = np.maximum(cone.keep * lifts.max(axis=0) * (1 + FACTOR_MARGIN_RTOL) - least, 0.0)
+        lacks = np.maximum(
+            cone.exp_neg_epsilon * lifts.max(axis=0) * (1 + FACTOR_MARGIN_RTOL) - least, 0.0
+        )
         # the constant has 1 - keep to spare: mixing is linear in the shortfall
-        share = lacks / (lacks + max(1 - cone.keep, FACTOR_MARGIN_RTOL))
+        share = lacks / (lacks + max(1 - cone.exp_neg_epsilon, FACTOR_MARGIN_RTOL))
         return DenseBatch((1 - share) * lifts + share)
 
 
@@ -480,7 +482,7 @@ class _CellRefinement:
         self._cells = np.array([(*tops[i : i + 2], *ratios[j : j + 2]) for i, j in places])
         self._points: list[tuple[float, float, float]] = []
 
-    def refine(self, enough: float, digits: float = 0.0, clock: Deadline = NO_DEADLINE) -> float:
+    def refine(self, enough: float, digits: float = 0.0, deadline: Deadline = NO_DEADLINE) -> float:
         """Refine until the largest bound is within `digits` of what a point attains, or enough; return it."""
         relaxation, cells = self._relaxation, self._cells
         radius = np.full(len(cells), self._radius)
@@ -497,7 +499,7 @@ class _CellRefinement:
             )
             # cells below what a point attains cannot be refined away, and need not be
             target = max(enough, reached + max(digits, 1e-7 * (1 + abs(reached))))
-            if bounds[top[0]] <= target or looked > MAX_REFINED_CELLS or clock.expired:
+            if bounds[top[0]] <= target or looked > MAX_REFINED_CELLS or deadline.expired:
                 return float(bounds[top[0]])
             # 200 cells are halved together
             chosen = top[:200]

@@ -28,9 +28,7 @@ BISECTION_STEPS = 50
 """Halvings of the mass at which a concave worth is touched by its tangent: to its rounding."""
 
 MAX_NODES_BY_STAGE = (100, 3_000, 200_000)
-"""Partial sets of one kind that are kept at a letter, and that where nothing is found; those left out still
-count in the bound."""
-
+"""Partial sets of one kind that are kept at a letter, and when nothing is found; the bound counts all."""
 
 TANGENT_OFFSETS = np.array([0.0, -1.0, -0.5, 0.5, 1.0])
 """Where tangents touch, from the best mass, as a share of the distance at which the budget is spent."""
@@ -126,21 +124,21 @@ class MinMassKinds(ColumnKinds):
     own: FloatArray
 
     @classmethod
-    def build(cls, p: FloatArray, mass: float, keep: float) -> MinMassKinds:
+    def build(cls, p: FloatArray, mass: float, exp_neg_epsilon: float) -> MinMassKinds:
         """Build the kinds that contain every extreme column of PML over priors of a minimum mass.
 
-        k letters leave `r = (keep - k mass) / (1 - k mass)` for all others, or the rest to one of them.
+        k letters leave `r = (e^-eps - k mass) / (1 - k mass)` for all others, or the rest to one of them.
         """
         n = len(p)
         count = np.arange(1, n)
-        count = count[count * mass < keep]
-        low = (keep - count * mass) / (1 - count * mass)
+        count = count[count * mass < exp_neg_epsilon]
+        low = (exp_neg_epsilon - count * mass) / (1 - count * mass)
         none, free = np.zeros(len(count)), np.ones((len(count), n), bool)
         kinds = cls(p, free, count, low, none, none)
         full = len(count)  # so many letters, and one in part, are enough by themselves
         if full >= n - 1 or mass == 0:
             return kinds
-        share = np.append(none, np.full(n, (keep - full * mass) / mass))
+        share = np.append(none, np.full(n, (exp_neg_epsilon - full * mass) / mass))
         free, count = np.vstack([free, ~np.eye(n, dtype=bool)]), np.append(count, np.full(n, full))
         return cls(p, free, count, np.append(low, np.zeros(n)), share, np.append(none, p))
 
@@ -178,10 +176,9 @@ class MinMassKinds(ColumnKinds):
 class PlateauKinds(ColumnKinds):
     """Plateaus over an l1 ball: `s >= 1` on a set A lighter than `half`, 1 on a set S and 0 elsewhere.
 
-    The radius 2 half leaves `s = (p(A) + P - half) / exp_neg_epsilon`, and the worth is concave in P where
-    `half <= 2 exp_neg_epsilon`: its second derivative is `a / (exp_neg_epsilon^2 s) - (1 + a /
-    exp_neg_epsilon)^2 / D` with a = p(A) and `D = (exp_neg_epsilon + a) s + half - a`, which is not positive
-    where `a (half - a) <= s exp_neg_epsilon (exp_neg_epsilon + a)`.
+    With k = e^-eps, the radius 2 half leaves `s = (p(A) + P - half) / k`, and the worth is concave in P where
+    `half <= 2 k`: its second derivative is `a / (k^2 s) - (1 + a / k)^2 / D` with a = p(A) and
+    `D = (k + a) s + half - a`, which is not positive where `a (half - a) <= s k (k + a)`.
 
     Attributes:
         own: (K,) p(A).
@@ -202,9 +199,9 @@ class PlateauKinds(ColumnKinds):
     enough: float = 0.0
 
     @classmethod
-    def build(cls, p: FloatArray, keep: float, half: float) -> PlateauKinds | None:
+    def build(cls, p: FloatArray, exp_neg_epsilon: float, half: float) -> PlateauKinds | None:
         """Build all plateaus, one for each A; None where they are not concave or too many."""
-        if half > 2 * keep:
+        if half > 2 * exp_neg_epsilon:
             return None
         order = np.flatnonzero(p < half)
         sets, mass = np.zeros((1, len(p)), bool), np.zeros(1)
@@ -218,8 +215,8 @@ class PlateauKinds(ColumnKinds):
                 return None
         # the first set is the empty one, which is no plateau
         own = mass[1:]
-        ends = keep + half - own, 1 - own
-        return cls(p, ~sets[1:], None, own, *ends, np.full(len(own), np.inf), keep, half)
+        ends = exp_neg_epsilon + half - own, 1 - own
+        return cls(p, ~sets[1:], None, own, *ends, np.full(len(own), np.inf), exp_neg_epsilon, half)
 
     def __getitem__(self, chosen: IntArray) -> PlateauKinds:
         every = {
@@ -239,7 +236,7 @@ class PlateauKinds(ColumnKinds):
             F(P) = mu(v / D) D + p(U) (log p(U) + others) - (s - 1) times the cost of A
 
         beyond its own. F is concave where `half <= exp_neg_epsilon`: F'' has the sign of
-        `half (half - a) - exp_neg_epsilon (exp_neg_epsilon + a) s`. (v = 1_U + (s - 1) 1_A)
+        `half (half - a) - e^-eps (e^-eps + a) s`. (v = 1_U + (s - 1) 1_A)
 
         Args:
             rho: (N,) what a letter costs, as a share of its mass.
@@ -341,38 +338,43 @@ class TangentPricer(ColumnPricer):
     name: ClassVar[str] = "tangents"
 
     def __init__(
-        self, kinds: ColumnKinds, keep: float, margins: float, rounding: float = 1.0
+        self, kinds: ColumnKinds, exp_neg_epsilon: float, margins: float, rounding: float = 1.0
     ) -> None:
-        self.p, self.kinds, self.keep = kinds.p, kinds, keep
+        self.p, self.kinds, self.exp_neg_epsilon = kinds.p, kinds, exp_neg_epsilon
         self.margins, self.roundings = margins, rounding
 
     @classmethod
-    def for_min_mass(cls, p: FloatArray, mass: float, keep: float) -> TangentPricer:
+    def for_min_mass(cls, p: FloatArray, mass: float, exp_neg_epsilon: float) -> TangentPricer:
         """Build the pricer of PML over all priors with at least the mass m, in [0, 1/N], on every letter.
 
         Raising r by a share of 1 - r gives (1 - keep) times as much room; a letter in part gives less.
         """
-        kinds = MinMassKinds.build(p, mass, keep)
-        return cls(kinds, keep, RAISED_MARGIN_COUNT if kinds.own.any() else keep / (1 - keep))
+        kinds = MinMassKinds.build(p, mass, exp_neg_epsilon)
+        margins = (
+            RAISED_MARGIN_COUNT if kinds.own.any() else exp_neg_epsilon / (1 - exp_neg_epsilon)
+        )
+        return cls(kinds, exp_neg_epsilon, margins)
 
     @classmethod
-    def for_plateaus(cls, p: FloatArray, keep: float, half: float) -> TangentPricer | None:
+    def for_plateaus(cls, p: FloatArray, exp_neg_epsilon: float, half: float) -> Self | None:
         """Build the pricer of plateaus over an l1 ball of radius 2 half; None if too many or not concave."""
-        kinds = PlateauKinds.build(p, keep, half)
-        return None if kinds is None else cls(kinds, keep, RAISED_MARGIN_COUNT, 1 + half / keep**2)
+        kinds = PlateauKinds.build(p, exp_neg_epsilon, half)
+        if kinds is None:
+            return None
+        return cls(kinds, exp_neg_epsilon, RAISED_MARGIN_COUNT, 1 + half / exp_neg_epsilon**2)
 
-    def keep_profitable(self, rho: FloatArray, enough: float, others: float) -> TangentPricer:
+    def keep_profitable(self, rho: FloatArray, enough: float, others: float) -> Self:
         """Keep the plateaus that may exceed `enough`, where no other column is worth over `others`."""
         assert isinstance(self.kinds, PlateauKinds)
         kinds = self.kinds.keep_profitable(rho, others, enough, self._bound_rounding(rho))
-        return TangentPricer(kinds, self.keep, self.margins, self.roundings)
+        return type(self)(kinds, self.exp_neg_epsilon, self.margins, self.roundings)
 
     def bound_roughly(self, rho: FloatArray) -> float:
         """Compute the bound from tangents only."""
         return self.price_relaxed(rho, 0.0, 0.0).upper_bound
 
     def price_relaxed(
-        self, rho: FloatArray, enough: float, digits: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, enough: float, digits: float, deadline: Deadline = NO_DEADLINE
     ) -> RelaxedPricing:
         """Compute the bound from tangents only, with the relaxed columns that are near to it."""
         values, sets, shares, _ = self._relax_kinds(rho, 0.0)
@@ -389,24 +391,24 @@ class TangentPricer(ColumnPricer):
         return RelaxedPricing(upper, self.kinds.build_columns(shares), told, [guesses])
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[DenseBatch]:
         """Find the best columns worth more than `enough`, and a bound; see `ColumnPricer.price_columns`."""
         loose = self.price_relaxed(rho, enough, 0.0).upper_bound
         if enough > -math.inf:
             if loose <= enough:
                 return PricingResult(-math.inf, loose, [])
-            return self._price_above(rho, most, enough, MAX_NODES_BY_STAGE, clock)
+            return self._price_above(rho, most, enough, MAX_NODES_BY_STAGE, deadline)
         # the first threshold is 1e-3 below the relaxed bound
         below = 1e-3
         while True:  # thresholds that fall until there are some
-            priced = self._price_above(rho, most, loose - below, MAX_NODES_BY_STAGE, clock)
-            if priced.best_value > -math.inf or clock.expired:
+            priced = self._price_above(rho, most, loose - below, MAX_NODES_BY_STAGE, deadline)
+            if priced.best_value > -math.inf or deadline.expired:
                 return priced
             below *= 10
 
     def _price_above(
-        self, rho: FloatArray, most: int, enough: float, steps: Sequence[int], clock: Deadline
+        self, rho: FloatArray, most: int, enough: float, steps: Sequence[int], deadline: Deadline
     ) -> PricingResult[DenseBatch]:
         """Find the columns worth more than `enough`, with more nodes for kinds that have none yet."""
         rounding = self._bound_rounding(rho)
@@ -420,7 +422,7 @@ class TangentPricer(ColumnPricer):
             remaining = open_[left[open_] > 0] if best == 0 else open_[:0]
             for place in remaining[np.argsort(-left[remaining], kind="stable")].tolist():
                 # after a hundred kinds with profitable columns the others wait for another round
-                if clock.expired or len(found) > max(most, 100):
+                if deadline.expired or len(found) > max(most, 100):
                     break
                 kind = self.kinds[np.array([place])]
                 search = _SetSearch(
@@ -443,20 +445,20 @@ class TangentPricer(ColumnPricer):
 
     def _bound_rounding(self, rho: FloatArray) -> float:
         """Bound what rounding may take off a bound: the terms of value and cost are of D's size."""
-        size = float(np.abs(rho).max()) + 4 - 2 * math.log(self.keep)
+        size = float(np.abs(rho).max()) + 4 - 2 * math.log(self.exp_neg_epsilon)
         return bound_sum_rounding(len(self.p), self.roundings * size)
 
     def list_near_optimal(
-        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> Sequence[DenseBatch]:
         """List many columns worth more than `enough`, some of every kind."""
-        return self._price_above(rho, most, enough, MAX_NODES_BY_STAGE[1:2], clock).columns
+        return self._price_above(rho, most, enough, MAX_NODES_BY_STAGE[1:2], deadline).columns
 
     def bound_reduced_values(
-        self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
         """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
-        return self.price_columns(rho, sys.maxsize, enough, clock).upper_bound
+        return self.price_columns(rho, sys.maxsize, enough, deadline).upper_bound
 
     def _relax_kinds(
         self, rho: FloatArray, enough: float

@@ -172,7 +172,7 @@ class VertexPricer(ColumnPricer, Generic[B]):
         return max((float(part.worth.max()) for part in self.parts), default=0.0)
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[B]:
         """Find the best columns of the list; see `ColumnPricer.price_columns`."""
         best, found = -np.inf, []

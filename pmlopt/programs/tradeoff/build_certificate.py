@@ -102,13 +102,13 @@ def audit_leakage(
     *,
     enough: float = 0.0,
     seed: int = 0,
-    clock: Deadline = NO_DEADLINE,
+    deadline: Deadline = NO_DEADLINE,
     nodes: int | None = None,
 ) -> RecordCertificate:
     """Certify the leakage of a mechanism."""
     channel = record_channel(program.orbits.query, program.to_mechanism(matrix))
     # an audit always runs its first relaxation, even when the time is over
-    options = MethodOptions(clock.at_least(1e-3), tolerance)
+    options = MethodOptions(deadline.at_least(1e-3), tolerance)
     return (
         BranchAndBound(nodes, seed)
         .search_kinds(channel, program.entropy, options, {}, enough)
@@ -135,7 +135,7 @@ def certify_tradeoff(
 
 
 def solve_curve_end(
-    program: TradeoffProgram, seed: int, clock: Deadline
+    program: TradeoffProgram, seed: int, deadline: Deadline
 ) -> MethodResult[TradeoffCertificate] | None:
     """Return the optimum where the program is at an end of its curve, with the reason; else None.
 
@@ -162,8 +162,8 @@ def solve_curve_end(
     elif program.limit == 0 and allows_only_constants(program.orbits.query, program.entropy):
         bound, reason = trivial, "only a constant leaks nothing"
     else:
-        return _solve_cheapest_end(program, seed, clock)
-    audit = audit_leakage(program, matrix, MIN_AUDIT_TOLERANCE, seed=seed, clock=clock)
+        return _solve_cheapest_end(program, seed, deadline)
+    audit = audit_leakage(program, matrix, MIN_AUDIT_TOLERANCE, seed=seed, deadline=deadline)
     return _make_end_result(certify_tradeoff(program, audit, bound, proof), reason)
 
 
@@ -178,15 +178,17 @@ def _make_end_result(
 
 
 def _solve_cheapest_end(
-    program: TradeoffProgram, seed: int, clock: Deadline
+    program: TradeoffProgram, seed: int, deadline: Deadline
 ) -> MethodResult[TradeoffCertificate] | None:
     """Return the mechanism of least distortion where its leakage is allowed, proved as far as needed."""
     matrix = program.least_distortion_matrix
-    audit = audit_leakage(program, matrix, MIN_AUDIT_TOLERANCE, seed=seed, clock=clock, nodes=1)
+    audit = audit_leakage(
+        program, matrix, MIN_AUDIT_TOLERANCE, seed=seed, deadline=deadline, nodes=1
+    )
     # undecided: a finer audit may still prove the leakage to be within the limit
     if audit.bound > program.limit >= audit.value:
         room = max(program.limit - audit.value, MIN_AUDIT_TOLERANCE)
-        audit = audit_leakage(program, matrix, room, seed=seed, clock=clock)
+        audit = audit_leakage(program, matrix, room, seed=seed, deadline=deadline)
     if audit.bound > program.limit:
         return None
     certificate = certify_tradeoff(program, audit, program.min_distortion, TradeoffProof((), 0.0))

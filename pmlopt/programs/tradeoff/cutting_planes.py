@@ -128,7 +128,7 @@ class TradeoffSearch:
         program, self.audits = self.program, self.audits + 1
         leakage = program.sense == "leakage"
         audit = audit_leakage(
-            program, matrix, self.tolerance / 4, seed=self.seed, clock=until or self.deadline,
+            program, matrix, self.tolerance / 4, seed=self.seed, deadline=until or self.deadline,
             enough=max(self.lower_bound, lower) + 0.9 * self.tolerance if leakage else program.limit,
             nodes=max(1, min(nodes, self.remaining_cells)),
         )  # fmt: skip

@@ -179,7 +179,10 @@ def _find_first(program: TradeoffProgram) -> MethodResult[TradeoffCertificate]:
     # the output of the least total loss, for all classes alike
     constant = np.tile(np.eye(losses.shape[1])[losses.sum(axis=0).argmin()], (len(losses), 1))
     audit = audit_leakage(
-        program, program.repair_matrix(constant), program.tolerance / 4, clock=Deadline.after(0.0)
+        program,
+        program.repair_matrix(constant),
+        program.tolerance / 4,
+        deadline=Deadline.after(0.0),
     )
     certificate = certify_tradeoff(program, audit, program.trivial_bound, TradeoffProof((), 0.0))
     return MethodResult(certificate=certificate, finished=False, message="a mechanism by formula")

@@ -107,7 +107,7 @@ def descend_multiplicatively(
     problem: PenalizedProblem,
     matrix: FloatArray,
     steps: int = MAX_GRADIENT_STEPS,
-    clock: Deadline = NO_DEADLINE,
+    deadline: Deadline = NO_DEADLINE,
 ) -> FloatArray:
     """Run Algorithms 8 and 11: multiplicative gradient steps with backtracking, at falling rates."""
     # losses are masses of about 1 / K: steps of size K move entries by order one
@@ -131,22 +131,22 @@ def descend_multiplicatively(
         change = float(np.abs(moved - matrix).sum())
         matrix, value = moved, found
         # a step that changes all entries together by less is the last
-        if change < 1e-7 or clock.expired:
+        if change < 1e-7 or deadline.expired:
             break
     return matrix
 
 
 def adapt_weight(
-    problem: PenalizedProblem, matrix: FloatArray, clock: Deadline = NO_DEADLINE
+    problem: PenalizedProblem, matrix: FloatArray, deadline: Deadline = NO_DEADLINE
 ) -> FloatArray:
     """Run Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, and falls below it."""
     before = math.inf
     # for small limits the paper's margin would exceed the limit
     margin = min(PENALTY_MARGIN, problem.limit / 10)
     for _ in range(MAX_WEIGHT_CHANGES):
-        matrix = descend_multiplicatively(problem, matrix, clock=clock)
+        matrix = descend_multiplicatively(problem, matrix, deadline=deadline)
         excess = problem.evaluate_both(matrix)[1] - problem.limit
-        if (abs(excess) <= margin and abs(excess - before) < STATIONARY_ATOL) or clock.expired:
+        if (abs(excess) <= margin and abs(excess - before) < STATIONARY_ATOL) or deadline.expired:
             break
         if abs(excess) > margin:
             factor = WEIGHT_GROWTH if excess > 0 else 1 / WEIGHT_GROWTH
@@ -156,7 +156,7 @@ def adapt_weight(
 
 
 def solve_by_penalties(
-    program: TradeoffProgram, seed: int, clock: Deadline, first: FloatArray | None = None
+    program: TradeoffProgram, seed: int, deadline: Deadline, first: FloatArray | None = None
 ) -> MethodResult[TradeoffCertificate]:
     """Run Algorithms 6 and 9: alternate a prior against the mechanism and a mechanism against the prior.
 
@@ -165,7 +165,7 @@ def solve_by_penalties(
     """
     check_dataset_count(program.orbits.query)
     # 40 % of the time is reserved for the audits at the end
-    end, clock = clock, clock.fraction(1 - 0.4)
+    end, deadline = deadline, deadline.fraction(1 - 0.4)
     random = np.random.default_rng(seed)
     table = program.orbits.query.table()
     inside = _build_interior_start(program)
@@ -174,14 +174,14 @@ def solve_by_penalties(
     matrix = given if first is None else combine_convexly(given, inside, 1e-6)
     best, last, rounds = (math.inf, given), math.inf, 0
     priors: list[FloatArray] = []
-    while rounds < MAX_ROUNDS and (rounds == 0 or not clock.expired):
+    while rounds < MAX_ROUNDS and (rounds == 0 or not deadline.expired):
         rounds += 1
-        climb = AlternatingRun(table, matrix[table], program.entropy, 1e-6, clock)
+        climb = AlternatingRun(table, matrix[table], program.entropy, 1e-6, deadline)
         # two random starts of Algorithm 1 in each round
         climbs = [climb] * 2 + [replace(climb, first=prior) for prior in priors[-1:]]
         found = max(run_all(climbs, random), key=lambda one: one.value)
         priors.append(found.prior)
-        late = clock.expired  # then the prior may leak far too little
+        late = deadline.expired  # then the prior may leak far too little
         if not late and (rounds > 1 or first is not None):  # the method's own start is no answer
             best = min(
                 best,
@@ -195,8 +195,8 @@ def solve_by_penalties(
             compute_joint_law(found.prior, record, table) for record in range(table.ndim)
         )
         problem = PenalizedProblem(joints, program.losses, program.sense, program.limit, 1.0)
-        matrix = adapt_weight(problem, matrix, clock)
-    finished = not clock.expired
+        matrix = adapt_weight(problem, matrix, deadline)
+    finished = not deadline.expired
     ends = [_certify_end(program, best[1], seed, end)]
     if first is not None:  # the local optima of Algorithm 1 may have made less of it
         ends.append(_certify_end(program, given, seed, end))
@@ -231,7 +231,7 @@ def _compute_merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) 
 
 
 def _certify_end(
-    program: TradeoffProgram, matrix: FloatArray, seed: int, clock: Deadline
+    program: TradeoffProgram, matrix: FloatArray, seed: int, deadline: Deadline
 ) -> tuple[TradeoffCertificate, str]:
     """Certify a mechanism, a violation within the margin mixed away, and return whether that was so."""
     message = ""
@@ -240,14 +240,14 @@ def _certify_end(
         matrix = program.repair_matrix(matrix)
         message = f"; a violation of {excess:.1e} was mixed away"
     enough = program.limit if program.sense == "distortion" else 0.0
-    audit = audit_leakage(program, matrix, 1e-7, enough=enough, seed=seed, clock=clock)
+    audit = audit_leakage(program, matrix, 1e-7, enough=enough, seed=seed, deadline=deadline)
     excess = audit.bound - program.limit
     if program.sense == "distortion" and 0 < excess <= PENALTY_MARGIN:
         # mixed slightly further than needed, for the audit to stay within L
         room = program.limit * 1e-6
         matrix = mix_within_leakage(program, matrix, audit, program.limit - room)
         audit = audit_leakage(
-            program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, clock=clock
+            program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, deadline=deadline
         )
         message = f"; a violation of {excess:.1e} was mixed away"
     return certify_tradeoff(program, audit, -math.inf, None), message

@@ -94,80 +94,84 @@ class ColumnBlock:
         return self.hinge is None and self.total is None and not self.is_loose and rows <= 1
 
 
-def build_ratio_block(keep: float) -> ColumnBlock | None:
-    """Build the block of columns with `keep max v <= min v`; None where it has no interior."""
-    if keep >= 1:
+def build_ratio_block(exp_neg_epsilon: float) -> ColumnBlock | None:
+    """Build the block of columns with `e^-eps max v <= min v`; None where it has no interior."""
+    if exp_neg_epsilon >= 1:
         return None
-    return ColumnBlock(np.array([keep]), np.ones(1), np.array([keep**-0.5]))
+    return ColumnBlock(np.array([exp_neg_epsilon]), np.ones(1), np.array([exp_neg_epsilon**-0.5]))
 
 
 def build_mean_block(
-    weights: FloatArray, keep: float, least: float = 0.0, largest: float = 0.0
+    weights: FloatArray, exp_neg_epsilon: float, least: float = 0.0, largest: float = 0.0
 ) -> ColumnBlock | None:
-    """Build the block of columns `v >= 0` with `keep max v <= weights'v + least min v - largest max v`.
+    """Build the block of columns `v >= 0` with `e^-eps max v <= weights'v + least min v - largest max v`.
 
     None where nothing lies strictly inside, which is where the column of ones only just meets the bound.
     """
     # the column of ones has to be strictly inside, or there is no central path
-    room = float(weights.sum()) + least - largest - keep
+    room = float(weights.sum()) + least - largest - exp_neg_epsilon
     if room <= 0:
         return None
     if least == 0:
-        return ColumnBlock(np.zeros(1), np.ones(1), np.array([weights.sum() / (keep + largest)]),
-                     weights[None, :], np.array([[keep + largest]]))  # fmt: skip
+        return ColumnBlock(np.zeros(1), np.ones(1), np.array([weights.sum() / (exp_neg_epsilon + largest)]),
+                     weights[None, :], np.array([[exp_neg_epsilon + largest]]))  # fmt: skip
     # without weights the mean drops out: a bound on the ratio is left
     if not weights.any():
-        return build_ratio_block((keep + largest) / least)
+        return build_ratio_block((exp_neg_epsilon + largest) / least)
     low = max(0.5, 1 - room / (2 * least))
-    width = (weights.sum() + least * low) / (keep + largest) - low
-    mean = np.array([[keep + largest, keep + largest - least]])
+    width = (weights.sum() + least * low) / (exp_neg_epsilon + largest) - low
+    mean = np.array([[exp_neg_epsilon + largest, exp_neg_epsilon + largest - least]])
     return ColumnBlock(
         np.array([0.0, 1.0]), np.ones(2), np.array([width, low]), weights[None, :], mean
     )
 
 
-def build_threshold_block(weights: FloatArray, half: float, keep: float) -> ColumnBlock | None:
-    """Build the block `keep max v <= w(v)` where `half` of the mass may move to the least entry.
+def build_threshold_block(
+    weights: FloatArray, half: float, exp_neg_epsilon: float
+) -> ColumnBlock | None:
+    """Build the block `e^-eps max v <= w(v)` where `half` of the mass may move to the least entry.
 
     `w(v) = max_t weights'min(v, t) - half (t - min v)`, with u = (max v - min v, min v, t).
     """
-    room = 1 - keep
+    room = 1 - exp_neg_epsilon
     if room <= 0:
         return None
     low = max(0.5, 1 - room / (4 * half))
     cut = room / 4
-    width = (1 - cut - half * (1 - low)) / keep - low
+    width = (1 - cut - half * (1 - low)) / exp_neg_epsilon - low
     hinge = HingeVariables(1.0, np.array([[0.0], [0.0], [1.0]]), cut, weights[None, :])
-    mean = np.array([[keep, keep - half, half]])
+    mean = np.array([[exp_neg_epsilon, exp_neg_epsilon - half, half]])
     return ColumnBlock(np.array([0.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]), np.array([width, low, 1.0]),
                  weights[None, :], mean, hinge=hinge)  # fmt: skip
 
 
-def build_edge_block(lower: FloatArray, width: FloatArray, keep: float) -> ColumnBlock | None:
-    """Build the block `keep max v <= w(v)` where each letter has from `lower` to `lower + width`.
+def build_edge_block(
+    lower: FloatArray, width: FloatArray, exp_neg_epsilon: float
+) -> ColumnBlock | None:
+    """Build the block `e^-eps max v <= w(v)` where each letter has from `lower` to `lower + width`.
 
     `w(v) = max_e lower'v + (1 - sum(lower)) e - width'max(e - v, 0)`, with u = (max v, e).
     """
-    room = 1 - keep
+    room = 1 - exp_neg_epsilon
     if room <= 0:
         return None
     below = room / (2 * float(width.sum()))
     hinge = HingeVariables(-1.0, np.array([[0.0], [1.0]]), below, width[None, :])
-    mean = np.array([[keep, float(lower.sum()) - 1]])
-    return ColumnBlock(np.zeros(2), np.array([1.0, 0.0]), np.array([(1 - room / 2) / keep, 1.0]),
+    mean = np.array([[exp_neg_epsilon, float(lower.sum()) - 1]])
+    return ColumnBlock(np.zeros(2), np.array([1.0, 0.0]), np.array([(1 - room / 2) / exp_neg_epsilon, 1.0]),
                  lower[None, :], mean, hinge=hinge)  # fmt: skip
 
 
-def build_hull_block(laws: FloatArray, keep: float) -> ColumnBlock | None:
-    """Build the block of columns `v >= 0` with `keep max v <= law'v` for each of K laws."""
-    if keep >= 1:
+def build_hull_block(laws: FloatArray, exp_neg_epsilon: float) -> ColumnBlock | None:
+    """Build the block of columns `v >= 0` with `e^-eps max v <= law'v` for each of K laws."""
+    if exp_neg_epsilon >= 1:
         return None
     return ColumnBlock(
         np.zeros(1),
         np.ones(1),
-        np.array([keep**-0.5]),
+        np.array([exp_neg_epsilon**-0.5]),
         laws,
-        np.full((len(laws), 1), keep),
+        np.full((len(laws), 1), exp_neg_epsilon),
         is_loose=True,
     )
 
@@ -179,37 +183,41 @@ def build_peak_block(total: float) -> ColumnBlock | None:
     return ColumnBlock(np.zeros(1), np.ones(1), np.array([(1 + total) / 2]), total=total)
 
 
-def build_slack_block(weights: FloatArray, keep: float, budget: float) -> ColumnBlock | None:
-    """Build the block `keep (v - r) <= weights'v`, the r of a letter summing to at most `budget`."""
-    if keep >= 1:
+def build_slack_block(
+    weights: FloatArray, exp_neg_epsilon: float, budget: float
+) -> ColumnBlock | None:
+    """Build the block `e^-eps (v - r) <= weights'v`, the r of a letter summing to at most `budget`."""
+    if exp_neg_epsilon >= 1:
         return None
     hinge = HingeVariables(1.0, np.ones((1, 1)), budget / 2, budget=budget)
     return ColumnBlock(
         np.zeros(1),
         np.full(1, np.inf),
-        np.array([1 / keep]),
+        np.array([1 / exp_neg_epsilon]),
         weights[None, :],
-        np.array([[keep]]),
+        np.array([[exp_neg_epsilon]]),
         hinge=hinge,
     )
 
 
-def build_largest_block(weights: FloatArray, count: int, keep: float) -> ColumnBlock | None:
-    """Build the block where the `count` largest `weights[x] v[x]` sum to at most `weights'v / keep`.
+def build_largest_block(
+    weights: FloatArray, count: int, exp_neg_epsilon: float
+) -> ColumnBlock | None:
+    """Build the block where the `count` largest `weights[x] v[x]` sum to at most `weights'v / e^-eps`.
 
     They add up to `min_t count t + weights'r` with `r[x] >= v[x] - t / weights[x]`, and u = (t).
     """
     ordered = np.sort(weights)[::-1]
-    room = 1 / keep - float(ordered[:count].sum())
+    room = 1 / exp_neg_epsilon - float(ordered[:count].sum())
     if room <= 0 or count >= len(weights):
         return None
     threshold = ordered[count - 1]
     at = 1 / weights[None, :]
     # strictly above the hinge, by the room that the bound leaves
     inside = np.maximum(1 - threshold * at.T, 0.0) + room
-    hinge = HingeVariables(1.0, at, inside, keep * weights[None, :])
+    hinge = HingeVariables(1.0, at, inside, exp_neg_epsilon * weights[None, :])
     return ColumnBlock(np.zeros(1), np.full(1, np.inf), np.array([threshold]), weights[None, :],
-                 np.array([[keep * count]]), hinge=hinge)  # fmt: skip
+                 np.array([[exp_neg_epsilon * count]]), hinge=hinge)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

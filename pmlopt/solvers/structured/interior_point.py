@@ -63,7 +63,7 @@ def follow_central_path(
     start: Iterate,
     gap_of: Callable[[Iterate], float],
     enough: float,
-    clock: Deadline = NO_DEADLINE,
+    deadline: Deadline = NO_DEADLINE,
 ) -> InteriorPointResult:
     """Follow the central path until the certified gap is small enough, or nothing improves.
 
@@ -72,17 +72,17 @@ def follow_central_path(
         start: strictly inside.
         gap_of: the certified gap at a point, in units of the task's costs.
         enough: the gap that is wanted; where it can, it ends at a hundredth of it.
-        clock: what is left of the time.
+        deadline: what is left of the time.
     """
     # certifying costs more than a step: it is done near the goal, and then at halvings
     watch = _BestIterate(gap_of, enough, start)
     point, done, idle = start, 0, 0
     if task.border is None and task.costs.size > MIN_SINGLE_PRECISION_ENTRIES:
-        point, done = _begin_in_single(task, start, watch, clock)
+        point, done = _begin_in_single(task, start, watch, deadline)
     for iteration in count(done):
         if iteration % CERTIFY_INTERVAL == CERTIFY_INTERVAL - 1 or point.duality_gap <= watch.near:
             watch.certify_point(point)
-        following, trouble = point, _reason_to_stop(iteration, idle, clock)
+        following, trouble = point, _reason_to_stop(iteration, idle, deadline)
         # products so small no longer change the certified gap
         if point.duality_gap <= 1e-6 * watch.least:
             trouble = "nothing improves"
@@ -96,7 +96,7 @@ def follow_central_path(
                 trouble = f"numerical trouble: {cause}"
         if trouble:
             watch.certify_point(point)
-            if done and watch.gap > enough and not _reason_to_stop(iteration, 0, clock):
+            if done and watch.gap > enough and not _reason_to_stop(iteration, 0, deadline):
                 following, trouble, done, idle = (
                     start,
                     "",
@@ -111,7 +111,7 @@ def follow_central_path(
 
 
 def _begin_in_single(
-    task: BlockLP, start: Iterate, watch: _BestIterate, clock: Deadline
+    task: BlockLP, start: Iterate, watch: _BestIterate, deadline: Deadline
 ) -> tuple[Iterate, int]:
     """Return the point that single precision reaches, and after how many iterations."""
     # early iterations need few digits, and half the memory traffic
@@ -120,7 +120,7 @@ def _begin_in_single(
     least = max(1e-6 * task.prior.size, watch.near)
     idle, last = 0, None
     for iteration in count():
-        if point.duality_gap <= least or idle > 1 or _reason_to_stop(iteration, 0, clock):
+        if point.duality_gap <= least or idle > 1 or _reason_to_stop(iteration, 0, deadline):
             break
         try:
             with np.errstate(all="raise", under="ignore"):
@@ -181,14 +181,14 @@ class _BestIterate:
             self.best, self.gap = point, gap
 
 
-def _reason_to_stop(iteration: int, idle: int, clock: Deadline) -> str:
+def _reason_to_stop(iteration: int, idle: int, deadline: Deadline) -> str:
     """Return why the method must end here; empty if it need not."""
     if idle >= MAX_SHORT_STEPS:
         return "nothing improves"
     # 15 to 60 iterations are usual
     if iteration >= 200:
         return "iteration limit"
-    return "time limit" if clock.expired else ""
+    return "time limit" if deadline.expired else ""
 
 
 def _step_once(newton: NewtonSystem) -> tuple[Iterate, float]:

@@ -60,16 +60,20 @@ class OwnPolytope(PriorSet):
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         return self.hull.auxiliary_values(matrix)
 
-    def support_function(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        return self.hull.support_function(p, gains, keep)
+    def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
+        return self.hull.support_function(p, gains, exp_neg_epsilon)
 
-    def dual_multipliers(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
-        return self.hull.dual_multipliers(p, gains, keep)
+    def dual_multipliers(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    ) -> FloatArray:
+        return self.hull.dual_multipliers(p, gains, exp_neg_epsilon)
 
-    def dual_bound(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
-        return self.hull.dual_bound(p, gains, keep, theta)
+    def dual_bound(
+        self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
+    ) -> float:
+        return self.hull.dual_bound(p, gains, exp_neg_epsilon, theta)
 
-    def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+    def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
         return np.full(len(inner), np.nan)
 
 
@@ -78,8 +82,8 @@ class NestedOnly(OwnPolytope):
 
     kind: ClassVar[str] = "nested-only"
 
-    def max_partial_entry(self, inner: Any, outer: Any, keep: float) -> FloatArray:
-        return self.hull.max_partial_entry(inner, outer, keep)
+    def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
+        return self.hull.max_partial_entry(inner, outer, exp_neg_epsilon)
 
 
 class NoPolytope(OwnPolytope):

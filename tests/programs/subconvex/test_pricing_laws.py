@@ -203,7 +203,7 @@ class Flat(ColumnPricer):
         self.others = others
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, clock: Deadline = NO_DEADLINE
+        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnBatch]:
         return PricingResult(self.others, self.others, [])
 
@@ -542,7 +542,7 @@ def test_a_bound_has_its_rounding_added(monkeypatch: pytest.MonkeyPatch) -> None
 
     class Seen(Flat):
         def bound_reduced_values(
-            self, rho: FloatArray, enough: float, clock: Deadline = NO_DEADLINE
+            self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE
         ) -> float:
             asked.append(enough)
             return self.others

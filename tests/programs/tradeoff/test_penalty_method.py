@@ -68,7 +68,7 @@ def test_the_weight_grows_above_the_limit_and_falls_below_it(
     assert float((LOSSES * matrix).sum()) == pytest.approx(0.135 + 0.11 + 0.14)
     weights = []
 
-    def stay(problem: PenalizedProblem, matrix: FloatArray, clock: Deadline) -> FloatArray:
+    def stay(problem: PenalizedProblem, matrix: FloatArray, deadline: Deadline) -> FloatArray:
         weights.append(problem.weight)
         return matrix
 
