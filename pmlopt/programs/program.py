@@ -237,7 +237,7 @@ class Method(Generic[P, S, C]):
     Attributes:
         name: by which it is requested.
         reason: when it is the right one and why; a result carries it.
-        run: solves within the limits of the options, looks at their clock inside its loops, and certifies
+        run: solves within the limits of the options, looks at their deadline inside its loops, and certifies
             what it found. Whatever it raises is an ending like others, but an InfeasibleError, which states
             that the constraints that a person added allow nothing.
         applies: whether it can take a program with a start.
@@ -308,9 +308,9 @@ class MethodRegistry(Generic[P, S, C]):
     Attributes:
         program: the type of its programs.
         methods: in the order in which `auto` tries those that apply.
-        make_start: what the methods may start from, from the warm start that a person gave, found in the time
-            of a clock; an InputError where that does not fit the program. A `WarmStart` that does not is left
-            out.
+        make_start: what the methods may start from, from the warm start that a person gave, found
+            before a deadline; an InputError where that does not fit the program. A `WarmStart` that does not
+            fit is left out.
         certify_matrix: the certificate of a matrix from anywhere, with multipliers or without.
         accepts_gap: whether a result whose gap is above the tolerance is returned with the status that
             states so; else `solve` raises a SolverError that carries it.

@@ -65,7 +65,7 @@ def solve_problem(
         ready = compile_problem(problem, solver, settings)
     except cp.SolverError as cause:
         return SolverResult("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
-    clock = time.perf_counter()
+    compiled_at = time.perf_counter()
     # compiling took time: what is left is known only now
     if options.deadline.is_limited:
         if options.deadline.expired:
@@ -83,9 +83,15 @@ def solve_problem(
             raise
         raise_if_strict(cause)
         return SolverResult(
-            "failed", False, str(cause), None, False, clock - start, time.perf_counter() - clock
+            "failed",
+            False,
+            str(cause),
+            None,
+            False,
+            compiled_at - start,
+            time.perf_counter() - compiled_at,
         )
-    seconds = time.perf_counter() - clock
+    seconds = time.perf_counter() - compiled_at
     state: Literal["point", "infeasible", "failed"] = "failed"
     if status in cp.settings.INF_OR_UNB:
         state = "infeasible" if status == cp.INFEASIBLE else "failed"

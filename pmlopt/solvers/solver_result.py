@@ -24,15 +24,15 @@ TIME_LIMIT = "time limit"
 
 @dataclass(frozen=True)
 class Deadline:
-    """A reading of a clock at which the time is over.
+    """A reading of a deadline at which the time is over.
 
     Attributes:
         end: that reading; infinite without a limit.
         read: the reading now, in seconds.
 
     Examples:
-        >>> clock = Deadline.after(60.0)
-        >>> clock.expired, clock.remaining() <= 60.0, Deadline().remaining()
+        >>> deadline = Deadline.after(60.0)
+        >>> deadline.expired, deadline.remaining() <= 60.0, Deadline().remaining()
         (False, True, None)
     """
 
@@ -86,7 +86,7 @@ class Deadline:
 
 
 NO_DEADLINE = Deadline()
-"""The clock without a limit."""
+"""The deadline without a limit."""
 
 
 @dataclass(frozen=True)

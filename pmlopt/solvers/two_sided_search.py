@@ -107,7 +107,7 @@ class TwoSidedSearch(Generic[W, P]):
         start: witnesses to begin with: what each reaches, and it.
         proofs: multipliers to begin with, at least one.
         enough: the gap, as a difference of logarithms, at which it ends.
-        clock: what is left of the time.
+        deadline: what is left of the time.
 
     Attributes:
         reached, witness: the lower bound, and what reaches it.
@@ -156,7 +156,7 @@ class TwoSidedSearch(Generic[W, P]):
         enough: float,
         deadline: Deadline,
     ) -> None:
-        self.task, self.enough, self.clock = task, enough, deadline
+        self.task, self.enough, self.deadline = task, enough, deadline
         self.reached = 0.0
         self.witness: W | None = None
         # witnesses are checked points: the largest is the first lower bound
@@ -198,10 +198,10 @@ class TwoSidedSearch(Generic[W, P]):
             # after eight stalled iterations in a row the search ends with its gap
             if self._idle >= 8 or self.programs >= 200:
                 return "nothing improves"
-            if self.clock.expired:
+            if self.deadline.expired:
                 return TIME_LIMIT
             try:
-                answer = self.task.solve_at(self.number, self.clock)
+                answer = self.task.solve_at(self.number, self.deadline)
             except ArithmeticError as cause:
                 raise_if_strict(cause)
                 self._failures += 1

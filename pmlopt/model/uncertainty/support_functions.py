@@ -93,9 +93,9 @@ def find_mixture_thetas(
     prove.
 
     Here theta has a coordinate for each law, and minimises
-    `sum_x (p (g - tau) + theta laws)^+ - e^-eps theta`; the multipliers of that are a column, and its mean the
-    next tau (Dinkelbach's method). Nothing rests on how well: only theta is used, and any would do. It takes
-    e^-eps < 1.
+    `sum_x (p (g - tau) + theta laws)^+ - e^-eps theta`; the multipliers of that are a column, and its mean
+    the next tau (Dinkelbach's method). Nothing rests on how well: only theta is used, and any would do.
+    It takes e^-eps < 1.
     """
     weights, low, high = p[:, None], p @ gains, gains.max(axis=0)
     columns = np.arange(gains.shape[1])

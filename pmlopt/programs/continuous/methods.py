@@ -55,15 +55,15 @@ class GridRefinement:
     ) -> MethodResult[ContinuousCertificate]:
         """Solve, bound and halve; the best bound of all steps is kept with the best value."""
         begin = time.perf_counter()
-        clock = options.deadline
+        deadline = options.deadline
         allowed = program.compute_allowed_gap(options.tolerance)
         grid, steps = program.first_grid, 0
         best: ContinuousCertificate | None = None
         ending = ""
         while True:
-            before = clock.read()
+            before = deadline.read()
             try:
-                found = certify_on_grid(program, grid, self.boxes, clock)
+                found = certify_on_grid(program, grid, self.boxes, deadline)
             except PriorError as cause:
                 if best is None:
                     raise
@@ -74,8 +74,8 @@ class GridRefinement:
             best = found if best is None or found.proved_gap < best.proved_gap else best
             finer = grid.halve_where(_compute_bin_costs(found))
             finished = best.proved_gap <= allowed or finer.size > self.most
-            if finished or clock.expired_for(
-                before - clock.read()
+            if finished or deadline.expired_for(
+                before - deadline.read()
             ):  # a finer grid takes longer than this one
                 break
             grid = finer

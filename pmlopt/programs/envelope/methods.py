@@ -237,14 +237,14 @@ def _make_registry(
     def run_method(program: P, options: MethodOptions, _: None) -> MethodResult[C]:
         begin = time.perf_counter()
         shares, multipliers, count, told, finished = find(program, options)
-        clock = time.perf_counter()
+        solved_at = time.perf_counter()
         return MethodResult(
             certificate=certify(program, build_post_processing(program, shares), multipliers),
             finished=finished,
             message=told,
             iterations=count,
-            solve_seconds=clock - begin,
-            certify_seconds=time.perf_counter() - clock,
+            solve_seconds=solved_at - begin,
+            certify_seconds=time.perf_counter() - solved_at,
         )
 
     return MethodRegistry(

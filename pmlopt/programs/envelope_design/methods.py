@@ -56,7 +56,7 @@ def _solve_by_margins(
     except ArithmeticError as cause:
         raise_if_strict(cause)
         raise MethodError(f"no design was found: {cause}. Allow more time") from cause
-    clock = time.perf_counter()
+    solved_at = time.perf_counter()
     certificate = certify_envelope_design(
         program, best.solution.matrix, clip_margins(program, best.margins), proof
     )
@@ -65,8 +65,8 @@ def _solve_by_margins(
         finished=finished,
         message=ending,
         iterations=programs.solved,
-        solve_seconds=clock - begin,
-        certify_seconds=time.perf_counter() - clock,
+        solve_seconds=solved_at - begin,
+        certify_seconds=time.perf_counter() - solved_at,
     )
 
 

@@ -70,9 +70,9 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     """
     columns, p, objective = program.columns, program.prior.pmf, program.objective
     listed, large = columns.is_complete, len(p) > MAX_RELAXED_LETTERS
-    allowed, clock = program.compute_allowed_gap(options.tolerance), options.deadline
+    allowed, deadline = program.compute_allowed_gap(options.tolerance), options.deadline
     # the bound is proved in the other half of the time
-    clock = clock if listed else clock.fraction(0.5)
+    deadline = deadline if listed else deadline.fraction(0.5)
     count = columns.inner.shape[1]
     # ten columns for each letter to start from
     # a step of the interior point takes the number of columns to the third power
@@ -87,7 +87,7 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     finished, steps, last = False, 0, math.inf
     # problems of 8 to 16 letters take 3 to 25 rounds
     for _ in range(200):
-        found = _weigh_columns(program, inner, 0.05 * allowed, clock)
+        found = _weigh_columns(program, inner, 0.05 * allowed, deadline)
         steps += found.iterations
         matrix, information = _build_matrix(inner, found.weights), (inner * found.weights) @ inner.T
         # J of the weights: (N, K) columns scaled by the (K,) weights times their transpose
@@ -104,9 +104,9 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
             )
         # without a list no pricing proves an end: the search stops where the error stalls
         finished, last = error - bound <= 0.5 * allowed or last - error < least_fall, error
-        if finished or clock.expired:
+        if finished or deadline.expired:
             break
-        fresh = _find_new_columns(program, inner, z, found.multipliers, allowed, clock)
+        fresh = _find_new_columns(program, inner, z, found.multipliers, allowed, deadline)
         if not fresh.shape[1]:
             finished = True
             break

@@ -149,7 +149,7 @@ def _solve_and_certify(
             f"the outputs that {program.privacy!r} allows tell so little of the letters that no float "
             "holds their information beside 1: allow a larger level"
         ) from cause
-    clock = time.perf_counter()
+    solved_at = time.perf_counter()
     certificate = certify_estimation(program, found.matrix, found.proof, 0.0)
     return MethodResult(
         certificate=certificate,
@@ -157,8 +157,8 @@ def _solve_and_certify(
         message=found.message,
         detail="",
         iterations=found.iterations,
-        solve_seconds=clock - begin,
-        certify_seconds=time.perf_counter() - clock,
+        solve_seconds=solved_at - begin,
+        certify_seconds=time.perf_counter() - solved_at,
         closed_form=find_known_error(program, certificate.value),
         arrays={"matrix": certificate.mechanism.matrix},
     )

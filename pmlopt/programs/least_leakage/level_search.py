@@ -192,7 +192,7 @@ def search_level(
             return replace(before, matrix=start)
     # built only once a program is solved: known bounds may meet before
     levels = cache(lambda: LevelProgram(program))
-    family = LevelProgramFamily(program, lambda share, clock: levels().solve_at(share, clock))
+    family = LevelProgramFamily(program, lambda share, deadline: levels().solve_at(share, deadline))
     search = _make_search(family, start, options, before)
     if isinstance(
         program, SymmetricLeastLeakage

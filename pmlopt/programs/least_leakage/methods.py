@@ -68,7 +68,7 @@ def search_and_certify(
     found = search(program, start, options)
     if found.matrix is None:
         raise MethodError(f"no mechanism was found: {found.ending}. Allow more time")
-    clock = time.perf_counter()
+    solved_at = time.perf_counter()
     certificate = prove(program, found.matrix, [found.proof])
     return MethodResult(
         certificate=certificate,
@@ -76,8 +76,8 @@ def search_and_certify(
         message=found.ending,
         iterations=found.iterations,
         warm_started=start is not None,
-        solve_seconds=clock - begin,
-        certify_seconds=time.perf_counter() - clock,
+        solve_seconds=solved_at - begin,
+        certify_seconds=time.perf_counter() - solved_at,
         closed_form=_find_closed_form(program, certificate),
         arrays={"matrix": found.matrix},
     )

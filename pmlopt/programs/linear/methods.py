@@ -62,7 +62,7 @@ def _solve_and_certify(
         )
     if outcome.point is None:
         raise MethodError(outcome.message)
-    clock = time.perf_counter()
+    solved_at = time.perf_counter()
     point = outcome.point
     certificate = certify_linear(program, point.matrix, point.multipliers, point.dual_certificate)
     form = None if options.deadline.expired else better_form(program, certificate)
@@ -78,7 +78,7 @@ def _solve_and_certify(
     return make_method_result(
         outcome,
         certificate,
-        time.perf_counter() - clock,
+        time.perf_counter() - solved_at,
         detail=_explain_mixing(program, certificate),
         closed_form=_compare_closed_form(start.known, certificate),
         arrays={"matrix": certificate.mechanism.matrix, **outcome.warm_start_arrays},
@@ -457,13 +457,13 @@ def _solve_by_orbits(
     outcome = _run_solver(name, settings, program, options)
     if outcome.state != "point":
         raise MethodError(outcome.message)
-    clock = time.perf_counter()
+    solved_at = time.perf_counter()
     multipliers = _read_multipliers(program, program.columns.masses)
     certificate = certify_symmetric(
         program, np.asarray(program.variables["orbits"].value), multipliers
     )
     detail = f"{program.space.orbits.count} orbits of pairs"
-    return make_method_result(outcome, certificate, time.perf_counter() - clock, detail)
+    return make_method_result(outcome, certificate, time.perf_counter() - solved_at, detail)
 
 
 def _make_orbit_method(

@@ -419,9 +419,9 @@ class Alternating:
         begin = time.perf_counter()
         channel, entropy = program.channel, program.entropy
         check_dataset_count(channel.query)
-        clock = options.deadline
+        deadline = options.deadline
         table = channel.class_table()
-        climb = AlternatingRun(table, channel.rows[table], entropy, options.tolerance, clock)
+        climb = AlternatingRun(table, channel.rows[table], entropy, options.tolerance, deadline)
         found = run_all([climb] * self.restarts, np.random.default_rng(self.seed))
         best = max(found, key=lambda one: one.value)
         adversary = BoundedAdversary.from_channel(channel, best.record, entropy)
@@ -438,7 +438,7 @@ class Alternating:
         )
         return MethodResult(
             certificate=certificate,
-            finished=len(found) == self.restarts and not clock.expired,
+            finished=len(found) == self.restarts and not deadline.expired,
             message=f"the best of {len(found)} starts",
             iterations=len(found),
             solve_seconds=time.perf_counter() - begin,

@@ -75,13 +75,13 @@ class BranchAndBound:
         Args:
             channel: the query and the mechanism.
             entropy: b, checked.
-            options: the gap that is good enough, and the clock.
+            options: the gap that is good enough, and the deadline.
             start: laws by record.
             enough: a leakage in nats below which a bound need not fall.
         """
         # half of the gap for the bound, half for the value
-        clock, tolerance = options.deadline, options.tolerance / 2
-        about = entropy, tolerance, start, clock
+        deadline, tolerance = options.deadline, options.tolerance / 2
+        about = entropy, tolerance, start, deadline
         kinds = {
             record: self._start_kind(channel, record, *about) for record in channel.query.kinds
         }
@@ -89,8 +89,10 @@ class BranchAndBound:
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
             # a kind whose bound is below the best value of any kind cannot be the maximum
             target = max(enough - tolerance, *(kind.search.value for kind in kinds.values()))
-            reasons = [kind.prove_bound(target, tolerance, nodes, clock) for kind in kinds.values()]
-        late, certifying = clock.expired, time.perf_counter()
+            reasons = [
+                kind.prove_bound(target, tolerance, nodes, deadline) for kind in kinds.values()
+            ]
+        late, certifying = deadline.expired, time.perf_counter()
         best = max(kinds, key=lambda record: kinds[record].search.value)
         value, proofs = kinds[best].search.value, tuple(kind.best_proof for kind in kinds.values())
         certificate = RecordCertificate(

@@ -171,7 +171,7 @@ class _ColumnGeneration:
     """Weight of the best multipliers next to the master's [wentges1997weighted]."""
 
     def __init__(self, program: ColumnDesign, options: MethodOptions, begin: float) -> None:
-        self.program, self.clock = program, options.deadline
+        self.program, self.deadline = program, options.deadline
         # a tenth of the gap is left for repair and for rounding of the bound
         self.allowed = 0.9 * program.compute_allowed_gap(options.tolerance)
         self.pricer = program.space.choose_pricer()
@@ -199,11 +199,11 @@ class _ColumnGeneration:
         # smoothed multipliers can misprice: the loop ends only after a round without smoothing
         while True:
             self.rounds += 1
-            self.value, self.weights, self.duals = self.master.solve(self.clock)
+            self.value, self.weights, self.duals = self.master.solve(self.deadline)
             self.lifts, self.worths = self.master.lifts, self.master.worths
             if self.bound - self.value <= self.allowed:
                 return "gap reached"
-            if self.clock.expired:
+            if self.deadline.expired:
                 return TIME_LIMIT
             # after 500 rounds the current mechanism is returned with its gap
             if self.rounds > 500:
@@ -228,7 +228,7 @@ class _ColumnGeneration:
         """
         p, space = self.program.prior.pmf, self.program.space
         # the seeds may close the gap, and then no mixture is needed
-        if self.bound - self.master.solve(self.clock)[0] <= self.allowed:
+        if self.bound - self.master.solve(self.deadline)[0] <= self.allowed:
             return False
         try:
             known = pricer.mix_least_loss(self.RANDOM_STARTS_PER_LETTER * len(p))
@@ -244,13 +244,13 @@ class _ColumnGeneration:
             # subtracting the common costs avoids cancellation: what is left differs by the loss
             beyond = worths - costs @ lifts
             _, weights, _ = MasterProblem(lifts, beyond - beyond.max(), self.program.scale).solve(
-                self.clock
+                self.deadline
             )
         except ArithmeticError:  # there is no mechanism among them
             return False
         self.value, base = float(worths @ weights), float(costs.sum())
         upper = base + pricer.bound_reduced_values(
-            multipliers, self.value - base + 0.5 * self.allowed, self.clock
+            multipliers, self.value - base + 0.5 * self.allowed, self.deadline
         )
         if upper < self.bound:
             self.bound, self.multipliers = upper, multipliers
@@ -275,7 +275,7 @@ class _ColumnGeneration:
         # half of the allowed gap is for columns that improve too little to be worth a round
         least = self.value - base + 0.5 * self.allowed
         # at most 400 columns of a family in one round
-        priced = self.pricer.price_columns(rho, 400, least, self.clock)
+        priced = self.pricer.price_columns(rho, 400, least, self.deadline)
         # weak duality: for every rho this is a bound, so that the least of all rounds is kept
         if base + priced.upper_bound < self.bound:
             self.bound, self.multipliers = base + priced.upper_bound, rho
@@ -295,7 +295,7 @@ class _ColumnGeneration:
         # columns within 1e-4 of the range below the bound follow the relaxed ones
         near = self.bound - float(p @ self.multipliers) - 1e-4 * scale
         # at most 20,000 columns follow the relaxed ones
-        self._add_columns(pricer.list_near_optimal(self.multipliers, 20_000, near, self.clock))
+        self._add_columns(pricer.list_near_optimal(self.multipliers, 20_000, near, self.deadline))
 
     def _relax_once(self, pricer: SplitPricer) -> bool:
         """Lower the bound by relaxed columns, once; return whether columns near to them are new."""
@@ -332,19 +332,21 @@ class _ColumnGeneration:
         master = MasterProblem((basis.T @ lifts) / sizes[:, None], worths, self.program.scale)
         grown, smoothing, here = False, self.SMOOTHING_WEIGHT, self.multipliers
         for _ in range(rounds):
-            value, _, duals = master.solve(self.clock)
+            value, _, duals = master.solve(self.deadline)
             # multipliers of the summed rows, spread over the letters by the (N, D) basis
             here = basis @ (duals / sizes) / p
             if (
                 self.bound - max(value, self.value)
                 <= max(digits, share * (self.bound - self.value))
-                or self.clock.expired
+                or self.deadline.expired
             ):
                 break
             rho = smoothing * self.multipliers + (1 - smoothing) * here
             base = float(p @ rho)
             # the search of relaxed columns may leave a tenth of the gap
-            found = pricer.price_relaxed(rho, value - base, 0.1 * (self.bound - value), self.clock)
+            found = pricer.price_relaxed(
+                rho, value - base, 0.1 * (self.bound - value), self.deadline
+            )
             if base + found.upper_bound < self.bound:
                 self.bound, self.multipliers = base + found.upper_bound, rho
             grown |= self._add_columns(found.nearby_columns)

@@ -143,7 +143,7 @@ def _solve_and_certify(
     outcome = solve(program, options, program is not given)
     if outcome.point is None:
         raise MethodError(outcome.message)
-    clock = time.perf_counter()
+    began = time.perf_counter()
     allowed = program.compute_allowed_gap(options.tolerance)
     found = outcome.point
     certificate = certify_columns(
@@ -158,7 +158,7 @@ def _solve_and_certify(
     return make_method_result(
         outcome,
         best,
-        time.perf_counter() - clock,
+        time.perf_counter() - began,
         detail="a closed form closed the gap that the solver left" if formula else "",
         closed_form=find_optimal_form(program, best),
         arrays={"matrix": best.mechanism.matrix},

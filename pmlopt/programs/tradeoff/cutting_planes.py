@@ -49,7 +49,7 @@ ends early where it proves enough (Problem 3)."""
 
 
 MAX_CLIMB_ITERATIONS, CLIMB_ITERATIONS_AT_ONCE = 300, 50
-"""Of the local method, at most, and between looks at the clock."""
+"""Of the local method, at most, and between looks at the deadline."""
 
 
 GAP_CLOSED = "mechanism and bound meet"

@@ -30,7 +30,7 @@ def search_thresholds(
 ) -> MethodResult[ThresholdCertificate]:
     """Search thresholds by bisection; one whose least leakage is undecided is neither kept nor ruled out."""
     found: dict[int, list[MethodResult[LevelCertificate]]] = {}
-    clock = options.deadline
+    deadline = options.deadline
 
     def solve_at(threshold: int) -> LevelCertificate:
         """Solve the least leakage at a threshold; of a large table, as far as needed to decide."""
@@ -39,7 +39,7 @@ def search_thresholds(
         large = program.order.size > least_leakage.MAX_SMALL_ENTRIES and program.over is None
         ways: list[LevelSearch] = [partial(decide_level, program.epsilon)] if large else []
         for search in (*ways, search_level):
-            own = MethodOptions(clock.at_least(1e-3), least.tolerance)
+            own = MethodOptions(deadline.at_least(1e-3), least.tolerance)
             searches.append(
                 least_leakage.search_and_certify(search, certify_level, least, own, start)
             )
@@ -50,7 +50,9 @@ def search_thresholds(
 
     low, kept = 1, solve_at(1)
     ruled_out, beyond = program.highest_rank + 1, None
-    while (left := [h for h in range(low + 1, ruled_out) if h not in found]) and not clock.expired:
+    while (
+        left := [h for h in range(low + 1, ruled_out) if h not in found]
+    ) and not deadline.expired:
         middle = left[len(left) // 2]  # one that is not decided stays between both ends
         level = solve_at(middle)
         if is_within_level(level, program.epsilon):
