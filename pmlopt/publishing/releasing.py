@@ -46,6 +46,7 @@ from pmlopt.publishing.folder import (
     ClearColumnLevels,
     ReleasedMechanism,
     ReleaseFile,
+    choose_mechanism_files,
     compute_joint_levels,
     digest_folder,
 )
@@ -288,7 +289,8 @@ def release(
         for exact in (of_data, people):
             _check_designed_for(made, matrices, given, exact)
     levels = compute_joint_levels(stated, matrices)
-    parts = zip(releases, choose_file_names(releases), levels.alone, levels.each, strict=True)
+    names = choose_mechanism_files([one.columns for one in releases], matrices)
+    parts = zip(releases, names, levels.alone, levels.each, strict=True)
     planned = ReleaseFile(
         format=FORMAT,
         title=title,
@@ -299,10 +301,7 @@ def release(
         left_out=0,
         random=SYSTEM,
         order=IN_ORDER if keep_order else RANDOM_ORDER,
-        parts=tuple(
-            ReleasedMechanism(one.columns, f"{MECHANISMS}/{file}.json", *own)
-            for one, file, *own in parts
-        ),
+        parts=tuple(ReleasedMechanism(one.columns, name, *own) for one, name, *own in parts),
         together=levels.together,
         total=largest,
         kept=tuple(keep),
@@ -584,17 +583,3 @@ def _count_letters(
     if not people.any():
         raise InputError("there is no row without a missing cell: nothing can be released")
     return people.reshape(shape), clear, rows.compute_digest()
-
-
-def choose_file_names(releases: Sequence[ColumnRelease]) -> list[str]:
-    """Return a name for the file of each mechanism, which any system takes, and which differ."""
-    found: list[str] = []
-    for release in releases:
-        plain = "".join(
-            one if one.isalnum() or one in "-_" else "_" for one in "+".join(release.columns)
-        )
-        name, number = plain[:60] or "column", 2
-        while name.lower() in [other.lower() for other in found]:
-            name, number = f"{plain[:60]}-{number}", number + 1
-        found.append(name)
-    return found

@@ -85,6 +85,19 @@ def test_what_is_released_is_checked_from_the_folder_alone(tmp_path: Path, desig
     assert {"files", "mechanisms/level.json"} <= set(failed(out))
 
 
+def test_a_large_mechanism_is_published_as_npz(
+    tmp_path: Path, designed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A saved result and a bare matrix: what the folder claims is checked from either file."""
+    monkeypatch.setattr("pmlopt.publishing.folder.MAX_JSON_ENTRIES", 5)
+    release(
+        people(), {"level": designed, "sex": FLIP}, tmp_path / "out", keep=[], drop=["id", "town"]
+    )
+    names = sorted(path.name for path in (tmp_path / "out" / "mechanisms").iterdir())
+    assert names == ["level.npz", "sex.json"]
+    assert failed(tmp_path / "out") == []
+
+
 def test_a_tuple_of_columns_and_a_column_are_checked(tmp_path: Path) -> None:
     data = people(400)
     pairs = [(level, sex) for level in (1, 2, 3) for sex in ("f", "m")]
