@@ -13,6 +13,7 @@ import pytest
 from pmlopt import (
     LDP,
     PML,
+    CirclePrior,
     CoordinateLoss,
     EstimationError,
     ExpectedGain,
@@ -33,7 +34,7 @@ from pmlopt import (
 )
 from pmlopt.errors import InfeasibleError
 from pmlopt.model.constraints import Invariant
-from pmlopt.model.utility import hamming
+from pmlopt.model.utility import DisplacementLoss, hamming
 from pmlopt.programs import Status
 from pmlopt.programs.best_feasible import FIRST_FEASIBLE
 from pmlopt.programs.linear.feasible import find_first_mechanism
@@ -86,6 +87,26 @@ def test_a_solve_without_time_ends_with_a_mechanism(kind: str) -> None:
     assert result.status in (Status.STOPPED, Status.UNPROVED, Status.OPTIMAL)
     assert result.certificate.verify()
     assert result.certificate.violation == 0
+
+
+@pytest.mark.parametrize(
+    ("prior", "utility", "reach"),
+    [
+        (IIDPrior([0.7, 0.3], 6), CoordinateLoss(hamming), 0.4),
+        (IIDPrior([0.7, 0.3], 6), CoordinateLoss(hamming), 5.0),
+        (CirclePrior(21), DisplacementLoss([min(k, 21 - k) for k in range(21)]), 2.0),
+    ],
+    ids=["records", "constant", "circle"],
+)
+def test_a_least_level_by_orbits_without_time_ends_with_a_mechanism(
+    prior: Any, utility: Any, reach: float
+) -> None:
+    program: Any = least_leakage(prior, LDP, utility, reach)
+    result, best = solve(program, time_limit=1e-6), solve(program)
+    assert result.certificate.verify()
+    assert result.bound <= best.value <= result.value + 1e-9
+    if reach == 5.0:  # more than the 1.8 of the best constant: nothing need be revealed
+        assert result.value == 0
 
 
 def fail(message: str) -> Any:
