@@ -335,7 +335,7 @@ def certify(
         status = Status.UNPROVED
     seconds = time.perf_counter() - begin
     found = replace(found, certify_seconds=seconds)
-    given_matrix = Method("given", found.message, lambda *_: found)
+    given_matrix: Method[Any, Any, C_co] = Method("given", found.message, lambda *_: found)
     return make_result(found, given_matrix, status, [], seconds)
 
 
