@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import run
-from problem_files import DESIGN
+from library.problem_files import DESIGN
 
 from pmlopt.errors import InputError
 from pmlopt.library import load
