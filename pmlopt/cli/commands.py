@@ -257,7 +257,8 @@ def solve_command(problem: Annotated[str, ArgumentNote("PROBLEM")], run: SolveOp
 
     run.check()
     instance = find(problem)
-    result, expected = run.solve_and_write(instance.program), instance.expected
+    result = run.solve_and_write(instance.program, instance.solver, instance.solver_options)
+    expected = instance.expected
     agrees: bool | None = expected is None or expected.agrees_with(result.value)
     rows = []
     if expected is not None:

@@ -482,8 +482,23 @@ class SolveOptions(SolverChoice):
         own = {name: getattr(self, name) for name in names}
         return {**own, "solver_options": read_solver_options(self.solver_option)}
 
-    def solve_and_write(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
-        """Declare the program, solve it and write the files."""
+    def solve_and_write(
+        self,
+        declare: Callable[[], Program[Any]],
+        solver: str = "auto",
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> Result[Any]:
+        """Declare the program, solve it and write the files.
+
+        Args:
+            declare: makes the program.
+            solver: what solves it where the command names none.
+            solver_options: those of that solver, which options of the command replace one by one.
+        """
+        how = self.solve_arguments
+        if how["solver"].lower() == "auto":
+            options = {**(solver_options or {}), **how["solver_options"]}
+            how |= {"solver": solver, "solver_options": options}
         with show_status("solving", self.as_json):
             from pmlopt.programs.solving import solve
 
@@ -495,7 +510,7 @@ class SolveOptions(SolverChoice):
             if self.mps is not None:
                 program.write_mps(self.mps)
             with _redirect_solver_logs() if self.verbose else nullcontext():
-                result = solve(program, **self.solve_arguments)
+                result = solve(program, **how)
         if self.output is not None:
             result.save(self.output)
         if self.plot is not None:
