@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
 from pmlopt.releases.attributes import AttributeLevels, attribute_levels, compute_marginal
 from pmlopt.releases.joint import check_product_size
+
+if TYPE_CHECKING:
+    from pmlopt.releases.batches import ColumnRelease
 
 FORMAT = "pmlopt release 2"
 OLDER: Mapping[str, Mapping[str, object]] = {
@@ -286,3 +289,17 @@ def digest_folder(folder: Path, known: Mapping[str, str] | None = None) -> dict[
         or (files.digest_file(path) if stat.S_ISREG(path.lstat().st_mode) else "no file")
         for name, path in names.items()
     }
+
+
+def choose_file_names(releases: Sequence[ColumnRelease]) -> list[str]:
+    """Return a name for the file of each mechanism, which any system takes, and which differ."""
+    found: list[str] = []
+    for release in releases:
+        plain = "".join(
+            one if one.isalnum() or one in "-_" else "_" for one in "+".join(release.columns)
+        )
+        name, number = plain[:60] or "column", 2
+        while name.lower() in [other.lower() for other in found]:
+            name, number = f"{plain[:60]}-{number}", number + 1
+        found.append(name)
+    return found
