@@ -111,7 +111,7 @@ def verify_command(
 
     All is computed again from FILE (.json, .npz) only. Exits with 1 when a part is false, and with 3 where a
     part cannot be checked from the file, and states which. The script verifier.py of the package checks most
-    kinds with Python's standard library only.
+    kinds with Python's standard library only. `audit` is for a mechanism with a prior, `check` for releases.
     """
     from pmlopt.verification import verify_file
 
@@ -398,7 +398,8 @@ def audit(
 
     MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx.
     Exits with 1 when the claim fails. A saved result needs no prior:
-    it is audited under its own, against all that it claims (see `verify`). With --from-samples the level is
+    it is audited under its own, against all that it claims, as `verify` does; `check` is for the folder of a
+    release. With --from-samples the level is
     bounded from both sides with confidence, and 3 states that it is not decided.
     """
     from pmlopt import measures

@@ -314,7 +314,8 @@ def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json
 
     Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
     the released file can have come from the mechanisms. Exits with 1 when a claim fails or a file is missing,
-    and with 3 where a part cannot be checked from the folder, which is stated.
+    and with 3 where a part cannot be checked from the folder, which is stated. `verify` is
+    for one saved result, and `audit` for a mechanism under a prior.
     """
     from pmlopt.publishing import check
     from pmlopt.publishing.checking import explain_undecided

@@ -80,4 +80,4 @@ def test_a_sweep_hands_options_to_its_solver(tmp_path: Path, prior: Path) -> Non
     ],
 )
 def test_an_option_of_another_name_is_hinted_at(command: str, old: str, new: str) -> None:
-    assert f"write {new}" in run(*command.split(), old, "1", code=2).output
+    assert f"write {new}" in run(*command.split(), old, "1", code=2)
