@@ -206,13 +206,43 @@ class StrictCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options, and refuse one that is given again, of which the last would win silently."""
-        given = self.make_parser(ctx).parse_args(list(args))[2]
+        try:
+            given = self.make_parser(ctx).parse_args(list(args))[2]
+        except click.NoSuchOption as error:
+            self._suggest_option(ctx, error.option_name)
+            raise
         for option in given:
             if isinstance(option, click.Option) and not option.multiple and given.count(option) > 1:
                 raise click.UsageError(
                     f"{'/'.join(option.opts)} is given more than once: give it once", ctx
                 )
         return super().parse_args(ctx, args)
+
+    def _suggest_option(self, ctx: click.Context, name: str) -> None:
+        """Raise with the option of this command that is meant by another name, where there is one."""
+        own = {flag for one in self.params for flag in one.opts}
+        for meant in OPTIONS_MEANT.get(name, ()):
+            if meant in own:
+                message = f"No such option {name!r}: write {meant}"
+                raise click.NoSuchOption(name, message, ctx=ctx) from None
+
+
+OPTIONS_MEANT = {
+    "--again": ("--allow-duplicate",),
+    "--also": ("--and-mechanism",),
+    "--beside": ("--compare",),
+    "--by": ("--secret-column", "--group-by"),
+    "--delta": ("--confidence-delta",),
+    "--least": ("--min-probability",),
+    "--least-fit": ("--min-p-value",),
+    "--person": ("--person-column",),
+    "--samples": ("--from-samples",),
+    "--slack": ("--delta",),
+    "--time": ("--time-column",),
+    "--weight": ("--weight-column",),
+    "--who": ("--person-column",),
+}
+"""What to write for names of options that there are not: the first that the command has."""
 
 
 COMMANDS_MEANT = {
@@ -232,6 +262,7 @@ COMMANDS_MEANT = {
     "export": "pmlopt design ... -o FILE, whose ending names the format",
     "convert": "pmlopt design ... -o FILE, whose ending names the format",
     "list": "pmlopt problems",
+    "plan": "pmlopt sample-size, or pmlopt release --plan FILE",
 }
 """What to type for names of commands that there are not."""
 

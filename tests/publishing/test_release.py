@@ -266,7 +266,7 @@ def test_a_ledger_records_what_is_released_of_the_pair(tmp_path: Path) -> None:
         TABLES,
         drop=["id", "town", "who"],
         ledger=book,
-        who="who",
+        person_column="who",
         exact_counts=True,
         keep_order=True,
     )
@@ -307,7 +307,8 @@ class TestPlans:
             'total = 2\nkeep = ["town"]\ndrop = ["id"]\n'
             '[release.level]\nepsilon = 0.4\nutility = "absolute"\n'
             '[release.sex]\nprivacy = { name = "ldp", epsilon = 0.5 }\nutility = "hamming"\n'
-            '[release.both]\ncolumns = ["level", "sex"]\nepsilon = 0.4\ndelta = 0.05\nutility = "hamming"\n'
+            '[release.both]\ncolumns = ["level", "sex"]\nepsilon = 0.4\n'
+            'confidence_delta = 0.05\nutility = "hamming"\n'
         )
         plan = read_plan(tmp_path / "plan.toml")
         assert (plan.total, plan.keep, plan.drop) == (2.0, ("town",), ("id",))
