@@ -369,7 +369,8 @@ _Deltas: TypeAlias = Annotated[str | None, OptionNote(
     "with each of them.", "--envelope"
 )]  # fmt: skip
 _Samples: TypeAlias = Annotated[bool, OptionNote(
-    "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter."
+    "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter.",
+    "--from-samples",
 )]  # fmt: skip
 
 

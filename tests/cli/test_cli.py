@@ -269,7 +269,7 @@ class TestAudit:
         text = run("audit", out, *asked, "0.05").output
         assert "The claim holds: approximate_pml at most 0.5 nats with slack 0.05" in text
         data = run_json("audit", out, *asked, "0.05")
-        assert data["slack"] == 0.05
+        assert data["delta"] == 0.05
         assert data["claimed"]["approximate_pml"] == pytest.approx(0.5, abs=1e-9)
         assert "FAILS" in run("audit", out, *asked, "0.04", code=1).output
         run("audit", out, "--prior", counts, "--epsilon", "0.5", code=1)
