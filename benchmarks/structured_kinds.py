@@ -103,7 +103,7 @@ def compared(name: str, instances: int, entries: int | None) -> tuple[Any, ...]:
         program = design(Prior(p), privacy, ExpectedGain(rng.normal(size=(n, m))))
         interior_point.MIN_SINGLE_PRECISION_ENTRIES = 0 if seed % 2 and entries is None else usual
         try:
-            result = solve(program, "structured" if entries is None else "auto")
+            result = solve(program, "block-ipm" if entries is None else "auto")
             proved += 1
         except SolverError:
             continue

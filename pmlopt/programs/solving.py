@@ -37,6 +37,7 @@ from pmlopt.programs.continuous import methods as continuous
 from pmlopt.programs.envelope import methods as envelope
 from pmlopt.programs.envelope_design import methods as envelope_design
 from pmlopt.programs.estimation import methods as estimation
+from pmlopt.programs.former_names import replace_former_method
 from pmlopt.programs.least_leakage import epsilon_search as least_epsilon
 from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.linear import methods as linear
@@ -211,7 +212,7 @@ def solve(
     Where no method closes the gap: a design with a linear utility raises a SolverError that carries the best
     result, unless constraints were added whose part in the bound is not sharp (cones, kinks such as a sum of
     absolute values, variables without bounds). All other questions return the result at hand with the status
-    UNPROVED, or STOPPED where time or rounds gave out.
+    UNPROVED, or LIMIT_REACHED where a limit on time or rounds ended the search.
 
     Args:
         program: from a builder such as `design`, with constraints of your own if wanted.
@@ -343,16 +344,19 @@ def certify(
     )
 
 
-def check_solver_name(name: object) -> None:
-    """Raise a SolverUnavailableError for a name that no method of any registry has here."""
+def check_solver_name(name: object) -> str:
+    """Return the current name of a method, for any registry.
+
+    Raises:
+        SolverUnavailableError: no method of any registry, and no installed solver, has the name.
+    """
     own = {name for question in REGISTRY for name in question.own_names}
-    if isinstance(name, str) and name.lower() in {"auto", *own}:
-        return  # without loading cvxpy to ask it
-    names = ["auto", *sorted(own | set(list_installed()))]
-    if not isinstance(name, str) or name.lower() not in names:
-        raise SolverUnavailableError(
-            f"the solver {name!r} is not installed; there are: {', '.join(names)}"
-        )
+    current = replace_former_method(name) if isinstance(name, str) else ""
+    # cvxpy, which takes long to load, is asked only for names that are not pmlopt's own
+    if current.lower() in {"auto", *own} or current.lower() in list_installed():
+        return current
+    names = ", ".join(["auto", *sorted(own | set(list_installed()))])
+    raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {names}")
 
 
 def check_limits(
@@ -429,7 +433,7 @@ def _choose_status(found: MethodResult[Any], allowed: float, answer: bool) -> St
         and gap <= allowed + 4 * math.ulp(found.certificate.value)
     ):
         return Status.OPTIMAL
-    return Status.UNPROVED if answer else Status.STOPPED
+    return Status.UNPROVED if answer else Status.LIMIT_REACHED
 
 
 def _describe_shortcoming(found: MethodResult[Any], allowed: float) -> str:
@@ -510,7 +514,9 @@ def _build_stopped_result(
             FIRST_FEASIBLE, "the time was over before a solver had a better one", lambda *_: found
         )
         known.append(
-            _make_result(found, formula, Status.STOPPED, attempts, time.perf_counter() - begin)
+            _make_result(
+                found, formula, Status.LIMIT_REACHED, attempts, time.perf_counter() - begin
+            )
         )
     if not known:
         return None

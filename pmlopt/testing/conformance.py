@@ -301,7 +301,7 @@ def _check_design(requirement: Requirement, case: _BoundaryCase) -> None:
     names = (
         ["clarabel"]
         if requirement.cone_block(case.prior) is None
-        else ["clarabel", "highs", "structured"]
+        else ["clarabel", "highs", "block-ipm"]
     )
     for name in names:
         try:

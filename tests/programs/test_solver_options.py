@@ -85,7 +85,7 @@ def test_few_iterations_are_few() -> None:
     assert caught.value.result.iterations == 3
 
 
-@pytest.mark.parametrize("name", ["auto", "structured"])
+@pytest.mark.parametrize("name", ["auto", "block-ipm"])
 def test_methods_of_our_own_take_no_options(name: str) -> None:
     with pytest.raises(SolverOptionError, match="max_iter"):
         solve(LINEAR, name, solver_options={"max_iter": 3})

@@ -200,7 +200,7 @@ def test_what_is_in_hand_when_time_runs_out_is_true(name: str) -> None:
 
 def assert_stopped(program: LinearDesign, result: Any) -> None:
     assert isinstance(result, Result)
-    assert result.status is Status.STOPPED
+    assert result.status is Status.LIMIT_REACHED
     assert result.certificate.verify()
     assert oracles.meets(program.prior, program.privacy, result.mechanism.matrix)
     assert result.gap >= 0
@@ -441,7 +441,7 @@ class TestFailures:
                 solve(self.PROGRAM, method, isolated=True)
             return
         result = solve(self.PROGRAM, method, time_limit=0.1, isolated=True)
-        assert result.status is Status.STOPPED
+        assert result.status is Status.LIMIT_REACHED
         assert result.certificate.verify()
         assert account in result.attempts[0]
 
