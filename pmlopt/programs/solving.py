@@ -138,7 +138,7 @@ REGISTRY: tuple[MethodRegistry[Any, Any, Any], ...] = (
     continuous.METHODS,
     least_leakage.METHODS,
     least_leakage.ORBIT_METHODS,
-    least_epsilon.QUESTION,
+    least_epsilon.METHODS,
     worst_case.METHODS,
     envelope.ENVELOPE_METHODS,
     envelope.FAILURE_METHODS,
@@ -256,7 +256,7 @@ def solve(
     if isinstance(warm_start, Mechanism):
         _check_labels(program, warm_start)
     start = question.make_start(program, warm_start, options.deadline)
-    asked = program, options, start
+    arguments = program, options, start
     allowed = program.compute_allowed_gap(options.tolerance)
     attempts: list[str] = []
     results: list[Result[C_co]] = []
@@ -267,7 +267,7 @@ def solve(
         if options.deadline.expired and (results or attempts):
             break
         try:
-            found = run_in_process(method, *asked) if isolated else method.run(*asked)
+            found = run_in_process(method, *arguments) if isolated else method.run(*arguments)
             status = _choose_status(
                 found, allowed, question.accepts_gap(program) and found.finished
             )
