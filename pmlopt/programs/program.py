@@ -59,7 +59,7 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         tolerance: the largest certified gap to accept where a person states nothing, as a share of `scale`.
     """
 
-    GUESSES: ClassVar[Mapping[str, str]] = {
+    ATTRIBUTE_HINTS: ClassVar[Mapping[str, str]] = {
         "solve": "pmlopt.solve(program)", "value": "pmlopt.solve(program).value",
         "run": "pmlopt.solve(program)", "matrix": "pmlopt.solve(program).matrix",
         "result": "pmlopt.solve(program)", "add": ".with_constraints(name=constraint)",
@@ -237,9 +237,13 @@ def make_method_result(
 ) -> MethodResult[C]:
     """Combine a solver's result with its certificate, and with more fields of `MethodResult`."""
     own = ("finished", "message", "iterations", "warm_started", "compile_seconds", "solve_seconds")
-    told = {name: getattr(outcome, name) for name in own}
+    fields_of_result = {name: getattr(outcome, name) for name in own}
     return MethodResult(
-        certificate=certificate, certify_seconds=certify_seconds, detail=detail, **told, **more
+        certificate=certificate,
+        certify_seconds=certify_seconds,
+        detail=detail,
+        **fields_of_result,
+        **more,
     )
 
 

@@ -65,7 +65,7 @@ class Requirement(Record, ABC):
     """
 
     name: ClassVar[str]
-    instead: ClassVar[str] = "use PML, LDP or LIP"
+    unsupported_hint: ClassVar[str] = "use PML, LDP or LIP"
     """What to do where its extreme columns are not listed."""
     meaning: ClassVar[str] = "The limit {limit} nats holds for the ratio that is named."
     """What the limit states, in a sentence for those who do not know the field."""
@@ -331,7 +331,7 @@ class Requirement(Record, ABC):
         if not self.has_ratios:
             raise PrivacyError(
                 f"designs with a sub-convex utility are made of extreme columns, and those within {self!r} "
-                f"are not listed: {self.instead}"
+                f"are not listed: {self.unsupported_hint}"
             )
         return self._cached_ratios(prior)
 
@@ -373,7 +373,9 @@ class RequirementConjunction(Requirement):
     """
 
     name: ClassVar[str] = "all-of"
-    instead: ClassVar[str] = "each part must be a ratio bound, such as PML, LIP or metric privacy"
+    unsupported_hint: ClassVar[str] = (
+        "each part must be a ratio bound, such as PML, LIP or metric privacy"
+    )
     parts: tuple[Requirement, ...]
 
     def __init__(self, *parts: Requirement) -> None:
@@ -492,12 +494,12 @@ class RequirementConjunction(Requirement):
         """
         for place, part in enumerate(self.parts):
             yield part.support_function(prior, gains), {"part": np.array(float(place))}
-        beside = self._find_other_part()
-        if beside is None:
+        other_part = self._find_other_part()
+        if other_part is None:
             return
         last, ratios, key = (
-            self.parts[beside],
-            self._other_ratios(beside, prior),
+            self.parts[other_part],
+            self._other_ratios(other_part, prior),
             (prior, gains.tobytes()),
         )
         if (len(ratios.exponents) + 3 * prior.size) * gains.shape[1] <= MAX_JOINT_ENTRIES:
@@ -511,7 +513,7 @@ class RequirementConjunction(Requirement):
             left = ratios.remaining_gains(prior.pmf, gains, weights)
             yield (
                 last.support_function(prior, left),
-                {"part": np.array(float(beside)), "others": weights},
+                {"part": np.array(float(other_part)), "others": weights},
             )
 
     def _other_ratios(self, place: int, prior: Prior) -> RatioBounds:
@@ -570,5 +572,5 @@ class RequirementConjunction(Requirement):
 MAX_JOINT_ENTRIES = 100_000
 """Rows of all linear programs that look for weights of pairs next to a set of priors: some seconds."""
 
-TOGETHER = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
+JOINT_BOUND_HINT = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
 """What to do where a bound is on no single column."""

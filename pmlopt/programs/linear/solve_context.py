@@ -72,9 +72,9 @@ class SolveContext:
         """Return whether the program is a linear program."""
         return self.is_banded or self.only_ratio_bounds or bool(self.program.problem.is_lp())
 
-    def is_lp_up_to(self, most: int) -> bool:
+    def is_lp_up_to(self, max_entries: int) -> bool:
         """Return whether it is a linear program in a matrix of at most so many entries."""
-        return self.program.table.size <= most and self.is_linear
+        return self.program.table.size <= max_entries and self.is_linear
 
     @property
     def only_ratio_bounds(self) -> bool:
