@@ -218,10 +218,17 @@ def make_method_result(
     outcome: SolverResult, certificate: C, certify_seconds: float, detail: str = "", **more: Any
 ) -> MethodResult[C]:
     """Combine a solver's result with its certificate, and with more fields of `MethodResult`."""
-    own = ("finished", "message", "iterations", "warm_started", "compile_seconds", "solve_seconds")
-    told = {name: getattr(outcome, name) for name in own}
     return MethodResult(
-        certificate=certificate, certify_seconds=certify_seconds, detail=detail, **told, **more
+        certificate=certificate,
+        finished=outcome.finished,
+        message=outcome.message,
+        detail=detail,
+        iterations=outcome.iterations,
+        warm_started=outcome.warm_started,
+        compile_seconds=outcome.compile_seconds,
+        solve_seconds=outcome.solve_seconds,
+        certify_seconds=certify_seconds,
+        **more,
     )
 
 

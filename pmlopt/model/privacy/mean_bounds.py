@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import reduce
+from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -80,13 +81,14 @@ class MeanBound:
     least: ComparedMeans | PriorSet
     exponent: float
     factors: tuple[Any, Any] | None = None
+    kind: tuple[ComparedMeans, ComparedMeans | None] = field(init=False, repr=False, compare=False)
+    """Which means it compares; None for the least one over a set of priors."""
 
-    @property
-    def kind(self) -> tuple[ComparedMeans, ComparedMeans | None]:
-        """Return which means it compares; None for the least one over a set of priors."""
-        return self.most, self.least if isinstance(self.least, ComparedMeans) else None
+    def __post_init__(self) -> None:
+        least = self.least if isinstance(self.least, ComparedMeans) else None
+        object.__setattr__(self, "kind", (self.most, least))
 
-    @property
+    @cached_property
     def exp_neg_exponent(self) -> Any:
         """Return the factor of the larger mean in constraints on a variable."""
         return tightened(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
@@ -102,6 +104,8 @@ FLOOR = (ComparedMeans.MEAN, ComparedMeans.LETTERS)
 SPREAD = (ComparedMeans.LETTERS, ComparedMeans.LETTERS)
 TOTAL = (ComparedMeans.LETTERS, ComparedMeans.ROW)
 OVER = (ComparedMeans.LETTERS, None)
+RATIO_KINDS = frozenset((PLAIN, FLOOR, SPREAD))
+"""The kinds of bounds that are lists of ratio bounds on each column."""
 
 
 class MeanBounds(Requirement):
@@ -132,11 +136,15 @@ class MeanBounds(Requirement):
 
     def bounds_for(self, prior: Prior) -> tuple[MeanBound, ...]:
         """Return the bounds under a prior, with exponents that floats hold: past its largest leakage nothing
-        binds.
+        binds. Those of the last prior are kept.
 
         Raises:
             PrivacyError: a set of priors is on other letters than the given one.
         """
+        return self._get_cached("bounds", prior, self._fit_bounds)
+
+    def _fit_bounds(self, prior: Prior) -> tuple[MeanBound, ...]:
+        """Compute the bounds under a prior; see `bounds_for`."""
         found = []
         for one in self.bounds:
             least = one.least
@@ -148,12 +156,21 @@ class MeanBounds(Requirement):
                     and (least.center.pmf == prior.pmf).all()
                 ):
                     least = ComparedMeans.MEAN
-            now = replace(one, least=least)
-            most = prior.max_leakage if now.kind == PLAIN else MAX_EXPONENT
-            if now.kind == TOTAL:
+            kind = one.most, least if isinstance(least, ComparedMeans) else None
+            most = prior.max_leakage if kind == PLAIN else MAX_EXPONENT
+            if kind == TOTAL:
                 most = math.log(prior.size)
-            found.append(replace(now, exponent=min(one.exponent, most)))
+            # the common case is kept as it is: its factor is computed once
+            same = least is one.least and one.exponent <= most
+            found.append(
+                one if same else replace(one, least=least, exponent=min(one.exponent, most))
+            )
         return tuple(found)
+
+    @cached_property
+    def kinds(self) -> frozenset[tuple[ComparedMeans, ComparedMeans | None]]:
+        """Return the kinds of the bounds."""
+        return frozenset(map(attrgetter("kind"), self.bounds))
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute the levels of a mechanism in nats, under the same names as `limits`."""
@@ -183,15 +200,15 @@ class MeanBounds(Requirement):
         interior.
         """
         bounds = self.bounds_for(prior)
-        keeps = {one.kind: one.exp_neg_exponent for one in bounds}
-        if keeps.keys() == {PLAIN, FLOOR}:
+        if len(bounds) > 1:
+            keeps = {one.kind: one.exp_neg_exponent for one in bounds}
+            if keeps.keys() != {PLAIN, FLOOR}:
+                return super().cone_block(prior)
             low, high = keeps[FLOOR], 1 / keeps[PLAIN]
             ends, mean = (np.array([low]), np.array([high])), np.ones((1, 1))
             return (
                 ColumnBlock(*ends, np.ones(1), prior.pmf[None, :], mean) if low < 1 < high else None
             )
-        if len(bounds) > 1:
-            return super().cone_block(prior)
         kind, exp_neg_epsilon = bounds[0].kind, bounds[0].exp_neg_exponent
         if isinstance(bounds[0].least, PriorSet):
             return bounds[0].least.cone_block(exp_neg_epsilon)
@@ -207,26 +224,33 @@ class MeanBounds(Requirement):
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
-        binding = [one for one in self.bounds if not _is_vacuous(one, weights, power)]
-        law = weights @ matrix if any(ComparedMeans.MEAN in one.kind for one in binding) else None
-        over = [_bound_violation(one, (weights.sum(), law), matrix, power) for one in binding]
-        return reduce(np.maximum, over) if over else 0 * matrix.max(axis=0)
+        found, law = None, None
+        for one in self.bounds:
+            if _is_vacuous(one, weights, power):
+                continue
+            if law is None and ComparedMeans.MEAN in one.kind:
+                law = weights @ matrix
+            over = _bound_violation(one, (weights.sum(), law), matrix, power)
+            found = over if found is None else np.maximum(found, over)
+        return 0 * matrix.max(axis=0) if found is None else found
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within
         it.
         """
         p, bounds = prior.pmf, self.bounds_for(prior)
-        nats = {one.kind: one.exponent for one in bounds}
-        if nats.keys() == {PLAIN, FLOOR}:
+        if len(bounds) > 1:
+            nats = {one.kind: one.exponent for one in bounds}
+            if nats.keys() != {PLAIN, FLOOR}:
+                return super().support_function(prior, gains)
             # a normalised column lies between a and b with mean 1: a everywhere, the rest on the best
             rest, above = -math.expm1(-nats[FLOOR]), math.expm1(nats[PLAIN])
             mass = rest / (rest + above) if rest > 0 else 0.0
             spread = conditional_value_at_risk(p, gains, mass) if mass > 0 else 0.0
             return float((math.exp(-nats[FLOOR]) * (p @ gains) + rest * spread).max())
-        if len(bounds) > 1 or FLOOR in nats:
-            return super().support_function(prior, gains)
         one = bounds[0]
+        if one.kind == FLOOR:
+            return super().support_function(prior, gains)
         if isinstance(one.least, PriorSet):
             return one.least.support_function(p, gains, math.exp(-one.exponent))
         if one.kind == PLAIN:
@@ -260,13 +284,15 @@ class MeanBounds(Requirement):
     @property
     def has_ratios(self) -> bool:
         """Return whether the bound is a list of ratio bounds, so that `ratios` gives it."""
-        return all(one.kind in (PLAIN, FLOOR, SPREAD) for one in self.bounds)
+        return self.kinds <= RATIO_KINDS
 
     @property
     def by_pairs(self) -> bool:
         """Return whether weights of the pairs of `ratios` are its dual certificate."""
-        kinds = {one.kind for one in self.bounds}
-        return self.has_ratios and (len(kinds) > 1 or FLOOR in kinds) and kinds != {PLAIN, FLOOR}
+        kinds = self.kinds
+        return (
+            kinds <= RATIO_KINDS and (len(kinds) > 1 or FLOOR in kinds) and kinds != {PLAIN, FLOOR}
+        )
 
     def ratios(self, weights: Any) -> RatioBounds | None:
         """Return the bound as a list of ratio bounds on each column; None where it is none."""
