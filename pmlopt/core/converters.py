@@ -503,7 +503,8 @@ def to_plain(value: Any, context: Context | None = None) -> Any:
 
 def _write_record(value: Any, context: Context) -> dict[str, Any]:
     """Return a record as a dictionary of its tag and fields; those at a default may be left out."""
-    tag, writers = _get_writers(type(value))
+    kind: Any = type(value)
+    tag, writers = _get_writers(kind)
     found: dict[str, Any] = dict(tag)
     for one, converter in writers:
         own = getattr(value, one.name)

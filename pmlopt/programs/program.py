@@ -182,8 +182,6 @@ class MethodResult(Generic[C_co]):
         compile_seconds, solve_seconds, certify_seconds: what it took.
         closed_form: the optimum by formula, where one is known.
         arrays: what a next program of the question may start from, by name.
-        requirement_unchanged: whether the certificate is of what was required, and not of a level a little
-            above.
     """
 
     certificate: C_co
@@ -197,7 +195,6 @@ class MethodResult(Generic[C_co]):
     certify_seconds: float = 0.0
     closed_form: ClosedForm | None = None
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    requirement_unchanged: bool = True
 
 
 def wrap_given_certificate(

@@ -26,7 +26,8 @@ from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
-K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 
 Witness: TypeAlias = Mapping[str, FloatArray]
 """Arrays by name, from which a bound follows; see `Requirement.dual_certificate`."""
@@ -160,15 +161,6 @@ class Requirement(Record, ABC):
         for name in ("_known", *kept):  # they are of the level before
             vars(other).pop(name, None)
         return other
-
-    def relaxed_to(self, nats: float) -> Requirement:
-        """Return it with a level of at least so many nats, where it is one number: floats meet 0 up to
-        rounding.
-        """
-        level = getattr(self, "epsilon", None)
-        if not isinstance(level, int | float) or level >= nats:
-            return self
-        return self.with_epsilon(nats)
 
     def has_empty_interior(self, prior: Prior) -> bool:
         """Return whether a constant hardly meets a bound, such as one of 0 nats about a secret."""
@@ -416,9 +408,6 @@ class RequirementConjunction(Requirement):
 
     def on_cells(self, cells: LetterCells) -> RequirementConjunction:
         return self._with_parts(part.on_cells(cells) for part in self.parts)
-
-    def relaxed_to(self, nats: float) -> RequirementConjunction:
-        return self._with_parts(part.relaxed_to(nats) for part in self.parts)
 
     def _renamed(self, values: Iterable[Mapping[str, float]]) -> dict[str, float]:
         """Return the limits or the levels of all parts under names that differ."""

@@ -347,12 +347,12 @@ class ExpectedLoss(LinearUtility):
 
 def build_best_constant(p: FloatArray, gains: FloatArray) -> FloatArray:
     """Build the (N, M) matrix that always releases the output of largest expected gain."""
-    return np.eye(gains.shape[1])[np.full(len(gains), np.argmax(p @ gains))]
+    return np.asarray(np.eye(gains.shape[1])[np.full(len(gains), np.argmax(p @ gains))])
 
 
 def build_best_deterministic(gains: FloatArray) -> FloatArray:
     """Build the (N, M) matrix that releases each letter's output of largest gain, the first of equals."""
-    return np.eye(gains.shape[1])[np.argmax(gains, axis=1)]
+    return np.asarray(np.eye(gains.shape[1])[np.argmax(gains, axis=1)])
 
 
 def compute_row_offsets(table: FloatArray) -> FloatArray:

@@ -86,7 +86,7 @@ class ExpectationProgram(Program[C_co]):
         return centred
 
     @cached_property
-    def scale(self) -> float:  # type: ignore[override]
+    def scale(self) -> float:
         """Return the most that the choice of outputs can change the expected gain."""
         return float(
             self.columns.masses @ (self.columns.max_by_letter(self.table) - self.row_offsets)
