@@ -17,11 +17,10 @@ from pmlopt.programs.linear import block_interior_point, constraint_generation
 from pmlopt.programs.linear.columns import EquitablePartition, OrbitColumns
 from pmlopt.programs.linear.known_optima import KnownOptimum, known_optimum
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.program import MethodError, Program, check_shape
+from pmlopt.programs.program import Program, check_shape
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.solver_result import (
     NO_DEADLINE,
-    TIME_LIMIT,
     Deadline,
     MethodOptions,
     PrimalDualPoint,
@@ -30,6 +29,9 @@ from pmlopt.solvers.solver_result import (
 from pmlopt.solvers.structured import simplex
 
 Solver = Callable[[MethodOptions], SolverResult]
+
+CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "classes"
+PAIRS, BLOCKS = constraint_generation.METHOD_NAME, block_interior_point.METHOD_NAME
 
 MAX_SIMPLEX_ENTRIES = 900
 """Matrices of up to this many entries go to the simplex first: fast enough there, and exact."""
@@ -104,19 +106,19 @@ def build_formulation(
     solvers: dict[str, Solver] = {}
     reason = "constraints as cvxpy has them"
     if known is not None and is_closed_form and only_ratios:
-        solvers["closed-form"] = partial(_return_closed_form, known)
+        solvers[CLOSED_FORM] = partial(_return_closed_form, known)
     if (pairs := program.generated_bounds) is not None:
         reason = "bounds on pairs of letters, added as they are violated"
         by_pairs = partial(constraint_generation.generate_constraints, program, pairs)
-        solvers["letter-pairs-by-name"] = by_pairs
+        solvers[f"{PAIRS}-by-name"] = by_pairs
         if not is_closed_form:
-            solvers["letter-pairs"] = by_pairs
+            solvers[PAIRS] = by_pairs
     elif only_ratios:
         reason = "ratio bounds as sparse rows"
     if (task := program.build_block_lp()) is not None:
         reason = "a block for each column, coupled by few numbers"
         by_blocks = partial(block_interior_point.solve_block_lp, program, task)
-        solvers["structured"] = solvers["structured-by-name"] = by_blocks
+        solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
     by_simplex = partial(solve_by_cvxpy, program, "highs", {})
     if only_ratios and entries <= MAX_SIMPLEX_ENTRIES and program.bounds_on_pairs is None:
         by_simplex = partial(_solve_ratio_rows, program)
@@ -149,7 +151,7 @@ def _formulate_bands(
         solvers["highs-small" if start is None else "highs-warm"] = by_simplex
     _add_classes(solvers, program, automatic=start is None)
     by_blocks = partial(block_interior_point.solve_block_lp, program, task)
-    solvers["structured"] = solvers["structured-by-name"] = by_blocks
+    solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
     _add_general_solvers(solvers, program, by_simplex, is_linear=True)
     reason = "each column between two ends: a band"
     return _finish(program, reason, solvers, known, is_closed_form)
@@ -159,9 +161,9 @@ def _add_classes(solvers: dict[str, Solver], program: LinearDesign, automatic: b
     """Add the solver in classes of pairs, where letters and outputs fall into few that look alike."""
     if (classes := program.equitable_partition) is not None:
         by_classes = partial(solve_by_partition, program, classes)
-        solvers["classes-by-name"] = by_classes
+        solvers[f"{COLOR_REFINEMENT}-by-name"] = by_classes
         if automatic:
-            solvers["classes"] = by_classes
+            solvers[COLOR_REFINEMENT] = by_classes
 
 
 def _add_general_solvers(
@@ -190,10 +192,10 @@ def _finish(
 ) -> Formulation:
     """Return the formulation, with the closed form as a solver where one is known."""
     if known is not None:
-        solvers["closed-form-by-name"] = partial(_return_closed_form, known)
+        solvers[f"{CLOSED_FORM}-by-name"] = partial(_return_closed_form, known)
         if is_closed_form and program.table.size > MAX_WARM_SIMPLEX_ENTRIES:
-            solvers["closed-form"] = solvers["closed-form-by-name"]
-    if "classes" in solvers:
+            solvers[CLOSED_FORM] = solvers[f"{CLOSED_FORM}-by-name"]
+    if COLOR_REFINEMENT in solvers:
         reason = "letters and outputs in few classes that look alike"
     return Formulation(program, reason, solvers, known)
 
@@ -244,9 +246,8 @@ def solve_by_cvxpy(
     program: LinearDesign, name: str, settings: Mapping[str, Any], options: MethodOptions
 ) -> SolverResult:
     """Solve the problem that cvxpy compiles, and read the mechanism and its multipliers."""
-    if constraint_generation.is_too_long_to_compile(program, options.deadline):
-        raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
-    outcome = run_solver(name, settings, program, options)
+    within = constraint_generation.reserve_pair_seconds(program, name, options)
+    outcome = run_solver(name, settings, program, within)
     return replace(outcome, point=_read_point(program)) if outcome.state == "point" else outcome
 
 

@@ -21,6 +21,8 @@ from pmlopt.programs.linear.certificate import (
     SymmetricCertificate,
 )
 from pmlopt.programs.linear.formulation import (
+    CLOSED_FORM,
+    COLOR_REFINEMENT,
     MAX_SIMPLEX_ENTRIES,
     MAX_WARM_SIMPLEX_ENTRIES,
     TIGHT_TOLERANCES,
@@ -45,7 +47,6 @@ from pmlopt.programs.program import (
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions
 
-CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "classes"
 OWN_METHODS = (
     CLOSED_FORM,
     COLOR_REFINEMENT,
@@ -249,14 +250,6 @@ def _certify_given(
     )
 
 
-def _accepts_gap(program: LinearDesign) -> bool:
-    """Return whether a gap may stay: by added constraints, a loose bound, or coarse floats."""
-    if program.added or not program.privacy.is_tight or _has_empty_interior(program):
-        return True
-    linear = program.column_block is not None or program.privacy.has_ratios
-    return not linear and not program.problem.is_lp()  # solvers of cones have fewer digits
-
-
 def _has_empty_interior(program: LinearDesign) -> bool:
     """Return whether a constant hardly meets a ratio bound, such as one of 0 nats about a secret.
 
@@ -283,14 +276,11 @@ METHODS = MethodRegistry(
     (*AUTOMATIC_METHODS, *NAMED_METHODS),
     formulate,
     _certify_given,
-    _accepts_gap,
     make_cvxpy_method=_make_cvxpy_method,
     find_first_result=feasible.find_first_mechanism,
     compares_first=True,
 )
-"""Designs with an expected gain or loss.
-
-The gap of a design must close, unless constraints were added whose part in the bound is not sharp."""
+"""Designs with an expected gain or loss."""
 
 
 MAX_SIMPLEX_ORBITS = 12_000
@@ -369,7 +359,6 @@ ORBIT_METHODS = MethodRegistry(
     refuse_to_certify(
         "a mechanism by orbits is no matrix: there is no certificate of a matrix alone"
     ),
-    accepts_gap=lambda program: False,
     make_cvxpy_method=lambda name: _make_orbit_method(
         name, name, "asked for by name, through cvxpy", automatic=False
     ),
