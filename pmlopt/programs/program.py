@@ -18,6 +18,7 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStartLike, get_warm_start
+from pmlopt.programs.former_names import replace_former_method
 from pmlopt.solvers.cvxpy_interface import list_installed, write_mps
 from pmlopt.solvers.solver_result import Deadline, MethodOptions, SolverResult
 
@@ -403,7 +404,7 @@ class MethodRegistry(Generic[P, S, C]):
         if isinstance(solver, Method):
             return [solver]
         if isinstance(solver, str):
-            name = solver.lower()
+            name = replace_former_method(solver).lower()
             return (
                 self.list_automatic(program, start)
                 if name == "auto"

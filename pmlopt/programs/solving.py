@@ -36,6 +36,7 @@ from pmlopt.programs.continuous import methods as continuous
 from pmlopt.programs.envelope import methods as envelope
 from pmlopt.programs.envelope_design import methods as envelope_design
 from pmlopt.programs.estimation import methods as estimation
+from pmlopt.programs.former_names import replace_former_method
 from pmlopt.programs.least_leakage import epsilon_search as least_epsilon
 from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.linear import methods as linear
@@ -212,8 +213,8 @@ def solve(
     its own bound by more than rounding is never OPTIMAL.
 
     Where no method closes the gap, the best feasible mechanism is returned with its value, its level and the
-    best bound: with the status UNPROVED where a method ended by itself, else STOPPED. Where every method was
-    stopped or failed, a mechanism by formula takes the place of a worse one, or of none.
+    best bound: with the status UNPROVED where a method ended without being stopped, else LIMIT_REACHED. Where
+    every method was stopped or failed, a mechanism by formula takes the place of a worse one, or of none.
 
     Args:
         program: from a builder such as `design`, with constraints of your own if wanted.
@@ -339,16 +340,19 @@ def certify(
     return make_result(found, given_matrix, status, [], seconds)
 
 
-def check_solver_name(name: object) -> None:
-    """Raise a SolverUnavailableError for a name that no method of any registry has here."""
+def check_solver_name(name: object) -> str:
+    """Return the current name of a method, for any registry.
+
+    Raises:
+        SolverUnavailableError: no method of any registry, and no installed solver, has the name.
+    """
     own = {name for question in REGISTRY for name in question.own_names}
-    if isinstance(name, str) and name.lower() in {"auto", *own}:
-        return  # without loading cvxpy to ask it
-    names = ["auto", *sorted(own | set(list_installed()))]
-    if not isinstance(name, str) or name.lower() not in names:
-        raise SolverUnavailableError(
-            f"the solver {name!r} is not installed; there are: {', '.join(names)}"
-        )
+    current = replace_former_method(name) if isinstance(name, str) else ""
+    # cvxpy, which takes long to load, is asked only for names that are not pmlopt's own
+    if current.lower() in {"auto", *own} or current.lower() in list_installed():
+        return current
+    names = ", ".join(["auto", *sorted(own | set(list_installed()))])
+    raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {names}")
 
 
 def check_limits(
@@ -421,7 +425,7 @@ def _choose_status(found: MethodResult[Any], allowed: float, answer: bool) -> St
     gap = found.certificate.proved_gap
     if math.isfinite(gap) and gap <= allowed + 4 * math.ulp(found.certificate.value):
         return Status.OPTIMAL
-    return Status.UNPROVED if answer else Status.STOPPED
+    return Status.UNPROVED if answer else Status.LIMIT_REACHED
 
 
 def _describe_shortcoming(found: MethodResult[Any], allowed: float) -> str:

@@ -30,7 +30,7 @@ from pmlopt.solvers.structured import simplex
 
 Solver = Callable[[MethodOptions], SolverResult]
 
-CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "classes"
+CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "color-refinement"
 PAIRS, BLOCKS = constraint_generation.METHOD_NAME, block_interior_point.METHOD_NAME
 
 MAX_SIMPLEX_ENTRIES = 900
