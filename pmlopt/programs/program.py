@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -334,6 +334,11 @@ class MethodRegistry(Generic[P, S, C]):
         """Return the names of the methods that are pmlopt's own."""
         return list(dict.fromkeys(method.name for method in self.methods))
 
+    def has_name(self, name: str) -> bool:
+        """Return whether `solve` knows a name, in small letters, for the programs of this question."""
+        known = name == "auto" or name in self.own_names
+        return known or (self.make_cvxpy_method is not None and name in list_installed())
+
     def list_automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
         """List the methods that `auto` tries, until one reaches a certified gap within the tolerance."""
         return [one for one in self.methods if one.automatic and one.applies(program, start)]
@@ -396,7 +401,8 @@ class MethodRegistry(Generic[P, S, C]):
                 f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}"
             )
         for one in self.methods:
-            if type(one.run) is type(solver) and one.run.__class__.__module__.startswith("pmlopt."):
+            # functions are all of one type: only a class of its own identifies a method
+            if type(one.run) is type(solver) and is_dataclass(type(solver)):
                 # the same kind of run with other options: the rest of the row stays as it is
                 return [replace(one, run=solver)]
         names = ", ".join(["auto", *self.own_names])

@@ -35,6 +35,7 @@ from pmlopt.programs.program import (
     refuse_to_certify,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, PrimalDualPoint, SolverResult
 from pmlopt.solvers.structured import simplex
@@ -523,3 +524,6 @@ ORBIT_METHODS = MethodRegistry(
     compares_first=True,
 )
 """The same on a symmetric prior."""
+
+register_question(METHODS)
+register_question(ORBIT_METHODS)
