@@ -39,7 +39,6 @@ from pmlopt.programs.result import Result, ResultRecord
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.releases.ledger import Ledger
 
 KINDS: tuple[type[Certificate], ...] = (
     LinearCertificate,
@@ -245,8 +244,8 @@ def _check_record(told: ResultRecord) -> Claim:
     return Claim("record", other is None, FLOATS, text)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Load the `Mechanism`, the `Result` or the `Ledger` of a file.
+def load_saved(path: str | os.PathLike[str]) -> Any:
+    """Load the `Mechanism` or the `Result` of a file.
 
     A result comes back with its certificate, as the file has it: `verify_file` decides whether what it claims
     is true, and `certificate.verify()` does.
@@ -255,7 +254,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         path: what `save` of one of them wrote.
 
     Raises:
-        FileFormatError: it is not there, or none of these.
+        FileFormatError: it is not there, or neither of these.
 
     Examples:
         >>> import pathlib, tempfile
@@ -263,17 +262,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         >>> folder = tempfile.TemporaryDirectory()
         >>> path = pathlib.Path(folder.name) / "mechanism.json"
         >>> solve(design([0.5, 0.5], PML(0.2), "hamming")).save(path)
-        >>> round(load(path).value, 6)  # 1 - e^0.2 / 2
+        >>> round(load_saved(path).value, 6)  # 1 - e^0.2 / 2
         0.389299
         >>> folder.cleanup()
     """
-    try:
-        mechanism, metadata = read_any_mechanism(path)
-    except FileFormatError as cause:
-        try:
-            return Ledger.load(path)
-        except FileFormatError:
-            raise cause from None
+    mechanism, metadata = read_any_mechanism(path)
     if metadata.get("certificate") is None:
         return mechanism
     return _build_result(record_of(mechanism, metadata, path))

@@ -13,9 +13,10 @@ import numpy as np
 from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.files import describe_os_error, is_standard_stream, read_standard_input
 from pmlopt.core.frames import is_lazy, to_narwhals
-from pmlopt.data.tables.folder_names import values_in_path
-from pmlopt.data.tables.frame_tables import FrameTable, LazyTable
-from pmlopt.data.tables.streams import (
+from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables.folder_names import values_in_path
+from pmlopt.tables.frame_tables import FrameTable, LazyTable
+from pmlopt.tables.streams import (
     HEAD_BYTES,
     CsvFormat,
     DataStream,
@@ -23,7 +24,7 @@ from pmlopt.data.tables.streams import (
     make_seekable,
     read_text_rows,
 )
-from pmlopt.data.tables.table import (
+from pmlopt.tables.table import (
     Table,
     TableBatch,
     find_column,
@@ -31,7 +32,6 @@ from pmlopt.data.tables.table import (
     labels_to_arrow,
     make_no_rows_error,
 )
-from pmlopt.errors import FileFormatError, InputError
 
 __all__ = [
     "PARQUET_ENDINGS",
