@@ -13,6 +13,7 @@ import numpy as np
 from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.files import describe_os_error, is_standard_stream, read_standard_input
 from pmlopt.core.frames import is_lazy, to_narwhals
+from pmlopt.core.lazy_imports import check_installed
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.folder_names import values_in_path
 from pmlopt.tables.frame_tables import FrameTable, LazyTable
@@ -76,6 +77,7 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
         FileFormatError: the file is not there, or is no table.
         InputError: it is no frame, a column is none, or two have one name.
     """
+    check_installed("tables of people", "narwhals", "pyarrow")
     if not isinstance(data, str | os.PathLike):
         frame = to_narwhals(data, lazy=True)
         return LazyTable(frame) if is_lazy(frame) else FrameTable(data)

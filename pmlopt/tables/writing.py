@@ -21,6 +21,7 @@ import numpy as np
 
 from pmlopt.core.arrays import IntArray, Label
 from pmlopt.core.files import atomic_file, describe_os_error, is_standard_stream
+from pmlopt.core.lazy_imports import check_installed
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.tables.cells import (
@@ -94,6 +95,7 @@ def open_sink(
         InputError: a column cannot be written in that format.
     """
     kind, codec = choose_sink(path)
+    check_installed("tables of people", "narwhals", "pyarrow")
     try:
         with atomic_file(path, replace=replace) as stream, _open_compressed(stream, codec) as inner:
             sink = kind(inner, columns, like)
