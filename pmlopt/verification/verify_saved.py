@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.fields import find_tagged_classes
 from pmlopt.core.records import Context, read_record
 from pmlopt.data.mechanism import Mechanism, read_saved_mechanism
 from pmlopt.data.prior import Prior
@@ -34,6 +35,7 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate, Symmetri
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.registry import load_installed_questions
 from pmlopt.programs.reports.pages import write_report_page
 from pmlopt.programs.result import Result, ResultRecord
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
@@ -98,6 +100,7 @@ def record_of(
         FileFormatError: it is not of the format; the message starts with the path of what is wrong.
     """
     where = str(path)
+    _load_kind(metadata.get("certificate"))
     prior = read_saved_prior(mechanism, metadata, where)
     found = read_record(ResultRecord, metadata, where, make_context(mechanism, prior))
     if found.certificate.mechanism is not mechanism:
@@ -107,6 +110,13 @@ def record_of(
             f"{where}.prior: the certificate is about another prior, or about none"
         )
     return found
+
+
+def _load_kind(certificate: object) -> None:
+    """Import the questions of installed packages where a certificate is of a kind that is not known."""
+    kind = certificate.get("kind") if isinstance(certificate, Mapping) else None
+    if isinstance(kind, str) and kind not in find_tagged_classes(Certificate):
+        load_installed_questions()
 
 
 def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
