@@ -56,11 +56,12 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     """The certified gap is within the tolerance."""
     UNPROVED = "unproved"
-    """The method finished, and the gap is what could be proved: constraints were added whose part in the
-    bound is not sharp, a search found nothing better and no proof that there is nothing, or the method proves
-    no bound at all."""
+    """The method finished, and the gap is what could be proved: the tolerance is below what floats allow,
+    constraints were added whose part in the bound is not sharp, a search found nothing better and no proof
+    that there is nothing, or the method proves no bound at all."""
     STOPPED = "stopped"
-    """Time or rounds gave out; what is at hand meets its limits, and its gap is above the tolerance."""
+    """Time or rounds gave out, or every solver failed; what is at hand meets its limits, and its gap is above
+    the tolerance."""
     VIOLATED = "violated"
     """The method ended at a mechanism that breaks a limit; the certificate states by how much."""
 

@@ -48,12 +48,17 @@ def run_method(
     return found
 
 
+def describe_failure(method: Method[Any, Any, Any], cause: BaseException) -> str:
+    """Return a line on a method that ended with an error."""
+    return f"{method.id}: {cause if isinstance(cause, MethodError) else describe_error(cause)}"
+
+
 def try_methods(
     methods: Iterable[Method[Any, Any, C_co]],
     program: Program[C_co],
     options: MethodOptions,
     start: Any,
-    failures: list[str],
+    report: Callable[[Method[Any, Any, Any], BaseException], object],
     run: MethodRun[C_co] = run_method,
 ) -> Iterator[tuple[Method[Any, Any, C_co], MethodResult[C_co]]]:
     """Yield each method that has a result, with the result, until the time is over.
@@ -65,7 +70,7 @@ def try_methods(
         program: for them to solve.
         options: for them; the deadline is of all of them together.
         start: what they start from.
-        failures: to which a line is added for each method that ends without a result.
+        report: is called with each method that ends without a result, and the error that it ended with.
         run: how each is run; what it raises counts as the failure of the method.
 
     Raises:
@@ -82,8 +87,7 @@ def try_methods(
             raise
         except BaseException as cause:  # a solver may fail in any way: the next one is tried
             raise_if_strict(cause)
-            account = cause if isinstance(cause, MethodError) else describe_error(cause)
-            failures.append(f"{method.id}: {account}")
+            report(method, cause)
         else:
             yield method, found
 

@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.definitions import is_own
 from pmlopt.core.display import format_facts_html
+from pmlopt.core.fields import Record
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
@@ -155,6 +157,21 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         return format_facts_html(repr(self).strip("<>"), facts)
 
 
+def has_foreign_parts(program: Program[Any]) -> bool:
+    """Return whether a program or a record in it, such as a requirement, is of a class of another package."""
+    return not is_own(type(program)) or any(_is_foreign(part) for part in vars(program).values())
+
+
+def _is_foreign(part: object) -> bool:
+    """Return whether a record, or a record within it, is of a class that is not pmlopt's own."""
+    if isinstance(part, list | tuple):
+        return any(map(_is_foreign, part))
+    if not isinstance(part, Record):
+        return False
+    # by the top package: subclasses of pmlopt's classes elsewhere count as foreign
+    return not is_own(type(part)) or any(map(_is_foreign, vars(part).values()))
+
+
 P = TypeVar("P", bound=Program[Any])
 C = TypeVar("C", bound=Certificate)
 S = TypeVar("S")
@@ -166,6 +183,10 @@ class MethodError(PmloptError):
 
     `solve` goes on to the next one.
     """
+
+
+class FalseCertificateError(MethodError):
+    """The error of a method whose result has a certificate that fails: the method or its program is wrong."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -312,8 +333,6 @@ class MethodRegistry(Generic[P, S, C]):
             before a deadline; an InputError where that does not fit the program. A `WarmStart` that does not
             fit is left out.
         certify_matrix: the certificate of a matrix from anywhere, with multipliers or without.
-        accepts_gap: whether a result whose gap is above the tolerance is returned with the status that
-            states so; else `solve` raises a SolverError that carries it.
         make_cvxpy_method: the row of a solver of cvxpy, by its name, where any of them can be requested.
         find_first_result: a feasible mechanism in milliseconds, for when the time is over; a MethodError
             without one.
@@ -324,7 +343,6 @@ class MethodRegistry(Generic[P, S, C]):
     methods: tuple[Method[P, S, C], ...]
     make_start: Callable[[P, WarmStartLike, Deadline], S]
     certify_matrix: Callable[[P, FloatArray, FloatArray | None], MethodResult[C]]
-    accepts_gap: Callable[[P], bool] = accept_all
     make_cvxpy_method: Callable[[str], Method[P, S, C]] | None = None
     find_first_result: Callable[[P], MethodResult[C]] | None = None
     compares_first: bool = False

@@ -8,10 +8,10 @@ group `pmlopt.questions` that names the module.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
 
+from pmlopt.core.definitions import is_own, list_definitions
 from pmlopt.errors import ProgramError
 from pmlopt.programs.program import Method, MethodRegistry, Program
 
@@ -137,11 +137,6 @@ def load_installed_questions() -> None:
             ) from cause
 
 
-def is_own(part: object) -> bool:
-    """Return whether a class, a function or an object is defined in pmlopt, with all that it combines."""
-    return all(module.partition(".")[0] == "pmlopt" for module, _ in _list_definitions(part))
-
-
 def _find_for_class(kind: type[Any]) -> MethodRegistry[Any, Any, Any]:
     """Find the methods of a class of programs: those of its own folder first, then those installed."""
     if (
@@ -164,16 +159,7 @@ def _get_package(kind: type[Any]) -> str:
     return kind.__module__.rpartition(".")[0]
 
 
-def _list_definitions(part: object) -> list[tuple[str, str]]:
-    """List the modules and names of a class, or of all functions that a `functools.partial` combines."""
-    if isinstance(part, partial):
-        given = [one for one in (*part.args, *part.keywords.values()) if callable(one)]
-        return [found for one in (part.func, *given) for found in _list_definitions(one)]
-    named = part if hasattr(part, "__qualname__") else type(part)
-    return [(str(named.__module__), str(named.__qualname__))]
-
-
 def _is_redefinition(known: Method[Any, Any, Any], method: Method[Any, Any, Any]) -> bool:
     """Return whether a row is what a cell of a notebook, run again, defines once more."""
-    same = _list_definitions(known.run) == _list_definitions(method.run)
+    same = list_definitions(known.run) == list_definitions(method.run)
     return known.id == method.id and same and not is_own(known.run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from pmlopt.programs.continuous.program import ContinuousDesign
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.feasible import find_first_mechanism
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.method_runs import try_methods
+from pmlopt.programs.method_runs import describe_failure, try_methods
 from pmlopt.programs.program import (
     Method,
     MethodError,
@@ -106,7 +107,11 @@ def certify_on_grid(
     failed: list[str] = []
     found: LinearCertificate | None = None
     methods = question.list_automatic(design, start)
-    for _, result in try_methods(methods, design, options, start, failed):
+
+    def report(method: Method[Any, Any, Any], cause: BaseException) -> None:
+        failed.append(describe_failure(method, cause))
+
+    for _, result in try_methods(methods, design, options, start, report):
         tried = result.certificate
         found = tried if found is None or tried.proved_gap < found.proved_gap else found
         if found.proved_gap <= design.compute_allowed_gap(on_bins):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.errors import InputError, PmloptError, ProgramError
+from pmlopt.errors import InputError, MechanismError, PmloptError, ProgramError
 from pmlopt.programs.certificate import Certificate, WarmStart
 from pmlopt.programs.least_leakage.epsilon_certificate import (
     DesignProof,
@@ -21,8 +21,10 @@ from pmlopt.programs.least_leakage.epsilon_certificate import (
 )
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.families import MAX_LEVEL, at_level, level_of, rounded_up
-from pmlopt.programs.method_runs import try_methods
-from pmlopt.programs.program import MethodError, MethodResult
+from pmlopt.programs.linear.build_certificate import certify_symmetric
+from pmlopt.programs.linear.program import SymmetricDesign
+from pmlopt.programs.method_runs import describe_failure, try_methods
+from pmlopt.programs.program import Method, MethodError, MethodResult
 from pmlopt.programs.registry import find_question
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
@@ -98,6 +100,7 @@ class EpsilonSearch:
         program = self.program
         constant, best = program.constant_matrix, program.best_matrix
         if constant is None or best is None:
+            self._take_first_by_orbits()
             return
         rounding = 1e-13 * program.unit
         # a constant leaks nothing: if it reaches the target, the least level is found
@@ -122,6 +125,45 @@ class EpsilonSearch:
             low, high = (low, middle) if reached else (middle, high)
         shares = (high, (1 + high) / 2, 1.0)
         return any(self.take_matrix(still + share * (best - still)) for share in shares)
+
+    def _take_first_by_orbits(self) -> None:
+        """Take the best constant by orbits, else the uniform law mixed with the best outputs."""
+        program = self.program.at(1.0)
+        if not isinstance(program, SymmetricDesign):
+            return
+        columns, gains = program.columns, program.centered_gains
+        still = columns.broadcast_outputs(
+            np.eye(len(columns.orbits.outputs))[int(columns.mean_by_output(gains).argmax())],
+            gains.shape,
+        )
+        if self._take_lifts(program, still):
+            return
+        sizes = np.array(columns.orbits.outputs, dtype=float)
+        uniform = columns.broadcast_outputs(sizes / sizes.sum(), gains.shape)
+        most = columns.broadcast_letters(columns.max_by_letter(gains))
+        best = columns.normalize_rows((gains >= most).astype(float))
+        low, high = 0.0, 1.0
+        # halvings, as of mixtures on listed letters
+        for _ in range(60):
+            middle = (low + high) / 2
+            value = program.compute_value((1 - middle) * uniform + middle * best)
+            reached = self.sign * (value - self.program.reach) >= 0
+            low, high = (low, middle) if reached else (middle, high)
+        for share in (high + 1e-7 * (1 - high), (1 + high) / 2):
+            if self._take_lifts(program, (1 - share) * uniform + share * best):
+                return
+
+    def _take_lifts(self, program: SymmetricDesign, lifts: FloatArray) -> bool:
+        """Certify a mechanism by orbits at its own level, and return whether it reaches the target."""
+        level = rounded_up(max(0.0, *program.columns.compute_levels(lifts).values()))
+        if not level < MAX_LEVEL:
+            return False
+        found = self.program.at(level)
+        assert isinstance(found, SymmetricDesign)
+        try:
+            return self._take(certify_symmetric(found, lifts, None), level)
+        except MechanismError:
+            return False
 
     def _excess(self, matrix: FloatArray) -> float:
         """Return by how much a mechanism exceeds the target; minus infinity where it has no utility."""
@@ -207,7 +249,11 @@ class EpsilonSearch:
         start = question.make_start(program, self.restart, options.deadline)
         methods = question.list_automatic(program, start)
         best: Certificate | None = None
-        for method, found in try_methods(methods, program, options, start, self.failures):
+
+        def report(method: Method[Any, Any, Any], cause: BaseException) -> None:
+            self.failures.append(describe_failure(method, cause))
+
+        for method, found in try_methods(methods, program, options, start, report):
             certificate = found.certificate
             if (
                 certificate.violation > 0
