@@ -102,7 +102,7 @@ def compared(name: str, instances: int, entries: int | None) -> tuple[Any, ...]:
         privacy = KINDS[name](p, float(rng.uniform(0.05, 2.5)))
         program = design(Prior(p), privacy, ExpectedGain(rng.normal(size=(n, m))))
         interior_point.MIN_SINGLE_PRECISION_ENTRIES = 0 if seed % 2 and entries is None else usual
-        result = solve(program, "structured" if entries is None else "auto")
+        result = solve(program, "block-ipm" if entries is None else "auto")
         if result.status is not Status.OPTIMAL:
             continue
         proved += 1

@@ -81,6 +81,10 @@ class LabelWarning(UserWarning):
     """Labels differ by how they are written only, or one may stand for a missing cell."""
 
 
+class FormerNameWarning(FutureWarning):
+    """A name of an earlier version was given, which the next version no longer accepts."""
+
+
 class PriorError(InputError):
     """A prior, a table of counts or a list of samples is not usable."""
 

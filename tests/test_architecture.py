@@ -46,7 +46,7 @@ def declared(path: Path) -> ast.Module:
 def rooms() -> tuple[str, ...]:
     """The rooms in the order of the map that is printed on the page."""
     page = PAGE.read_text("utf-8")
-    printed = page[page.index("## The map") : page.index("\nBeside the package")]
+    printed = page[page.index("## The map") : page.index("\nOutside the package")]
     return tuple(re.findall(r"^\| `(\w+)(?:/|\.py)` \|", printed, re.MULTILINE))
 
 

@@ -38,6 +38,7 @@ from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import redirect_standard_output
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import (
+    FormerNameWarning,
     InfeasibleError,
     InputError,
     LabelWarning,
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.programs.program import Program
     from pmlopt.programs.result import Result
+
+PRINTED_WARNINGS = (LabelWarning, FormerNameWarning)
+"""Warnings that a command prints in its own form."""
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
 A = ParamSpec("A")
@@ -70,7 +74,7 @@ def handle_exit_codes(command: Callable[A, None], spends: bool = False) -> Calla
             with _handle_stream_errors():
                 if spends:
                     check_output()
-                with _redirect_printing(), _print_label_warnings():
+                with _redirect_printing(), _print_own_warnings():
                     command(*args, **kwargs)
         except Exception as error:
             _exit_with_message(error)
@@ -136,16 +140,17 @@ def _redirect_printing() -> Iterator[None]:
 
 
 @contextmanager
-def _print_label_warnings() -> Iterator[None]:
-    """Print each warning about labels once, to standard error, instead of a line of Python's."""
+def _print_own_warnings() -> Iterator[None]:
+    """Print each warning about labels or former names once, in place of Python's form."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", LabelWarning)
+        for kind in PRINTED_WARNINGS:
+            warnings.simplefilter("always", kind)
         usual, printed = warnings.showwarning, set[str]()
 
         def print_warning(
             message: Warning | str, category: type[Warning], *place: Any, **more: Any
         ) -> None:
-            if not issubclass(category, LabelWarning):
+            if not issubclass(category, PRINTED_WARNINGS):
                 usual(message, category, *place, **more)
             elif str(message) not in printed:
                 printed.add(str(message))
@@ -585,4 +590,4 @@ def exit_code_of(result: Result[Any]) -> int:
     """Return the exit code: `NOT_SOLVED` where a time limit stopped the solver or a limit is violated,
     else 0.
     """
-    return NOT_SOLVED if result.status.value in ("stopped", "violated") else 0
+    return NOT_SOLVED if result.status.value in ("limit_reached", "violated") else 0

@@ -171,7 +171,7 @@ def _build_stopped_result(
             FIRST_FEASIBLE, "no solver ended with a better one", lambda *_: found
         )
         seconds = time.perf_counter() - begin
-        known.append(make_result(found, formula, Status.STOPPED, attempts.accounts, seconds))
+        known.append(make_result(found, formula, Status.LIMIT_REACHED, attempts.accounts, seconds))
     if not known:
         return None
     sign = 1 if program.maximised else -1

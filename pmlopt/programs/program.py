@@ -19,6 +19,7 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStartLike, get_warm_start
+from pmlopt.programs.former_names import FORMER_METHODS, replace_former_method
 from pmlopt.solvers.cvxpy_interface import list_installed, write_mps
 from pmlopt.solvers.solver_result import Deadline, MethodOptions, SolverResult
 
@@ -354,7 +355,7 @@ class MethodRegistry(Generic[P, S, C]):
 
     def has_name(self, name: str) -> bool:
         """Return whether `solve` knows a name, in small letters, for the programs of this question."""
-        known = name == "auto" or name in self.own_names
+        known = name == "auto" or FORMER_METHODS.get(name, name) in self.own_names
         return known or (self.make_cvxpy_method is not None and name in list_installed())
 
     def list_automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
@@ -408,7 +409,7 @@ class MethodRegistry(Generic[P, S, C]):
         if isinstance(solver, Method):
             return [solver]
         if isinstance(solver, str):
-            name = solver.lower()
+            name = replace_former_method(solver).lower()
             return (
                 self.list_automatic(program, start)
                 if name == "auto"

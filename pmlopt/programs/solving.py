@@ -22,6 +22,7 @@ from pmlopt.errors import (
 )
 from pmlopt.programs.best_feasible import MethodAttempts, make_result, select_best_result
 from pmlopt.programs.certificate import C_co, Status, WarmStartLike
+from pmlopt.programs.former_names import replace_former_method
 from pmlopt.programs.method_runs import (
     check_fork_available,
     run_in_process,
@@ -205,16 +206,22 @@ def certify(
     return make_result(found, given_matrix, status, [], seconds)
 
 
-def check_solver_name(name: object) -> None:
-    """Raise a SolverUnavailableError for a name that no method of any question has here."""
-    wanted = name.lower() if isinstance(name, str) else None
+def check_solver_name(name: object) -> str:
+    """Return the current name of a method, for any question.
+
+    Raises:
+        SolverUnavailableError: no method of any question, and no installed solver, has the name.
+    """
+    current = replace_former_method(name) if isinstance(name, str) else ""
+    wanted = current.lower()
     # cvxpy takes a second to load, and packages of others are loaded last
     if wanted == "auto" or wanted in list_method_names() or wanted in list_installed():
-        return
+        return current
     load_installed_questions()
-    if wanted not in list_method_names():
-        names = ", ".join(["auto", *sorted({*list_method_names(), *list_installed()})])
-        raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {names}")
+    if wanted in list_method_names():
+        return current
+    names = ", ".join(["auto", *sorted({*list_method_names(), *list_installed()})])
+    raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {names}")
 
 
 def check_limits(

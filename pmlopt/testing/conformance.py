@@ -302,7 +302,7 @@ def _check_design(requirement: Requirement, case: _BoundaryCase) -> None:
     names = (
         ["clarabel"]
         if requirement.cone_block(case.prior) is None
-        else ["clarabel", "highs", "structured"]
+        else ["clarabel", "highs", "block-ipm"]
     )
     for name in names:
         form = "constraints" if name == "clarabel" else "block"

@@ -162,14 +162,14 @@ def test_a_design_cut_short_by_its_time_limit_says_so(tmp_path: Path) -> None:
     told = run(
         *asked, "hamming", "--solver", "scs", code=3
     ).output  # a mechanism by formula, and its level
-    assert "status            stopped" in told
+    assert "status            limit_reached" in told
     assert (
         leakage_level([root / math.fsum(roots) for root in roots], Mechanism.load(out).matrix)
         <= 1.0
     )
     out.unlink()
     data = run_json(*asked, "hellinger", "--solver", "column-generation", code=3)
-    assert data["status"] == "stopped"
+    assert data["status"] == "limit_reached"
     assert data["value"] <= data["bound"]
     problem = (
         "solve",

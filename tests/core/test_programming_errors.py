@@ -121,7 +121,7 @@ def test_a_division_by_zero_of_ours_is_no_trouble_of_a_solver(
     place: Any, name: str, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place, name, own_code("1 / 0"))
-    method = "structured" if place is interior_point else "auto"
+    method = "block-ipm" if place is interior_point else "auto"
     with pytest.raises(ZeroDivisionError):
         solve(program, method)
 

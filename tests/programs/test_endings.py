@@ -84,7 +84,7 @@ def test_a_first_mechanism_keeps_the_limits_and_is_no_better_than_the_optimum(ki
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_solve_without_time_ends_with_a_mechanism(kind: str) -> None:
     result = solve(PROGRAMS[kind], time_limit=1e-6)
-    assert result.status in (Status.STOPPED, Status.UNPROVED, Status.OPTIMAL)
+    assert result.status in (Status.LIMIT_REACHED, Status.UNPROVED, Status.OPTIMAL)
     assert result.certificate.verify()
     assert result.certificate.violation == 0
 
@@ -126,7 +126,7 @@ def test_a_solve_whose_methods_all_fail_ends_with_a_mechanism(
     """Whatever they state, and however much of the time is left."""
     method: Any = Method("failing", "a test", fail("compiling takes longer than there is"))
     result = solve(PROGRAMS[kind], method, time_limit=time_limit)
-    assert result.status is Status.STOPPED
+    assert result.status is Status.LIMIT_REACHED
     assert result.solver == FIRST_FEASIBLE
     assert result.certificate.verify()
     assert result.certificate.violation == 0
@@ -151,7 +151,7 @@ def test_a_method_that_was_stopped_before_the_time_was_over_gives_the_best_mecha
         result = solve(
             program, Method("stopped", "a test", stop), time_limit=time_limit, tolerance=1e-300
         )
-        assert result.status is Status.STOPPED
+        assert result.status is Status.LIMIT_REACHED
         assert result.value == pytest.approx(value, abs=1e-9)
         assert result.bound <= optimal.value + 1e-9
         assert result.certificate.verify()

@@ -88,7 +88,7 @@ def test_a_value_beyond_its_own_bound_is_not_optimal(requirement: Any, lie: floa
         solve(design(PRIOR, requirement, GAINS))
     found = caught.value.result
     assert found is not None
-    assert found.status is Status.STOPPED
+    assert found.status is Status.LIMIT_REACHED
     assert found.gap == pytest.approx(
         -lie, rel=0.05
     )  # but for the rounding that is added to a bound

@@ -200,7 +200,7 @@ def test_what_is_in_hand_when_time_runs_out_is_true(name: str) -> None:
 
 
 def assert_stopped(program: LinearDesign, result: Any) -> None:
-    assert result.status is Status.STOPPED
+    assert result.status is Status.LIMIT_REACHED
     assert_true(program, result)
 
 
@@ -218,7 +218,7 @@ def test_a_tolerance_out_of_reach_gives_the_best_in_hand(name: str) -> None:
     result = solve(program, name, tolerance=1e-300)
     expected = oracles.optimum(program.prior.pmf, program.privacy, program.table).value
     # Clarabel takes the tolerance as its own, and never ends by itself
-    assert result.status is (Status.STOPPED if name == "clarabel" else Status.UNPROVED)
+    assert result.status is (Status.LIMIT_REACHED if name == "clarabel" else Status.UNPROVED)
     assert_true(program, result)
     assert result.value == pytest.approx(expected, abs=1e-7)
     assert 0 <= result.gap <= 1e-7
@@ -444,7 +444,7 @@ class TestFailures:
         method = Method("harmful", "a test", harmful)
         dies = isinstance(harm, partial) and harm.func is os._exit
         result = solve(self.PROGRAM, method, time_limit=None if dies else 0.1, isolated=True)
-        assert result.status is Status.STOPPED
+        assert result.status is Status.LIMIT_REACHED
         assert result.certificate.verify()
         assert account in result.attempts[0]
 

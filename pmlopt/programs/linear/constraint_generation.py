@@ -28,7 +28,7 @@ from pmlopt.solvers.solver_result import (
     SolverResult,
 )
 
-METHOD_NAME = "letter-pairs"
+METHOD_NAME = "constraint-generation"
 
 MAX_DETOUR_FRACTION = 0.05
 """A pair is left out at first where a way over a third letter is longer by no more than this share."""

@@ -40,7 +40,7 @@ from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, PrimalDualPoint, SolverResult
 from pmlopt.solvers.structured import simplex
 
-CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "classes"
+CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "color-refinement"
 
 
 def _solve_and_certify(
