@@ -82,8 +82,8 @@ from .releases import joint_level as joint_level
 from .releases import noise as noise
 from .releases import shuffled_level as shuffled_level
 from .releases.estimation import estimate as estimate
+from .releases.loading import load as load
 from .sweeps import sweep as sweep
-from .verification import load as load
 from .verification import verify_file as verify_file
 
 __version__: str

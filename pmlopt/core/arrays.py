@@ -73,7 +73,7 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
     """Copy values into a read-only float array of `ndim` dimensions, not empty and all finite.
 
     Values that carry labels are refused: anyone who knows what they are for puts them in its order, by
-    `pmlopt.data.tables.labelled`.
+    `pmlopt.data.labelled`.
     """
     if not is_plain(values, ndim):
         if has_labels(values):

@@ -39,9 +39,9 @@ from pmlopt.core.matrices.formats import read_matrix, write_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.near_labels import describe_difference
 from pmlopt.core.suggestions import SuggestsAttributes
+from pmlopt.data.labelled import Numbers, read_column, table
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, make_random_bits
-from pmlopt.data.tables.labelled import Numbers, read_column, table
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 
 if TYPE_CHECKING:

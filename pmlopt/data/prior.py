@@ -38,7 +38,7 @@ from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing, is_missin
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.records import Context, ContextReference, Record, Shape
 from pmlopt.core.suggestions import SuggestsAttributes
-from pmlopt.data.tables.labelled import Numbers, read_column, read_vector
+from pmlopt.data.labelled import Numbers, read_column, read_vector
 from pmlopt.errors import PriorError
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Prior(SuggestsAttributes, Record):
         Args:
             counts: a mapping from label to count, a pandas Series with its index, a table of two columns
                 (letter and count, as what `value_counts` of Polars and Arrow returns), or N counts. Of a
-                column of a data file, `pmlopt.data.tables.column_counts` makes one.
+                column of a data file, `pmlopt.tables.column_counts` makes one.
             labels: N labels, where the counts have none.
 
         Raises:

@@ -24,8 +24,8 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import COUNT, ContextReference, Range, Shape
+from pmlopt.data.labelled import Numbers, read_vector
 from pmlopt.data.symmetry.prior import LetterCells
-from pmlopt.data.tables.labelled import Numbers, read_vector
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import (
     MEMBERSHIP_ATOL,

@@ -22,9 +22,9 @@ from pmlopt.core.arrays import (
     copy_float_array,
 )
 from pmlopt.core.records import ContextReference, Range, Record, Shape
+from pmlopt.data.labelled import read_vector
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
-from pmlopt.data.tables.labelled import read_vector
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import ChoquetSet, LowerProbability
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily

@@ -13,10 +13,10 @@ from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, abbreviate, cop
 from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import NamedValues, Record, Shape
+from pmlopt.data.labelled import Axes, LabelledArray, Numbers, table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import PairSpace
-from pmlopt.data.tables.labelled import Axes, LabelledArray, Numbers, table
 from pmlopt.errors import PmloptError, UtilityError
 
 

@@ -40,6 +40,7 @@ from pmlopt.programs.program import (
     reject_warm_start,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
 
@@ -186,3 +187,5 @@ METHODS = MethodRegistry(
     find_first_result=_find_first,
 )
 """Designs within an envelope: the mechanism at hand is returned with its gap."""
+
+register_question(METHODS)

@@ -44,6 +44,7 @@ from pmlopt.programs.program import (
     refuse_to_certify,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions
 
@@ -366,3 +367,6 @@ ORBIT_METHODS = MethodRegistry(
     compares_first=True,
 )
 """The same on a symmetric prior."""
+
+register_question(METHODS)
+register_question(ORBIT_METHODS)

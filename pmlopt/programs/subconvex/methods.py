@@ -25,6 +25,7 @@ from pmlopt.programs.program import (
     make_method_result,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
 from pmlopt.programs.subconvex.program import ColumnDesign
@@ -308,3 +309,5 @@ METHODS = MethodRegistry(
     find_first_result=_find_first,
 )
 """Designs with a sub-convex utility: the mechanism at hand is returned with its gap."""
+
+register_question(METHODS)

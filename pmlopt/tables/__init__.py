@@ -3,17 +3,17 @@
 A data file is CSV, Parquet or Arrow IPC, and of any length: it is read, and what is made of it written, a
 batch of rows at a time, through Arrow; a folder or a pattern of Parquet files is one table. A frame is
 anything with named columns: of pandas, Polars or Arrow, what an engine has not computed yet, or a mapping.
-`pmlopt.data.tables.labelled` reads tables of numbers by their labels.
+`pmlopt.data.labelled` reads tables of numbers by their labels.
 """
 
 from pmlopt.core.frames import MISSING_LETTER, Missing, to_plain_list
-from pmlopt.data.tables.counting import (
+from pmlopt.tables.counting import (
     column_counts,
     counts_by_column,
     cross_counts,
     state_sequences,
 )
-from pmlopt.data.tables.reading import (
+from pmlopt.tables.reading import (
     FolderTable,
     Table,
     TableBatch,
@@ -21,8 +21,8 @@ from pmlopt.data.tables.reading import (
     is_data_folder,
     open_table,
 )
-from pmlopt.data.tables.streams import CsvFormat
-from pmlopt.data.tables.writing import write_table
+from pmlopt.tables.streams import CsvFormat
+from pmlopt.tables.writing import write_table
 
 __all__ = [
     "MISSING_LETTER",

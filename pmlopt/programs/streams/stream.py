@@ -29,7 +29,7 @@ from pmlopt.data.sampling.categorical import Seed, make_generator
 from pmlopt.errors import MechanismError, PrivacyError, UtilityError
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, UtilityLike, as_utility
-from pmlopt.releases.belief import MIN_BELIEF_MASS, BeliefTarget, BoundedBelief, ExactBelief
+from pmlopt.programs.streams.belief import MIN_BELIEF_MASS, BeliefTarget, BoundedBelief, ExactBelief
 
 if TYPE_CHECKING:
     from pmlopt.programs.design_program import Outputs

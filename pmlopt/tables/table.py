@@ -11,9 +11,9 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import is_missing
-from pmlopt.data.tables.arrow_text import check_text
-from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables.arrow_text import check_text
+from pmlopt.tables.streams import CsvFormat
 
 
 def find_column(names: Sequence[str], column: str, where: object) -> int:

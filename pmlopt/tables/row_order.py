@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from pmlopt.core.arrays import IntArray
 from pmlopt.core.files import is_standard_stream
 from pmlopt.data.sampling.categorical import RandomBits
-from pmlopt.data.tables.cells import gather_cells
-from pmlopt.data.tables.reading import integers_to_arrow
+from pmlopt.tables.cells import gather_cells
+from pmlopt.tables.reading import integers_to_arrow
 
 T = TypeVar("T")
 

@@ -13,9 +13,11 @@ import numpy as np
 from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.files import describe_os_error, is_standard_stream, read_standard_input
 from pmlopt.core.frames import is_lazy, to_narwhals
-from pmlopt.data.tables.folder_names import values_in_path
-from pmlopt.data.tables.frame_tables import FrameTable, LazyTable
-from pmlopt.data.tables.streams import (
+from pmlopt.core.lazy_imports import check_installed
+from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables.folder_names import values_in_path
+from pmlopt.tables.frame_tables import FrameTable, LazyTable
+from pmlopt.tables.streams import (
     HEAD_BYTES,
     CsvFormat,
     DataStream,
@@ -23,7 +25,7 @@ from pmlopt.data.tables.streams import (
     make_seekable,
     read_text_rows,
 )
-from pmlopt.data.tables.table import (
+from pmlopt.tables.table import (
     Table,
     TableBatch,
     find_column,
@@ -31,7 +33,6 @@ from pmlopt.data.tables.table import (
     labels_to_arrow,
     make_no_rows_error,
 )
-from pmlopt.errors import FileFormatError, InputError
 
 __all__ = [
     "PARQUET_ENDINGS",
@@ -76,6 +77,7 @@ def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool =
         FileFormatError: the file is not there, or is no table.
         InputError: it is no frame, a column is none, or two have one name.
     """
+    check_installed("tables of people", "narwhals", "pyarrow")
     if not isinstance(data, str | os.PathLike):
         frame = to_narwhals(data, lazy=True)
         return LazyTable(frame) if is_lazy(frame) else FrameTable(data)

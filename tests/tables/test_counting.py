@@ -9,13 +9,13 @@ from typing import Any, cast
 import numpy as np
 import pandas
 import pytest
-from data.tables.tables_of_any_kind import csv_bytes, write_table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables.tables_of_any_kind import csv_bytes, write_table
 
 from pmlopt import Prior, Secret
-from pmlopt.data.tables import CsvFormat, Missing, column_counts, cross_counts, open_table
 from pmlopt.errors import InputError, PriorError
+from pmlopt.tables import CsvFormat, Missing, column_counts, cross_counts, open_table
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=3)
 KINDS: tuple[st.SearchStrategy[Any], ...] = (

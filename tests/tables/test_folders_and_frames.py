@@ -16,8 +16,8 @@ import pytest
 from commands import run
 
 from pmlopt import Mechanism
-from pmlopt.data.tables import column_counts, counts_by_column, cross_counts, open_table
 from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables import column_counts, counts_by_column, cross_counts, open_table
 
 SAME = Mechanism(np.eye(2), ["no", "yes"], ["no", "yes"])
 

@@ -13,9 +13,9 @@ from pmlopt.core.arrays import BoolArray, IntArray, Label, parse_labels
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
 from pmlopt.core.matrix_layout import is_number
 from pmlopt.core.near_labels import warn_of_near_labels
-from pmlopt.data.tables.reading import Table, TableBatch, find_column, open_table
-from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import InputError
+from pmlopt.tables.reading import Table, TableBatch, find_column, open_table
+from pmlopt.tables.streams import CsvFormat
 
 
 def column_counts(

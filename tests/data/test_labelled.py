@@ -34,7 +34,7 @@ from pmlopt import (
     solve,
 )
 from pmlopt.core.arrays import indices_of
-from pmlopt.data.tables.labelled import LabelledArray, read_column, read_vector, table
+from pmlopt.data.labelled import LabelledArray, read_column, read_vector, table
 from pmlopt.errors import (
     InputError,
     MechanismError,

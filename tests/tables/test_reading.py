@@ -10,16 +10,16 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from data.tables.tables_of_any_kind import cells_of, csv_bytes, write_table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables.tables_of_any_kind import cells_of, csv_bytes, write_table
 
 from pmlopt import Mechanism
-from pmlopt.data.tables import CsvFormat, column_counts, open_table
-from pmlopt.data.tables.streams import QuoteCheck
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.releases.applying import apply_columns
 from pmlopt.releases.batches import ColumnRelease
+from pmlopt.tables import CsvFormat, column_counts, open_table
+from pmlopt.tables.streams import QuoteCheck
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
 NASTY = st.sampled_from(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pmlopt.data.tables import Table
+from pmlopt.tables import Table
 
 
 def csv_bytes(rows: Sequence[Sequence[str]], delimiter: str = ",", end: str = "\n") -> bytes:

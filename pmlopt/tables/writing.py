@@ -21,23 +21,24 @@ import numpy as np
 
 from pmlopt.core.arrays import IntArray, Label
 from pmlopt.core.files import atomic_file, describe_os_error, is_standard_stream
+from pmlopt.core.lazy_imports import check_installed
 from pmlopt.data.sampling.categorical import RandomBits
-from pmlopt.data.tables.cells import (
+from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables.cells import (
     encode_categories,
     gather_all_cells,
     get_category_type,
     get_plain_type,
     is_plain,
 )
-from pmlopt.data.tables.reading import (
+from pmlopt.tables.reading import (
     PARQUET_ENDINGS,
     FrameTable,
     Table,
     integers_to_arrow,
     labels_to_arrow,
 )
-from pmlopt.data.tables.row_order import copy_rows, cut_rows, join_batches, shuffle_rows
-from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables.row_order import copy_rows, cut_rows, join_batches, shuffle_rows
 
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", "")
@@ -94,6 +95,7 @@ def open_sink(
         InputError: a column cannot be written in that format.
     """
     kind, codec = choose_sink(path)
+    check_installed("tables of people", "narwhals", "pyarrow")
     try:
         with atomic_file(path, replace=replace) as stream, _open_compressed(stream, codec) as inner:
             sink = kind(inner, columns, like)

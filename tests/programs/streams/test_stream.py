@@ -12,8 +12,8 @@ from oracles.streams import KINDS, enumerated, followed, random_chain
 from pmlopt import LDP, PML, ExpectedLoss, Ledger, Mechanism, Prior
 from pmlopt.data.chain import Chain
 from pmlopt.errors import MechanismError, PrivacyError, UtilityError
-from pmlopt.releases.belief import ExactBelief, TargetValues
-from pmlopt.releases.stream import Stream, linear_caps
+from pmlopt.programs.streams.belief import ExactBelief, TargetValues
+from pmlopt.programs.streams.stream import Stream, linear_caps
 
 ABOUT: tuple[Any, ...] = ("state", "path", 2)
 

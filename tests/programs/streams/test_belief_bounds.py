@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from pmlopt import PML, Chain, ExpectedLoss, Stream
 from pmlopt.errors import PriorError, PrivacyError
-from pmlopt.releases.belief import _find_needed_rows
+from pmlopt.programs.streams.belief import _find_needed_rows
 
 
 def kernel_within(rng: np.random.Generator, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, IntArray
-from pmlopt.data.tables.reading import integers_to_arrow
-from pmlopt.data.tables.table import to_numpy_integers, to_numpy_type
 from pmlopt.errors import FileFormatError
+from pmlopt.tables.reading import integers_to_arrow
+from pmlopt.tables.table import to_numpy_integers, to_numpy_type
 
 
 def get_plain_type(kind: Any, name: str) -> Any:

@@ -13,8 +13,8 @@ import pyarrow
 import pytest
 
 from pmlopt.data.sampling.categorical import RandomBits, SystemBits, Words, make_random_bits
-from pmlopt.data.tables import row_order
-from pmlopt.data.tables.row_order import cut_rows, random_permutation, shuffle_list, shuffle_rows
+from pmlopt.tables import row_order
+from pmlopt.tables.row_order import cut_rows, random_permutation, shuffle_list, shuffle_rows
 
 
 def batches(rows: int, length: int) -> list[Any]:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.frames import is_frame, to_narwhals, to_plain_list
-from pmlopt.data.tables.collations import without_collations
-from pmlopt.data.tables.table import Table, TableBatch, make_no_rows_error, make_type_error
 from pmlopt.errors import InputError
+from pmlopt.tables.collations import without_collations
+from pmlopt.tables.table import Table, TableBatch, make_no_rows_error, make_type_error
 
 
 class FrameTable(Table):

@@ -38,6 +38,7 @@ from pmlopt.core.frames import (
     to_narwhals,
     to_plain_list,
 )
+from pmlopt.core.lazy_imports import check_installed, import_optional
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_table
 from pmlopt.core.records import parse_json
@@ -230,7 +231,8 @@ def _read_file(
     """
     ending, what = Path(path).suffix.lower(), str(path)
     if ending in (".parquet", ".pq") and (door is read_vector or ending == ".pq"):
-        import narwhals
+        narwhals = import_optional("narwhals", "files of Parquet")
+        check_installed("files of Parquet", "pyarrow")
 
         try:
             return cast(

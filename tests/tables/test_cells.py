@@ -10,15 +10,15 @@ import pyarrow
 import pytest
 from attack_release import kinds
 
-from pmlopt.data.tables.cells import (
+from pmlopt.errors import FileFormatError
+from pmlopt.tables.cells import (
     encode_categories,
     gather_all_cells,
     gather_cells,
     get_category_type,
     get_plain_type,
 )
-from pmlopt.data.tables.reading import integers_to_arrow
-from pmlopt.errors import FileFormatError
+from pmlopt.tables.reading import integers_to_arrow
 
 
 def bytes_of(array: Any) -> bytes:

@@ -12,15 +12,15 @@ from typing import Any
 from pmlopt.core.arrays import IntArray
 from pmlopt.core.drafts import digest_file, digest_names
 from pmlopt.core.files import describe_os_error, is_standard_stream
-from pmlopt.data.tables.frame_tables import LazyTable
-from pmlopt.data.tables.reading import (
+from pmlopt.errors import FileFormatError
+from pmlopt.tables.frame_tables import LazyTable
+from pmlopt.tables.reading import (
     Table,
     TableBatch,
     find_column,
     is_data_folder,
     list_data_files,
 )
-from pmlopt.errors import FileFormatError
 
 
 def digest_data(data: Any) -> str | None:
