@@ -31,9 +31,8 @@ class MinMeanSet(Protocol):
     def project_to_rationals(self, law: FloatArray) -> Any:
         """(N,) rationals: a prior of the set near a law."""
 
-    @property
     def polytope(self) -> Any:
-        """The set by linear rows."""
+        """Return the set by linear rows, or None where it has none."""
 
     def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
         """Refuse letters that are not those of the set."""
@@ -211,7 +210,7 @@ class _FailureSearch:
             A prior of the set near the best one, the multipliers of the upper limits on q and of the lower
             ones, and the breach of the conditions.
         """
-        found, n = self.priors.polytope, len(fates)
+        found, n = self.priors.polytope(), len(fates)
         q, z = found.parts.T @ self.columns, found.parts.shape[1]
         slopes, (free, inside, out) = self._failure_slopes, (fates == 0, fates == 1, fates == -1)
         eye, none = np.eye(n), np.zeros((n, n))

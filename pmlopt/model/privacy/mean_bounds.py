@@ -45,7 +45,7 @@ from pmlopt.model.uncertainty import (
     vertex_hull,
 )
 from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, Family, StaircaseFamily
-from pmlopt.model.uncertainty.prior_set import LinearRows
+from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
 from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk, max_gain_ldp
 from pmlopt.solvers.structured.block_program import (
     ColumnBlock,
@@ -142,11 +142,10 @@ class MeanBounds(Requirement):
             least = one.least
             if isinstance(least, PriorSet):
                 least.check_letters(prior.labels, "the prior of the design")
-                if (
-                    isinstance(least, L1Ball)
-                    and least.radius == 0
-                    and (least.center.pmf == prior.pmf).all()
-                ):
+                simple = least.simplify()
+                if isinstance(simple, PriorSet):
+                    least = simple
+                elif np.array_equal(simple, prior.pmf):
                     least = ComparedMeans.MEAN
             now = replace(one, least=least)
             most = prior.max_leakage if now.kind == PLAIN else MAX_EXPONENT
@@ -286,14 +285,18 @@ class MeanBounds(Requirement):
     @property
     def has_rows(self) -> bool:
         """Return whether `linear_rows` gives the columns."""
-        return [one.kind for one in self.bounds] == [OVER]
+        least = self.bounds[0].least
+        return (
+            len(self.bounds) == 1 and isinstance(least, PriorSet) and least.polytope() is not None
+        )
 
     def linear_rows(self, prior: Prior) -> LinearRows:
         """Return the columns that it allows by linear rows, where `has_rows` is true."""
         least = self.bounds[0].least
         if not isinstance(least, PriorSet):
             return super().linear_rows(prior)
-        return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
+        found = least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
+        return require_form(found, least, "linear rows of a requirement", "no polytope")
 
     def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
         """Return the extreme columns of mean one that the bound allows, as families or as those of a cone."""

@@ -1,7 +1,7 @@
 from .boxes import AllPriors as AllPriors
 from .boxes import Box as Box
-from .boxes import ChoquetSet as ChoquetSet
 from .boxes import MinimumMass as MinimumMass
+from .choquet_set import ChoquetSet as ChoquetSet
 from .columns import ColumnCone as ColumnCone
 from .confidence import REGIONS as REGIONS
 from .confidence import confidence_ball as confidence_ball

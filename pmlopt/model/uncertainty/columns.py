@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.model.uncertainty.boxes import ChoquetSet
-from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.choquet_set import ChoquetSet
+from pmlopt.model.uncertainty.prior_set import PriorSet, require_form
 from pmlopt.model.uncertainty.vertices import ConvexHull
 
 TIE_ATOL = 1e-13
@@ -215,7 +215,12 @@ class ColumnCone:
                 no column, and where 1 on the inner set suffices, `outer` is left out.
         """
         # NaN where no value suffices, so that such pairs give no column
-        share = self.priors.max_partial_entry(inner, outer, self.exp_neg_epsilon)
+        share = require_form(
+            self.priors.max_partial_entry(inner, outer, self.exp_neg_epsilon),
+            self.priors,
+            "lists of extreme columns",
+            "no formula for them",
+        )
         able = np.flatnonzero(~np.isnan(share) & (inner | outer).any(axis=1))
         return np.asarray((inner[able] + np.clip(share[able], 0.0, 1.0)[:, None] * outer[able]).T)
 

@@ -21,6 +21,7 @@ from pmlopt.model.uncertainty.prior_set import (
     PriorPolytope,
     PriorSet,
     check_possible,
+    require_form,
 )
 from pmlopt.model.uncertainty.support_functions import bound_gain_by_mixtures, find_mixture_thetas
 from pmlopt.solvers.structured.block_program import ColumnBlock, build_hull_block, build_mean_block
@@ -122,8 +123,12 @@ class ConvexHull(PriorSet):
         shares, distance = optimize.nnls(system, np.append(law, 1.0))
         return shares, float(distance)
 
-    @cached_property
     def polytope(self) -> PriorPolytope:
+        """Return the set by linear rows, in floats."""
+        return self._polytope
+
+    @cached_property
+    def _polytope(self) -> PriorPolytope:
         """Return mixtures of the vertices by their weights."""
         return PriorPolytope(
             self.laws.T, np.ones((1, len(self.laws))), np.ones(1), np.array([True])
@@ -158,7 +163,7 @@ class ConvexHull(PriorSet):
         )
 
     @property
-    def theta_rows(self) -> int:  # type: ignore[override]
+    def theta_rows(self) -> int:
         """Return one for each vertex."""
         return len(self.laws)
 
@@ -206,16 +211,9 @@ def vertex_hull(priors: PriorSet) -> ConvexHull:
         >>> sorted(vertex_hull(Box([0.2, 0.5], [0.5, 0.8])).points.round(12).tolist())
         [[0.2, 0.8], [0.5, 0.5]]
     """
-    try:
-        found: PriorPolytope | None = priors.polytope
-    except NotImplementedError:
-        found = None
-    if found is None:
-        raise PrivacyError(
-            f"designs with a sub-convex utility need the extreme columns over {priors!r}, and it has no "
-            "polytope: take an expected gain or loss, or give a ConvexHull of some of its priors, or a Box "
-            "around it"
-        )
+    found = require_form(
+        priors.polytope(), priors, "designs with a sub-convex utility", "no polytope"
+    )
     count, slacks = len(found.right), np.flatnonzero(~found.equal)
     system = np.hstack([found.rows, np.eye(count)[:, slacks]])
     # The most systems of equations that are tried to list the vertices of a polytope: a few seconds.

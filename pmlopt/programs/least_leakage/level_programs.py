@@ -13,6 +13,7 @@ from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
+from pmlopt.model.uncertainty.prior_set import require_form
 from pmlopt.model.utility import ExpectedGain
 from pmlopt.programs.exact.repair import approximate_repair
 from pmlopt.programs.least_leakage.certificate import LevelMultipliers
@@ -55,7 +56,11 @@ class LevelProgram:
         # The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros.
         least_coefficient = 4e-12
         self.program, self._masses = program, program.max_shares
-        self._set = None if program.over is None else program.over.polytope
+        self._set = None
+        if program.over is not None:
+            self._set = require_form(
+                program.over.polytope(), program.over, "searches for a level", "no polytope"
+            )
         self._letter, self._output, self._in_row, p = program.columns.list_pairs(program.allowed)
         n, m, k = len(program.columns.masses), len(self._masses), len(self._letter)
         # the numbers of rows, outputs and entries, and of d and its rows for each output
