@@ -1,6 +1,7 @@
 from .boxes import AllPriors as AllPriors
 from .boxes import Box as Box
 from .boxes import MinimumMass as MinimumMass
+from .chi_square_ball import ChiSquareBall as ChiSquareBall
 from .choquet_set import ChoquetSet as ChoquetSet
 from .columns import ColumnCone as ColumnCone
 from .confidence import REGIONS as REGIONS
