@@ -322,8 +322,10 @@ class MeanBounds(Requirement):
             and (least.center.pmf == prior.pmf).all()
         ):
             return least.column_families(exp_neg_epsilon)
-        # of other sets the extreme columns are known by the vertices only
+        # of other sets the extreme columns are known by the vertices only, or by some priors
         listed = isinstance(least, ChoquetSet | ConvexHull)
+        if not listed and least.polytope() is None:
+            return ColumnCone.from_members(least, exp_neg_epsilon)
         return ColumnCone(least if listed else vertex_hull(least), exp_neg_epsilon)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -191,6 +191,35 @@ class ConvexHull(PriorSet):
 
     def __repr__(self) -> str:
         return f"ConvexHull(<{len(self.points)} priors on {self.size} letters>)"
+
+
+def build_member_hull(priors: PriorSet, laws: FloatArray | None = None) -> ConvexHull:
+    """Return the convex hull of some priors of a set: it allows the columns that the set allows, and more.
+
+    Bounds over the columns that it allows hold for the set too.
+
+    Args:
+        priors: the set.
+        laws: (K, N) the priors, moved into the set where they are not in it. Left out, those under which a
+            set of letters, or on more than five letters one letter or all others, are least likely.
+
+    Examples:
+        >>> from pmlopt import ChiSquareBall
+        >>> hull = build_member_hull(ChiSquareBall([0.5, 0.5], 0.04))
+        >>> sorted(hull.points.round(9).tolist())
+        [[0.4, 0.6], [0.6, 0.4]]
+    """
+    if laws is None:
+        n = priors.size
+        one = np.eye(n)
+        sets = (
+            np.array([*product((0.0, 1.0), repeat=n)][1:-1])
+            if n <= 5
+            else np.vstack([one, 1 - one])
+        )
+        laws = np.array([priors.minimizer(letters) for letters in sets])
+    inside = priors.find_members(laws.T).T
+    return ConvexHull(inside / inside.sum(axis=1, keepdims=True))
 
 
 def vertex_hull(priors: PriorSet) -> ConvexHull:

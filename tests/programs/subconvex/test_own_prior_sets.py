@@ -111,15 +111,17 @@ def test_the_design_is_that_of_the_vertices(kind: type[OwnPolytope], seed: int) 
     assert found.certificate.verify()
 
 
-def test_a_set_without_a_polytope_says_what_to_take() -> None:
-    with pytest.raises(
-        PrivacyError, match="has no polytope: give a ConvexHull of some of its priors"
-    ):
-        solve(design(POINTS[0], PML(0.4, over=NoPolytope(POINTS)), MutualInformation()))
-    assert (
-        solve(design(POINTS[0], PML(0.4, over=NoPolytope(POINTS)), "hamming")).status.value
-        == "optimal"
-    )
+def test_a_set_without_a_polytope_is_cut_by_its_worst_priors() -> None:
+    over = NoPolytope(POINTS)
+    p = np.mean(POINTS, axis=0)
+    expected = solve(design(p, PML(0.4, over=ConvexHull(POINTS)), MutualInformation()))
+    found = solve(design(p, PML(0.4, over=over), MutualInformation()))
+    assert found.method == "prior-cuts"
+    assert found.value == pytest.approx(expected.value, abs=1e-7)
+    assert found.bound >= expected.value - 1e-9
+    assert found.certificate.verify()
+    linear = solve(design(POINTS[0], PML(0.4, over=over), "hamming"))
+    assert linear.status.value == "optimal"
 
 
 def test_vertices_of_a_polytope_by_its_rows() -> None:
