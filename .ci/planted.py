@@ -57,9 +57,9 @@ SHARED = ("test_routing.py", "test_solving.py", "test_signed_gap.py")
 
 BEHIND: dict[str, tuple[Callable[..., Any], ...]] = {
     "closed-form": (linear._solve_and_certify,),
-    "classes": (linear.solve_by_partition,),
-    "letter-pairs": (constraint_generation.generate_constraints,),
-    "structured": (block_interior_point.solve_block_lp,),
+    "color-refinement": (linear.solve_by_partition,),
+    "constraint-generation": (constraint_generation.generate_constraints,),
+    "block-ipm": (block_interior_point.solve_block_lp,),
     "highs": (
         simplex.solve_by_simplex,
         constraint_generation.solve_by_simplex,

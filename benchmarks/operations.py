@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         patch.object(interior_point, "_step_once", timed_iterate),
         patch.object(NewtonSystem, "__init__", timed_build),
     ):
-        solve(design(p, PML(1.0), ExpectedGain(gains)), "structured", tolerance=1e-6)
+        solve(design(p, PML(1.0), ExpectedGain(gains)), "block-ipm", tolerance=1e-6)
     whole = time.process_time() - start
     rows, ideal = [], 0.0
     for single in (True, False):

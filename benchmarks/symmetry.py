@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     for n in sizes:
         ran(f"{n} bits", 2**n, "orbits", "tables", records=n, letters=2)
-        for solver in ("auto", "structured") if n <= LARGEST_LISTED else ():
+        for solver in ("auto", "block-ipm") if n <= LARGEST_LISTED else ():
             ran(f"{n} bits", 2**n, f"listed, {solver}", "listed", records=n, solver=solver)
     for n in [2] if arguments.quick else [4, 8, 10]:
         ran(f"{n} records of 3", 3**n, "orbits", "tables", records=n, letters=3)

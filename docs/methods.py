@@ -32,11 +32,11 @@ TITLES = {
 """The questions in words, by the types of their programs."""
 
 EVIDENCE = {
-    ("LinearDesign", "letter-pairs"): "benchmarks/about_secrets.py",
+    ("LinearDesign", "constraint-generation"): "benchmarks/about_secrets.py",
     ("LinearDesign", "closed-form"): "geometric-line-eight-letters",
     ("LinearDesign", "highs"): "binary-first-region",
-    ("LinearDesign", "classes"): "benchmarks/large.py",
-    ("LinearDesign", "structured"): "benchmarks/large.py",
+    ("LinearDesign", "color-refinement"): "benchmarks/large.py",
+    ("LinearDesign", "block-ipm"): "benchmarks/large.py",
     ("LinearDesign", "clarabel"): "benchmarks/solvers.py",
     ("LinearDesign", "highs-ipm"): "benchmarks/solvers.py",
     ("LinearDesign", "scs"): "benchmarks/solvers.py",

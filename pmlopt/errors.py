@@ -81,6 +81,10 @@ class LabelWarning(UserWarning):
     """Labels differ by how they are written only, or one may stand for a missing cell."""
 
 
+class FormerNameWarning(FutureWarning):
+    """A name of an earlier version was given, which the next version no longer accepts."""
+
+
 class PriorError(InputError):
     """A prior, a table of counts or a list of samples is not usable."""
 
@@ -147,10 +151,10 @@ class InfeasibleError(PmloptError):
 
 
 class SolverError(PmloptError):
-    """No solver reached a certified optimum.
+    """No solver found a mechanism, or what was found contradicts itself.
 
-    `result` carries the best certified `Result` at hand, or None where there is none: its mechanism
-    satisfies the privacy requirement, and its gap states how far from optimal it may be.
+    A mechanism that is feasible is a `Result` and no error, however large its gap is. `result` carries the
+    certified `Result` whose value is beyond its own bound, or None where there is none.
     """
 
     def __init__(self, message: str, result: Any | None = None) -> None:

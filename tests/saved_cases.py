@@ -211,7 +211,7 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
 """Programs by name; each is solved in well under a second."""
 
 GIVEN: Mapping[str, Callable[[], Result[Any]]] = {
-    "held": lambda: prove(P, PML(1.1) & LDP(2.1), CHANNEL)
+    "compliance": lambda: prove(P, PML(1.1) & LDP(2.1), CHANNEL)
 }
 """Mechanisms that nobody designed, with the proof of what they meet."""
 

@@ -38,6 +38,7 @@ from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import redirect_standard_output
 from pmlopt.core.suggestions import did_you_mean
 from pmlopt.errors import (
+    FormerNameWarning,
     InfeasibleError,
     InputError,
     LabelWarning,
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.programs.program import Program
     from pmlopt.programs.result import Result
+
+PRINTED_WARNINGS = (LabelWarning, FormerNameWarning)
+"""Warnings that a command prints in its own form."""
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
 A = ParamSpec("A")
@@ -70,7 +74,7 @@ def handle_exit_codes(command: Callable[A, None], spends: bool = False) -> Calla
             with _handle_stream_errors():
                 if spends:
                     check_output()
-                with _redirect_printing(), _print_label_warnings():
+                with _redirect_printing(), _print_own_warnings():
                     command(*args, **kwargs)
         except Exception as error:
             _exit_with_message(error)
@@ -136,16 +140,17 @@ def _redirect_printing() -> Iterator[None]:
 
 
 @contextmanager
-def _print_label_warnings() -> Iterator[None]:
-    """Print each warning about labels once, to standard error, instead of a line of Python's."""
+def _print_own_warnings() -> Iterator[None]:
+    """Print each warning about labels or former names once, in place of Python's form."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", LabelWarning)
+        for kind in PRINTED_WARNINGS:
+            warnings.simplefilter("always", kind)
         usual, printed = warnings.showwarning, set[str]()
 
         def print_warning(
             message: Warning | str, category: type[Warning], *place: Any, **more: Any
         ) -> None:
-            if not issubclass(category, LabelWarning):
+            if not issubclass(category, PRINTED_WARNINGS):
                 usual(message, category, *place, **more)
             elif str(message) not in printed:
                 printed.add(str(message))
@@ -206,13 +211,43 @@ class StrictCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options, and refuse one that is given again, of which the last would win silently."""
-        given = self.make_parser(ctx).parse_args(list(args))[2]
+        try:
+            given = self.make_parser(ctx).parse_args(list(args))[2]
+        except click.NoSuchOption as error:
+            self._suggest_option(ctx, error.option_name)
+            raise
         for option in given:
             if isinstance(option, click.Option) and not option.multiple and given.count(option) > 1:
                 raise click.UsageError(
                     f"{'/'.join(option.opts)} is given more than once: give it once", ctx
                 )
         return super().parse_args(ctx, args)
+
+    def _suggest_option(self, ctx: click.Context, name: str) -> None:
+        """Raise with the option of this command that is meant by another name, where there is one."""
+        own = {flag for one in self.params for flag in one.opts}
+        for meant in OPTIONS_MEANT.get(name, ()):
+            if meant in own:
+                message = f"No such option {name!r}: write {meant}"
+                raise click.NoSuchOption(name, message, ctx=ctx) from None
+
+
+OPTIONS_MEANT = {
+    "--again": ("--allow-duplicate",),
+    "--also": ("--and-mechanism",),
+    "--beside": ("--compare",),
+    "--by": ("--secret-column", "--group-by"),
+    "--delta": ("--confidence-delta",),
+    "--least": ("--min-probability",),
+    "--least-fit": ("--min-p-value",),
+    "--person": ("--person-column",),
+    "--samples": ("--from-samples",),
+    "--slack": ("--delta",),
+    "--time": ("--time-column",),
+    "--weight": ("--weight-column",),
+    "--who": ("--person-column",),
+}
+"""What to write for names of options that there are not: the first that the command has."""
 
 
 COMMANDS_MEANT = {
@@ -232,6 +267,7 @@ COMMANDS_MEANT = {
     "export": "pmlopt design ... -o FILE, whose ending names the format",
     "convert": "pmlopt design ... -o FILE, whose ending names the format",
     "list": "pmlopt problems",
+    "plan": "pmlopt sample-size, or pmlopt release --plan FILE",
 }
 """What to type for names of commands that there are not."""
 
@@ -482,8 +518,23 @@ class SolveOptions(SolverChoice):
         own = {name: getattr(self, name) for name in names}
         return {**own, "solver_options": read_solver_options(self.solver_option)}
 
-    def solve_and_write(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
-        """Declare the program, solve it and write the files."""
+    def solve_and_write(
+        self,
+        declare: Callable[[], Program[Any]],
+        solver: str = "auto",
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> Result[Any]:
+        """Declare the program, solve it and write the files.
+
+        Args:
+            declare: makes the program.
+            solver: what solves it where the command names none.
+            solver_options: those of that solver, which options of the command replace one by one.
+        """
+        how = self.solve_arguments
+        if how["solver"].lower() == "auto":
+            options = {**(solver_options or {}), **how["solver_options"]}
+            how |= {"solver": solver, "solver_options": options}
         with show_status("solving", self.as_json):
             from pmlopt.programs.solving import solve
 
@@ -495,7 +546,7 @@ class SolveOptions(SolverChoice):
             if self.mps is not None:
                 program.write_mps(self.mps)
             with _redirect_solver_logs() if self.verbose else nullcontext():
-                result = solve(program, **self.solve_arguments)
+                result = solve(program, **how)
         if self.output is not None:
             result.save(self.output)
         if self.plot is not None:
@@ -539,4 +590,4 @@ def exit_code_of(result: Result[Any]) -> int:
     """Return the exit code: `NOT_SOLVED` where a time limit stopped the solver or a limit is violated,
     else 0.
     """
-    return NOT_SOLVED if result.status.value in ("stopped", "violated") else 0
+    return NOT_SOLVED if result.status.value in ("limit_reached", "violated") else 0

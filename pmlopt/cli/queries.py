@@ -347,7 +347,7 @@ def sweep_command(
         print_json(table.to_dict())
     else:
         _print_sweep(table)
-    unsolved = any(row.status in ("failed", "stopped", "violated") for row in table.rows)
+    unsolved = any(row.status in ("failed", "limit_reached", "violated") for row in table.rows)
     sys.exit(NOT_SOLVED if unsolved else 0)
 
 

@@ -44,6 +44,7 @@ from pmlopt.model.uncertainty import Box, L1Ball, confidence_box, pointwise_capa
 from pmlopt.model.uncertainty.confidence import deviation_exponent, log_event_count
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
+from pmlopt.programs.former_names import replace_former_method
 
 RATIONAL = "rational arithmetic"
 FLOATS = "floating point, rounding allowed for"
@@ -56,11 +57,12 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     """The certified gap is within the tolerance."""
     UNPROVED = "unproved"
-    """The method finished, and the gap is what could be proved: constraints were added whose part in the
-    bound is not sharp, a search found nothing better and no proof that there is nothing, or the method proves
-    no bound at all."""
-    STOPPED = "stopped"
-    """Time or rounds gave out; what is at hand meets its limits, and its gap is above the tolerance."""
+    """The method finished, and the gap is what could be proved: the tolerance is below what floats allow,
+    constraints were added whose part in the bound is not sharp, a search found nothing better and no proof
+    that there is nothing, or the method proves no bound at all."""
+    LIMIT_REACHED = "limit_reached"
+    """A limit on time or rounds ended the search, or every solver failed; the mechanism meets its limits, and
+    its gap is above the tolerance."""
     VIOLATED = "violated"
     """The method ended at a mechanism that breaks a limit; the certificate states by how much."""
 
@@ -303,6 +305,9 @@ class WarmStart:
 
     solver: str
     arrays: Mapping[str, NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "solver", replace_former_method(self.solver))
 
     @property
     def matrix(self) -> FloatArray | None:

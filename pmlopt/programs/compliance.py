@@ -32,7 +32,7 @@ class ComplianceCertificate(ListedCertificate):
     The value is the largest level of the mechanism that the requirement limits, in nats.
     """
 
-    kind: ClassVar[str] = "held"
+    kind: ClassVar[str] = "compliance"
 
     @property
     def is_maximised(self) -> bool:

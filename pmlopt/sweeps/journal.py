@@ -21,6 +21,7 @@ import numpy as np
 
 from pmlopt.core.files import check_target, encode_csv, exclusive_lock, file_format
 from pmlopt.errors import FileFormatError, SweepError
+from pmlopt.programs.former_names import replace_former_names
 from pmlopt.sweeps.table import (
     COLUMNS,
     ENDINGS,
@@ -301,9 +302,8 @@ class SweepJournal:
                 raise ValueError("its digest is another")
             position = range(len(self._points)).index(int(cells[0]))
             entries = zip(COLUMNS, cells[1 + len(self._points[0]) :], strict=True)
-            row = SweepRow(
-                self._points[position], **{name: parse_cell(name, text) for name, text in entries}
-            )
+            values = {name: parse_cell(name, text) for name, text in entries}
+            row = SweepRow(self._points[position], **replace_former_names(values))
         except (ValueError, IndexError) as cause:
             raise SweepError(
                 f"{self.path}: the line {','.join(line)!r} was not written by this sweep ({cause}): "

@@ -187,6 +187,7 @@ def sweep(
         ['optimal', 'optimal', 'optimal']
     """
     points = list_points(grid, builder)
+    solver = check_solver_name(solver)
     options: dict[str, Any] = {"solver": solver, "tolerance": tolerance, "time_limit": time_limit}
     if solver_options:
         options["solver_options"] = solver_options
@@ -334,7 +335,6 @@ def _check_arguments(builder: Any, executor: Any, options: Mapping[str, Any]) ->
         raise SweepError(
             f"the executor is {executor!r:.60}: give one with `submit`, as concurrent.futures has"
         )
-    check_solver_name(options["solver"])
     check_limits(
         options["time_limit"],
         options["tolerance"],

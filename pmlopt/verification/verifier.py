@@ -236,7 +236,7 @@ def least_leakage(record, asked, matrix, p):
 
 def told(result, record):
     """How it was found, which proves nothing, has the form of the format."""
-    must(result["status"] in ("optimal", "unproved", "stopped", "violated"), "the status is not known")
+    must(result["status"] in ["optimal", "unproved", "limit_reached", "stopped", "violated"], "the status")
     form, texts = result["closed_form"], [result["solver"], result["reason"], *result["attempts"]]
     texts += [] if form is None else [keys(form, "name value difference", "the closed form")["name"]]
     must(type(result["attempts"]) is list and all(type(text) is str for text in texts), "texts")

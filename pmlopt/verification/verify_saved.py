@@ -30,6 +30,7 @@ from pmlopt.programs.continuous.certificate import BinsCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.estimation.certificate import EstimationCertificate
+from pmlopt.programs.former_names import replace_former_names
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
@@ -164,8 +165,13 @@ def load_trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
 
 
 def read_any_mechanism(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
-    """Read the mechanism of a file, also by orbits, which only JSON can hold, and its metadata."""
-    return read_orbit_mechanism(path) if is_orbit_file(path) else read_saved_mechanism(path)
+    """Read the mechanism of a file, also by orbits, which only JSON can hold, and its metadata.
+
+    Former names in the metadata are replaced by the current ones.
+    """
+    read = read_orbit_mechanism if is_orbit_file(path) else read_saved_mechanism
+    mechanism, metadata = read(path)
+    return mechanism, replace_former_names(metadata)
 
 
 def _read_with_verdict(

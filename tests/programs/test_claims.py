@@ -86,13 +86,13 @@ def test_it_is_saved_verified_and_reported(tmp_path: Path) -> None:
     prior = Prior.from_counts({"no": 2, "yes": 2})
     found = prove(prior, PML(0.6) & LDP(1.2), [[0.75, 0.25], [0.25, 0.75]])
     assert found.value == pytest.approx(math.log(3))  # of both levels the larger one
-    found.save(tmp_path / "held.json")
-    assert verify_file(tmp_path / "held.json").holds is True
-    again = load(tmp_path / "held.json")
+    found.save(tmp_path / "compliance.json")
+    assert verify_file(tmp_path / "compliance.json").holds is True
+    again = load(tmp_path / "compliance.json")
     assert again.certificate.verify()
     assert again.bound == math.inf
-    again.report(tmp_path / "held.md")
-    assert "ldp 1.09861229" in (tmp_path / "held.md").read_text()
+    again.report(tmp_path / "compliance.md")
+    assert "ldp 1.09861229" in (tmp_path / "compliance.md").read_text()
 
 
 FLIP = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])

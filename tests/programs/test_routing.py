@@ -123,15 +123,15 @@ class Instance:
 
 
 INSTANCES: dict[tuple[str, str], Instance] = {
-    ("LinearDesign", "letter-pairs"): Instance(in_a_plane),
+    ("LinearDesign", "constraint-generation"): Instance(in_a_plane),
     ("LinearDesign", "closed-form"): Instance(on_a_line),
     ("LinearDesign", "highs-closed-form-warm"): Instance(
         lambda: design(Prior.uniform(8), PML(0.5), ExpectedLoss(hamming))
     ),
     ("LinearDesign", "highs-warm"): Instance(small, np.full((8, 8), 1 / 8)),
     ("LinearDesign", "highs-small"): Instance(small),
-    ("LinearDesign", "classes"): Instance(of_two_kinds),
-    ("LinearDesign", "structured"): Instance(large),
+    ("LinearDesign", "color-refinement"): Instance(of_two_kinds),
+    ("LinearDesign", "block-ipm"): Instance(large),
     ("LinearDesign", "clarabel-lp"): Instance(with_many_rows),
     ("LinearDesign", "clarabel-cones"): Instance(with_a_cone),
     ("LinearDesign", "clarabel-sharp"): Instance(small),
@@ -141,9 +141,9 @@ INSTANCES: dict[tuple[str, str], Instance] = {
         lambda: design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))
     ),
     ("LinearDesign", "closed-form-by-name"): Instance(on_a_line),
-    ("LinearDesign", "classes-by-name"): Instance(of_two_kinds),
-    ("LinearDesign", "letter-pairs-by-name"): Instance(in_a_plane),
-    ("LinearDesign", "structured-by-name"): Instance(small),
+    ("LinearDesign", "color-refinement-by-name"): Instance(of_two_kinds),
+    ("LinearDesign", "constraint-generation-by-name"): Instance(in_a_plane),
+    ("LinearDesign", "block-ipm-by-name"): Instance(small),
     ("LinearDesign", "highs-by-name"): Instance(small),
     ("LinearDesign", "highs-ipm-by-name"): Instance(small),
     ("SymmetricDesign", "highs-few-orbits"): Instance(

@@ -30,7 +30,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import SolverError
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status, solving
-from pmlopt.programs.program import Method
+from pmlopt.programs.program import Method, has_foreign_parts
 
 PRIOR = np.array([0.5, 0.3, 0.2])
 POINTS = np.array([PRIOR, [0.4, 0.3, 0.3]])
@@ -87,7 +87,7 @@ def test_a_value_beyond_its_own_bound_is_not_optimal(requirement: Any, lie: floa
         solve(design(PRIOR, requirement, GAINS))
     found = caught.value.result
     assert found is not None
-    assert found.status is Status.STOPPED
+    assert found.status is Status.LIMIT_REACHED
     assert found.gap == pytest.approx(
         -lie, rel=0.05
     )  # but for the rounding that is added to a bound
@@ -117,10 +117,10 @@ def test_what_verify_refutes_is_not_returned_for_a_class_of_a_users_own() -> Non
 def test_parts_of_a_users_own_are_found_wherever_they_are() -> None:
     hull = Narrow(POINTS)
     foreign = [Optimistic(1.5), PML(0.5, over=hull), PML(0.5) & Optimistic(1.5)]
-    assert all(solving.has_foreign_parts(design(PRIOR, one, GAINS)) for one in foreign)
-    assert solving.has_foreign_parts(envelope(PRIOR, OPTIMUM.mechanism, 0.1, over=hull))
+    assert all(has_foreign_parts(design(PRIOR, one, GAINS)) for one in foreign)
+    assert has_foreign_parts(envelope(PRIOR, OPTIMUM.mechanism, 0.1, over=hull))
     for program in (design(PRIOR, LDP(1.5), GAINS), design(PRIOR, PML(0.5), MutualInformation())):
-        assert not solving.has_foreign_parts(program)
+        assert not has_foreign_parts(program)
 
 
 class TestTheSign:

@@ -223,7 +223,7 @@ def test_the_clock_is_one_for_all_methods() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(solving, "REGISTRY", (replace(question, methods=rows),))
         result = solve(PROGRAMS["linear"], time_limit=1e-3)
-    assert result.status is Status.STOPPED
+    assert result.status is Status.LIMIT_REACHED
     assert [attempt.partition(":")[0] for attempt in result.attempts] in ([], ["one"])
     assert result.certificate.verify()
     assert len(ends) == 1

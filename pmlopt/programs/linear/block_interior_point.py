@@ -18,7 +18,7 @@ from pmlopt.solvers.structured.block_program import BlockLP
 from pmlopt.solvers.structured.interior_point import follow_central_path
 from pmlopt.solvers.structured.iterates import Iterate, build_start
 
-METHOD_NAME = "structured"
+METHOD_NAME = "block-ipm"
 
 
 def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions) -> SolverResult:

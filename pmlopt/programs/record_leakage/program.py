@@ -53,9 +53,9 @@ def record_leakage(query: Query, mechanism: MechanismLike, entropy: float) -> Re
     `solve` reduces it to the law J of (X_i, T), T the class of the dataset (see `queries.RecordChannel`),
     without loss and whatever n is. Where little entropy is requested, it is the largest capacity of one class
     of datasets for each letter. Else branch and bound on chords of the convex part of I bounds it from above,
-    a local method from below. The result is OPTIMAL where both meet; UNPROVED where the nodes or the
-    dimensions gave out and STOPPED at the time limit, with the bound that is left. `solver="alternating"` is
-    the paper's own method instead, which finds local optima and no bound.
+    a local method from below. The result is OPTIMAL where both meet, UNPROVED where the limit on nodes or
+    on dimensions ended the search, and LIMIT_REACHED at the time limit; the bound is valid in each case.
+    `solver="alternating"` is the method of the paper, which finds local optima and proves no bound.
 
     A prior that is allowed at b is allowed at every smaller b: for a curve solve from the largest b down,
     each with `warm_start` the result before, and the values never rise with b.

@@ -280,7 +280,7 @@ def test_many_bounds_on_pairs_of_letters_are_solved_by_columns(
     program = design(
         random.dirichlet(np.ones(18)), MetricPrivacy(4.0, distance), ExpectedLoss(distance)
     )
-    result, other = solve(program, "letter-pairs", tolerance=1e-8), solve(program, "highs")
+    result, other = solve(program, "constraint-generation", tolerance=1e-8), solve(program, "highs")
     assert result.certificate.verify()
     assert not broken_pairs(4.0, distance, result.mechanism.matrix)
     assert result.value == pytest.approx(other.value, abs=1e-6)
@@ -383,7 +383,7 @@ def test_few_pairs_are_a_block_and_its_rows_have_coefficients_of_either_sign() -
         assert roomy.cone_block(PRIOR) is not None
     program = design(PRIOR, ON_FOUR["secret"], ExpectedGain(np.eye(4)))
     shut = program.with_constraints(shut=program.mechanism[0, 1] == 0)
-    found, other = solve(shut, solver="structured"), solve(shut, solver="highs")
+    found, other = solve(shut, solver="block-ipm"), solve(shut, solver="highs")
     assert found.certificate.verify()
     assert found.value == pytest.approx(other.value, abs=1e-6)
 

@@ -48,7 +48,7 @@ def test_a_metric_on_many_points_ends_with_a_mechanism_that_is_better_than_none(
     program = design(prior, MetricPrivacy(1.0, METRIC), ExpectedLoss(METRIC))
     result = solve(program, time_limit=seconds)
     constant = float((prior @ METRIC).min())
-    assert result.status is Status.STOPPED
+    assert result.status is Status.LIMIT_REACHED
     assert result.value < constant - 1
     assert result.level <= 1.0
     assert result.certificate.verify()
@@ -78,6 +78,6 @@ def test_designs_by_orbits_keep_their_limit(seconds: float) -> None:
         result = solve(program, time_limit=seconds)
         assert result.certificate.verify()
         if program is large:
-            assert result.status is Status.STOPPED
+            assert result.status is Status.LIMIT_REACHED
             assert result.timings.compile == 0.0
             assert result.value == pytest.approx(9 * 0.5)  # always the likeliest letter

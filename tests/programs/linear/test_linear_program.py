@@ -136,7 +136,7 @@ def watched(program: LinearDesign) -> tuple[LinearDesign, list[int]]:
 @kinds
 def test_designing_and_solving_declare_nothing(kind: str) -> None:
     program, made = watched(some(kind))
-    for solver in ("auto", "highs", "structured"):
+    for solver in ("auto", "highs", "block-ipm"):
         assert solve(program, solver).status is Status.OPTIMAL
     assert made == []
 
@@ -240,8 +240,8 @@ def added(kind: str, name: str) -> LinearDesign:
 )
 def test_few_linear_constraints_are_rows_beside(kind: str, name: str) -> None:
     program = added(kind, name)
-    found, other = solve(program, "structured"), solve(program, "clarabel")
-    assert found.solver == "structured"
+    found, other = solve(program, "block-ipm"), solve(program, "clarabel")
+    assert found.solver == "block-ipm"
     assert found.gap <= 1e-7 * program.scale
     assert found.value == pytest.approx(other.value, abs=2e-7 * program.scale)
     assert found.certificate.verify()
@@ -250,7 +250,7 @@ def test_few_linear_constraints_are_rows_beside(kind: str, name: str) -> None:
 
 def refused(program: LinearDesign) -> bool:
     with pytest.raises(SolverUnavailableError, match="linear constraints"):
-        solve(program, "structured")
+        solve(program, "block-ipm")
     return True
 
 
@@ -319,7 +319,7 @@ STARTS = [None, "closed form", "constant", "given"]
         *((make, n, None, "highs") for make in (linear, joint) for n in (2, SMALL)),
         *((linear, n, "closed form", "highs") for n in (2, LARGE)),
         (linear, 2, "given", "highs"),
-        (linear, LARGE, "given", "structured"),  # where something is faster cold
+        (linear, LARGE, "given", "block-ipm"),  # where something is faster cold
         (joint, LARGE, "given", "clarabel"),
         *((curved, n, start, "clarabel") for n in (2, LARGE) for start in STARTS),
     ],
@@ -332,7 +332,7 @@ def test_what_is_tried_first(
     assert tried[0] == first
     if start == "closed form" and make is not curved:
         assert "warm" in routes(make(n), "auto", begin(make(n), start))[0].reason
-    assert make is not curved or not {"highs", "highs-ipm", "structured"} & set(tried)
+    assert make is not curved or not {"highs", "highs-ipm", "block-ipm"} & set(tried)
 
 
 @pytest.mark.parametrize("start", ["closed form", "constant"])
@@ -350,22 +350,22 @@ def test_where_solving_takes_long_a_closed_form_is_the_answer(start: str) -> Non
 def test_the_very_largest_are_not_left_to_the_simplex(start: str | None) -> None:
     skewed = Prior.from_counts(range(1, 202))  # of which no two letters are alike
     tried = names(design(skewed, PML(0.5), ExpectedGain(np.eye(201))), start)
-    assert tried[0] == "structured"
+    assert tried[0] == "block-ipm"
     assert "highs-ipm" in tried
     assert "highs" not in tried
 
 
 def test_many_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> None:
     program = linear(LARGE)
-    assert names(program.with_constraints(cap=program.mechanism[0, 0] <= 0.5))[0] == "structured"
-    assert "structured" not in names(program.with_constraints(caps=program.mechanism <= 0.5))
+    assert names(program.with_constraints(cap=program.mechanism[0, 0] <= 0.5))[0] == "block-ipm"
+    assert "block-ipm" not in names(program.with_constraints(caps=program.mechanism <= 0.5))
     still = design(Prior.uniform(LARGE), PML(0.0), ExpectedGain(np.eye(LARGE)))
-    assert "structured" not in names(still)
+    assert "block-ipm" not in names(still)
     with pytest.raises(SolverUnavailableError, match="above 0 nats"):
-        routes(still, "structured", SolveContext(still))
+        routes(still, "block-ipm", SolveContext(still))
 
 
-@pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "structured"])
+@pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "block-ipm"])
 def test_a_solver_asked_for_is_the_only_one(name: str) -> None:
     for start in STARTS:
         assert names(linear(3), start, name) == [name.lower()]
@@ -378,7 +378,7 @@ def test_names_that_cannot_be_meant_are_refused() -> None:
     for name, other in (
         ("highs", "linear programs"),
         ("highs-ipm", "linear programs"),
-        ("structured", "Use auto"),
+        ("block-ipm", "Use auto"),
     ):
         with pytest.raises(SolverUnavailableError, match=other):
             routes(curved(2), name, SolveContext(curved(2)))
@@ -397,8 +397,8 @@ def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(
         raise AssertionError("a linear program for each output")
 
     monkeypatch.setattr(RatioBounds, "find_weights", refuse)
-    result = solve(program, "letter-pairs", time_limit=1e-9)
-    assert result.status is Status.STOPPED
+    result = solve(program, "constraint-generation", time_limit=1e-9)
+    assert result.status is Status.LIMIT_REACHED
     assert result.certificate.bound >= -1e-12
     assert (
         result.certificate.value < (program.prior.pmf @ program.table).min()

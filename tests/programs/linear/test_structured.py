@@ -117,7 +117,7 @@ def assert_proved(case: Instance, result: Result[Any]) -> None:
     """What a result claims, beside the reference optimum."""
     prior, matrix = case.bound.prior, result.mechanism.matrix
     assert result.status is Status.OPTIMAL
-    assert result.solver == "structured"
+    assert result.solver == "block-ipm"
     assert_certified(case, result)
     assert result.gap <= 1e-7 * case.unit or result.gap <= case.program.rounding_gap
     rounding = 1e-13 * float(np.abs(case.table).max())
@@ -142,7 +142,7 @@ def assert_certified(case: Instance, result: Result[Any]) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_instances_reach_the_reference_optimum(kind: str, seed: int) -> None:
     case = instance(kind, seed)
-    assert_proved(case, solve(case.program, "structured"))
+    assert_proved(case, solve(case.program, "block-ipm"))
 
 
 @pytest.mark.parametrize("kind", WIDE)
@@ -155,7 +155,7 @@ def test_blocks_that_are_no_bands_reach_what_the_declared_program_does(
     prior = Prior(oracles.random_prior(rng, n))
     privacy = wide(kind, prior, rng, float(rng.uniform(0.05, 2.0)))
     program = design(prior, privacy, ExpectedGain(rng.normal(size=(n, m))))
-    found = solve(program, "structured")
+    found = solve(program, "block-ipm")
     program.problem.solve(solver="HIGHS")
     assert found.value == pytest.approx(float(program.problem.value), abs=1e-7 * program.scale)
     assert found.gap <= 1e-7 * program.scale
@@ -168,7 +168,7 @@ def test_middling_instances_reach_what_clarabel_reaches(kind: str) -> None:
     prior = Prior(oracles.random_prior(rng, 60))
     privacy = bounded(kind, prior, rng).at(1.0)
     program = design(prior, privacy, ExpectedGain(rng.random((60, 12))))
-    found, other = solve(program, "structured"), solve(program, "clarabel", tolerance=1e-6)
+    found, other = solve(program, "block-ipm"), solve(program, "clarabel", tolerance=1e-6)
     assert found.value == pytest.approx(other.value, abs=1e-6 * program.scale)
     assert found.gap <= 1e-7 * program.scale
     assert found.certificate.verify()
@@ -189,7 +189,7 @@ def large(n: int = 31) -> LinearDesign:
 def test_numerical_trouble_goes_on_to_a_generic_solver(
     monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    expected = solve(large(), "structured").value
+    expected = solve(large(), "block-ipm").value
     made = []
 
     class Failing(NewtonSystem):

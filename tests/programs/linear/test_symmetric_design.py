@@ -213,7 +213,7 @@ def test_every_solver_finds_the_optimum() -> None:
     values = [solve(program, solver=name, tolerance=1e-6).value for name in names]
     assert np.ptp(values) < 1e-6
     with pytest.raises(SolverUnavailableError, match="there are: auto, highs"):
-        solve(program, solver="structured")
+        solve(program, solver="block-ipm")
 
 
 def test_the_parts_of_the_program_have_the_names_of_orbits() -> None:
@@ -309,9 +309,9 @@ def test_classes_are_equitable_and_no_finer_than_orbits(size: int, seed: int) ->
 def test_a_large_design_is_solved_in_classes_and_says_so(privacy: Requirement) -> None:
     prior, distance = bits(8)
     program = design(prior, privacy, ExpectedLoss(distance))
-    assert solvers_for(program)[0].name == "classes"
-    found, other = solve(program), solve(program, "structured", tolerance=1e-10)
-    assert found.solver == "classes"
+    assert solvers_for(program)[0].name == "color-refinement"
+    found, other = solve(program), solve(program, "block-ipm", tolerance=1e-10)
+    assert found.solver == "color-refinement"
     assert "classes" in found.reason
     assert found.value == pytest.approx(other.value, abs=1e-9)
     assert found.gap < 1e-9
@@ -327,7 +327,7 @@ def test_a_letter_that_differs_in_its_last_digit_is_a_class_by_itself() -> None:
     assert (letters_of(classes) == letters_of(classes)[3]).sum() == 1
     program = design(Prior(law), PML(1.0), ExpectedLoss(distance))
     assert solve(program).value == pytest.approx(
-        solve(program, "structured", tolerance=1e-10).value, abs=1e-9
+        solve(program, "block-ipm", tolerance=1e-10).value, abs=1e-9
     )
     table = distance.copy()
     table[3, 9] += 1e-9

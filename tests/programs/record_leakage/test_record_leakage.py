@@ -414,7 +414,7 @@ def test_limits_leave_a_valid_bound() -> None:
             solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), solver=BranchAndBound(nodes=8)),
             Status.UNPROVED,
         ),
-        (solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), time_limit=1e-9), Status.STOPPED),
+        (solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), time_limit=1e-9), Status.LIMIT_REACHED),
     ]
     for found, status in cut:
         certificate = found.certificate
