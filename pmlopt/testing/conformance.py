@@ -178,7 +178,7 @@ def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, see
         for name, value in priors.auxiliary_values(matrix).items():
             declared.variables[name].value = value
         worst = max(
-            (float(np.max(c.violation())) for c in declared.constraints.values()), default=0.0
+            (_constraint_violation(one) for one in declared.constraints.values()), default=0.0
         )
         _check_agreement(
             worst <= ROUNDING_ATOL,
@@ -410,11 +410,16 @@ def _max_violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -
 
 
 def _constraint_violation(constraint: cp.Constraint) -> float:
-    """Return by how much values violate a constraint; power cones by formula, where cvxpy calls a solver."""
+    """Return by how much values violate a constraint; other cones by formula, where cvxpy calls a solver."""
     if isinstance(constraint, cp.PowCone3D):
         x, y, z = (part.value for part in constraint.args)
         order = constraint.alpha.value
         return float((np.abs(z) - x**order * y ** (1 - order)).max())
+    if isinstance(constraint, cp.constraints.ExpCone):
+        x, y, z = (part.value for part in constraint.args)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            powers = np.where(y > 0, y * np.exp(x / np.where(y > 0, y, 1.0)), np.maximum(x, 0.0))
+        return float((powers - z).max())
     return float(np.max(constraint.violation()))
 
 

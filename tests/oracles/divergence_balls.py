@@ -12,7 +12,7 @@ import cvxpy as cp
 import numpy as np
 from oracles.designs import FloatArray
 
-from pmlopt import ChiSquareBall
+from pmlopt import ChiSquareBall, KLBall
 from pmlopt.model.uncertainty.divergence_ball import DivergenceBall
 
 Radii = tuple[float, ...]
@@ -47,6 +47,14 @@ BALLS = {
         lambda p: 1 / float(p.min()) - 1,
     ),
 }
+
+
+BALLS["kl"] = BallKind(
+    KLBall,
+    lambda q, p: cp.sum(cp.rel_entr(q, p)),
+    (1e-4, 0.01, 0.1, 0.5, 2.0),
+    lambda p: -math.log(float(p.min())),
+)
 
 
 def random_center(rng: np.random.Generator, n: int) -> FloatArray:
