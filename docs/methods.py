@@ -44,6 +44,7 @@ EVIDENCE = {
     ("SymmetricDesign", "highs-ipm"): "benchmarks/symmetry.py",
     ("SymmetricDesign", "clarabel"): "benchmarks/symmetry.py",
     ("ColumnDesign", "highs"): "chi-square-emp-example-1",
+    ("ColumnDesign", "prior-cuts"): "robust-chi-square-information",
     ("ColumnDesign", "column-generation"): "information-uniform-hundred-letters",
     ("ColumnDesign", "highs-ipm"): "benchmarks/enumeration.py",
     ("EstimationDesign", "interior-point"): "estimation-pml-uniform",

@@ -43,8 +43,10 @@ from .model.privacy import SibsonLeakage as SibsonLeakage
 from .model.privacy import Vulnerability as Vulnerability
 from .model.uncertainty import AllPriors as AllPriors
 from .model.uncertainty import Box as Box
+from .model.uncertainty import ChiSquareBall as ChiSquareBall
 from .model.uncertainty import ConvexHull as ConvexHull
 from .model.uncertainty import JointLaws as JointLaws
+from .model.uncertainty import KLBall as KLBall
 from .model.uncertainty import L1Ball as L1Ball
 from .model.uncertainty import MinimumMass as MinimumMass
 from .model.uncertainty import confidence_ball as confidence_ball

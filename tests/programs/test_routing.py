@@ -18,6 +18,7 @@ from pmlopt import (
     LDP,
     LIP,
     PML,
+    ChiSquareBall,
     Continuous,
     CoordinateLoss,
     DistanceLoss,
@@ -159,6 +160,9 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ),
     ("SymmetricDesign", "highs-many-orbits"): Instance(
         lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
+    ),
+    ("ColumnDesign", "prior-cuts"): Instance(
+        lambda: design(PRIOR, PML(0.5, over=ChiSquareBall(PRIOR, 0.05)), MutualInformation())
     ),
     ("ColumnDesign", "highs"): Instance(lambda: design(PRIOR, PML(0.5), MutualInformation())),
     ("ColumnDesign", "column-generation"): Instance(

@@ -47,7 +47,7 @@ from pmlopt.model.uncertainty import (
     vertex_hull,
 )
 from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, Family, StaircaseFamily
-from pmlopt.model.uncertainty.prior_set import LinearRows
+from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
 from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk, max_gain_ldp
 from pmlopt.solvers.structured.block_program import (
     ColumnBlock,
@@ -165,11 +165,10 @@ class MeanBounds(Requirement):
             least = one.smaller
             if isinstance(least, PriorSet):
                 least.check_letters(prior.labels, "the prior of the design")
-                if (
-                    isinstance(least, L1Ball)
-                    and least.radius == 0
-                    and (least.center.pmf == prior.pmf).all()
-                ):
+                simple = least.simplify()
+                if isinstance(simple, PriorSet):
+                    least = simple
+                elif np.array_equal(simple, prior.pmf):
                     least = ComparedMeans.MEAN
             same_set = least is one.smaller
             kind = one.kind if same_set else BoundKind.MAX_OVER_MEAN
@@ -339,14 +338,18 @@ class MeanBounds(Requirement):
     @property
     def has_rows(self) -> bool:
         """Return whether `linear_rows` gives the columns."""
-        return [one.kind for one in self.bounds] == [BoundKind.MAX_OVER_ROBUST_MEAN]
+        least = self.bounds[0].smaller
+        return (
+            len(self.bounds) == 1 and isinstance(least, PriorSet) and least.polytope() is not None
+        )
 
     def linear_rows(self, prior: Prior) -> LinearRows:
         """Return the columns that it allows by linear rows, where `has_rows` is true."""
         least = self.bounds[0].smaller
         if not isinstance(least, PriorSet):
             return super().linear_rows(prior)
-        return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
+        found = least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
+        return require_form(found, least, "linear rows of a requirement", "no polytope")
 
     def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
         """Return the extreme columns of mean one that the bound allows, as families or as those of a cone."""
@@ -380,8 +383,10 @@ class MeanBounds(Requirement):
             and (least.center.pmf == prior.pmf).all()
         ):
             return least.column_families(exp_neg_epsilon)
-        # of other sets the extreme columns are known by the vertices only
+        # of other sets the extreme columns are known by the vertices only, or by some priors
         listed = isinstance(least, ChoquetSet | ConvexHull)
+        if not listed and least.polytope() is None:
+            return ColumnCone.from_members(least, exp_neg_epsilon)
         return ColumnCone(least if listed else vertex_hull(least), exp_neg_epsilon)
 
 

@@ -24,6 +24,7 @@ from pmlopt.model.privacy.secret_leakage import GUESSING_MEANING, RobustSecretPM
 from pmlopt.model.privacy.side_information import Known, pml_given_known
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.joint_laws import JointLaws
+from pmlopt.model.uncertainty.prior_set import NO_CELLS, SYMMETRIC_DESIGNS, require_form
 
 
 class LetterBudgets(RatioRequirement):
@@ -193,7 +194,10 @@ class PML(MeanBounds):
         """Return the bound on a column that is constant on the cells of its output, as one on their
         values.
         """
-        return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))
+        if self.over is None:
+            return self
+        found = self.over.on_cells(cells)
+        return PML(self.epsilon, require_form(found, self.over, SYMMETRIC_DESIGNS, NO_CELLS))
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:

@@ -28,6 +28,11 @@ from pmlopt.programs.program import (
 from pmlopt.programs.registry import register_question
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
+from pmlopt.programs.subconvex.prior_cuts import (
+    METHOD_NAME,
+    cut_by_worst_priors,
+    has_curved_set,
+)
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.parametric_program import MasterProblem
@@ -94,6 +99,7 @@ def certify_columns(
         repair=fixed.to_record,
         utility=program.utility.name,
         pricing=pricing,
+        laws=program.space.laws,
     )
 
 
@@ -164,6 +170,14 @@ def _solve_and_certify(
         closed_form=find_optimal_form(program, best),
         arrays={"matrix": best.mechanism.matrix},
     )
+
+
+def _cut_and_certify(
+    given: ColumnDesign, options: MethodOptions, _: ColumnDesign
+) -> MethodResult[ColumnCertificate]:
+    """Solve by cutting planes on the worst priors of a set, and certify over those that were found."""
+    program, outcome = cut_by_worst_priors(given, options)
+    return _solve_and_certify(lambda *_: outcome, program, options, program)
 
 
 def _solve_declared(
@@ -293,6 +307,13 @@ def _make_full_method(
 METHODS = MethodRegistry(
     ColumnDesign,
     (
+        Method(
+            METHOD_NAME,
+            "over a set of priors that is no polytope: its worst priors come in as they cut",
+            _cut_and_certify,
+            lambda program, _: has_curved_set(program),
+            requirements_text="designs over a set of priors that is no polytope, on a few letters",
+        ),
         _make_full_method(
             "highs", "all extreme columns are declared: HiGHS simplex ends at a vertex", True
         ),
