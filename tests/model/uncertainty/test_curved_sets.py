@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +32,7 @@ from pmlopt import (
 from pmlopt.measures import failure_probability
 from pmlopt.model.uncertainty import leakage_capacity, leakage_sensitivity
 from pmlopt.model.uncertainty.divergence_ball import DivergenceBall
+from pmlopt.programs.program import Program
 
 P = Prior([0.6, 0.4])
 LOSS = 1 - np.eye(2)
@@ -61,8 +64,8 @@ def test_levels_and_failures_are_those_of_the_interval(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("question", range(7))
 def test_designs_are_those_of_the_interval(name: str, question: int) -> None:
-    def ask(over: DivergenceBall | ConvexHull) -> object:
-        programs = [
+    def ask(over: DivergenceBall | ConvexHull) -> Program[Any]:
+        programs: list[Callable[[], Program[Any]]] = [
             lambda: design(P, PML(0.3, over=over), ExpectedLoss(LOSS)),
             lambda: design(P, PML(0.3, over=over) & LDP(0.4), ExpectedLoss(LOSS)),
             lambda: design(P, PML(0.3, over=over), MutualInformation()),
@@ -74,7 +77,7 @@ def test_designs_are_those_of_the_interval(name: str, question: int) -> None:
         return programs[question]()
 
     ball, interval = make_pair(name)
-    found, expected = solve(ask(ball)), solve(ask(interval))  # type: ignore[arg-type]
+    found, expected = solve(ask(ball)), solve(ask(interval))
     assert found.certificate.verify()
     assert found.value == pytest.approx(expected.value, rel=2e-6)
     assert found.gap <= 2e-6 * max(1.0, abs(found.value))
