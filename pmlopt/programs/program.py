@@ -159,7 +159,7 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
 
 def has_foreign_parts(program: Program[Any]) -> bool:
     """Return whether a requirement, utility, set of priors or constraint is of a class of another package."""
-    return any(_is_foreign(part) for part in vars(program).values())
+    return any(map(_is_foreign, vars(program).values()))
 
 
 def _is_foreign(part: object) -> bool:
@@ -404,12 +404,10 @@ class MethodRegistry(Generic[P, S, C]):
         if isinstance(solver, Method):
             return [solver]
         if isinstance(solver, str):
+            if solver.lower() == "auto":
+                return self.list_automatic(program, start)
             name = replace_former_method(solver).lower()
-            return (
-                self.list_automatic(program, start)
-                if name == "auto"
-                else [self.find_by_name(program, name, start)]
-            )
+            return [self.find_by_name(program, name, start)]
         if not callable(solver):
             raise ProgramError(
                 f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}"

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import combinations
+from operator import le
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -343,8 +344,8 @@ class Requirement(Record, ABC):
 
     def holds(self, prior: PriorLike, mechanism: MechanismLike) -> bool:
         """Return whether each level is within its limit, in floating-point arithmetic without tolerance."""
-        levels = self.levels(prior, mechanism)
-        return all(levels[name] <= limit for name, limit in self.limits.items())
+        levels, limits = self.levels(prior, mechanism), self.limits
+        return all(map(le, map(levels.__getitem__, limits), limits.values()))
 
 
 class RequirementConjunction(Requirement):
