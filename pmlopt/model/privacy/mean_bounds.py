@@ -128,7 +128,7 @@ class MeanBounds(Requirement):
         """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
         return "; ".join(one.least.scope for one in self.bounds if isinstance(one.least, PriorSet))
 
-    def on_cells(self, cells: LetterCells) -> Requirement:
+    def on_cells(self, cells: LetterCells) -> Requirement | None:
         """Return the bound on a column that is constant on the cells of its output, as one on their
         values.
         """
@@ -309,15 +309,10 @@ class MeanBounds(Requirement):
                 )
         return found[0] if len(found) == 1 else join_ratio_bounds(found)
 
-    @property
-    def has_rows(self) -> bool:
-        """Return whether `linear_rows` gives the columns."""
-        return [one.kind for one in self.bounds] == [OVER]
-
-    def linear_rows(self, prior: Prior) -> LinearRows:
-        """Return the columns that it allows by linear rows, where `has_rows` is true."""
+    def linear_rows(self, prior: Prior) -> LinearRows | None:
+        """Return the columns that it allows by linear rows; None where they are not known by rows."""
         least = self.bounds[0].least
-        if not isinstance(least, PriorSet):
+        if len(self.bounds) > 1 or not isinstance(least, PriorSet):
             return super().linear_rows(prior)
         return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
 
