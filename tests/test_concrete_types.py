@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import PriorSet
@@ -14,9 +15,10 @@ PACKAGE = Path(__file__).parents[1] / "pmlopt"
 BASES = {"Requirement", "PriorSet"}
 
 
-def list_subclasses(kind: type) -> Iterator[type]:
+def list_subclasses(kind: type[Any]) -> Iterator[type[Any]]:
     """Iterate over all classes below a class."""
-    for one in kind.__subclasses__():
+    below: list[type[Any]] = kind.__subclasses__()
+    for one in below:
         yield one
         yield from list_subclasses(one)
 

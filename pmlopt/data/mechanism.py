@@ -70,7 +70,7 @@ class Mechanism(SuggestsAttributes):
         ((2, 2), ('no', 'yes'), (0, 1))
     """
 
-    GUESSES: ClassVar[Mapping[str, str]] = {
+    ATTRIBUTE_HINTS: ClassVar[Mapping[str, str]] = {
         "labels": ".inputs for its rows and .outputs for its columns",
         "apply": ".sample(values)", "release": ".sample(values)", "transform": ".sample(values)",
         "probabilities": ".matrix", "to_numpy": ".matrix", "values": ".matrix", "T": ".matrix.T",

@@ -75,7 +75,7 @@ class Prior(SuggestsAttributes, Record):
         Prior.from_counts, where they are counts
     """
 
-    GUESSES: ClassVar[Mapping[str, str]] = {
+    ATTRIBUTE_HINTS: ClassVar[Mapping[str, str]] = {
         "letters": ".labels", "index": ".labels", "n": ".size", "p": ".pmf", "values": ".pmf",
         "to_numpy": ".pmf", "items": "zip(prior.labels, prior.pmf)",
         "to_dict": "dict(zip(prior.labels, prior.pmf))",

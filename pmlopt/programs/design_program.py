@@ -135,14 +135,14 @@ class RequirementCertificate(Certificate):
         What rounding may have taken off a measured level is added to it; where the requirement is proved to
         hold, no level is above its limit.
         """
-        measured, share = self.float_levels
+        measured, relative_error = self.float_levels
         # differences of products up to twice the share count as none: a level next to 0 may hide them
         up, limits, above = {}, self.privacy.limits, False
         for name, level in measured.items():
             up[name] = level
             if math.isfinite(level):
-                least = 2 * share if level >= 0 else -math.inf
-                up[name] = max(level + share * max(1.0, abs(level)), least)
+                least = 2 * relative_error if level >= 0 else -math.inf
+                up[name] = max(level + relative_error * max(1.0, abs(level)), least)
             above |= up[name] > limits[name]
         if above and self._meets_requirement:
             return {name: min(level, limits[name]) for name, level in up.items()}

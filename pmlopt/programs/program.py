@@ -59,7 +59,7 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         tolerance: the largest certified gap to accept where a person states nothing, as a share of `scale`.
     """
 
-    GUESSES: ClassVar[Mapping[str, str]] = {
+    ATTRIBUTE_HINTS: ClassVar[Mapping[str, str]] = {
         "solve": "pmlopt.solve(program)", "value": "pmlopt.solve(program).value",
         "run": "pmlopt.solve(program)", "matrix": "pmlopt.solve(program).matrix",
         "result": "pmlopt.solve(program)", "add": ".with_constraints(name=constraint)",

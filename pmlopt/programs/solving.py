@@ -144,7 +144,7 @@ REGISTRY: tuple[MethodRegistry[Any, Any, Any], ...] = (
     continuous.METHODS,
     least_leakage.METHODS,
     least_leakage.ORBIT_METHODS,
-    least_epsilon.QUESTION,
+    least_epsilon.METHODS,
     worst_case.METHODS,
     envelope.ENVELOPE_METHODS,
     envelope.FAILURE_METHODS,
@@ -259,7 +259,7 @@ def solve(
     if isinstance(warm_start, Mechanism):
         _check_labels(program, warm_start)
     start = question.make_start(program, warm_start, options.deadline)
-    asked = program, options, start
+    arguments = program, options, start
     allowed = program.compute_allowed_gap(options.tolerance)
     attempts: MethodAttempts[C_co] = MethodAttempts()
     methods = question.select_methods(program, solver, start)
@@ -268,7 +268,7 @@ def solve(
         if options.deadline.expired and attempts.accounts:
             break
         try:
-            found = run_in_process(method, *asked) if isolated else method.run(*asked)
+            found = run_in_process(method, *arguments) if isolated else method.run(*arguments)
             own_end = found.finished and not found.certificate.is_beyond_bound
             status = _choose_status(found, allowed, own_end)
             # classes of other packages may be wrong: then the certificate decides, not the method

@@ -64,13 +64,13 @@ class Deadline:
         """Return the seconds that remain, at least `least`; None without a limit."""
         return max(least, self.end - self.read()) if self.end < math.inf else None
 
-    def fraction(self, share: float) -> Deadline:
+    def fraction(self, ratio: float) -> Deadline:
         """Return the deadline after a fraction of the remaining time."""
         if not self.is_limited:
             return self
         now = self.read()
         # an expired deadline stays one: the rest is cut off at 0
-        return replace(self, end=now + share * max(0.0, self.end - now))
+        return replace(self, end=now + ratio * max(0.0, self.end - now))
 
     def earlier(self, seconds: float) -> Deadline:
         """Return the deadline whose time is over some seconds before."""

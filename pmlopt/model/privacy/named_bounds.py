@@ -19,8 +19,8 @@ from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios
-from pmlopt.model.privacy.requirement import TOGETHER, Requirement
-from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
+from pmlopt.model.privacy.requirement import JOINT_BOUND_HINT, Requirement
+from pmlopt.model.privacy.secret_leakage import GUESSING_MEANING, RobustSecretPML, SecretPML
 from pmlopt.model.privacy.side_information import Known, pml_given_known
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.joint_laws import JointLaws
@@ -78,8 +78,8 @@ class LetterBudgets(RatioRequirement):
     def ratios(self, weights: Any) -> RatioBounds:
         # no letter reveals more than -log(min p); a little above, so that nothing that binds is lost
         """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
-        most = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
-        return make_mean_ratios(weights, np.minimum(np.array(self.epsilon), most))
+        max_exponent = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
+        return make_mean_ratios(weights, np.minimum(np.array(self.epsilon), max_exponent))
 
 
 @dataclass(frozen=True, init=False)
@@ -127,7 +127,7 @@ class PML(MeanBounds):
     epsilon: float
     over: PriorSet | None = None
     name: ClassVar[str] = "pml"
-    meaning: ClassVar[str] = GUESSES
+    meaning: ClassVar[str] = GUESSING_MEANING
     about: ClassVar[None] = None
 
     def __new__(
@@ -215,7 +215,7 @@ class PML(MeanBounds):
         Raises:
             PrivacyError: they are on other letters than the given one.
         """
-        least = self.bounds_for(prior)[0].least
+        least = self.bounds_for(prior)[0].smaller
         return least if isinstance(least, PriorSet) else None
 
 
@@ -334,7 +334,7 @@ class MaximalLeakage(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "maximal-leakage"
-    instead: ClassVar[str] = TOGETHER
+    unsupported_hint: ClassVar[str] = JOINT_BOUND_HINT
     meaning: ClassVar[str] = (
         "On average over outcomes, a guess becomes at most e^{limit} times as likely."
     )

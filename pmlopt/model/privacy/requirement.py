@@ -69,7 +69,7 @@ class Requirement(Record, ABC):
     """
 
     name: ClassVar[str]
-    instead: ClassVar[str] = "use PML, LDP or LIP"
+    unsupported_hint: ClassVar[str] = "use PML, LDP or LIP"
     """What to do where its extreme columns are not listed."""
     meaning: ClassVar[str] = "The limit {limit} nats holds for the ratio that is named."
     """What the limit states, in a sentence for those who do not know the field."""
@@ -327,7 +327,7 @@ class Requirement(Record, ABC):
         if not self.has_ratios:
             raise PrivacyError(
                 f"designs with a sub-convex utility are made of extreme columns, and those within {self!r} "
-                f"are not listed: {self.instead}"
+                f"are not listed: {self.unsupported_hint}"
             )
         return self._cached_ratios(prior)
 
@@ -369,7 +369,9 @@ class RequirementConjunction(Requirement):
     """
 
     name: ClassVar[str] = "all-of"
-    instead: ClassVar[str] = "each part must be a ratio bound, such as PML, LIP or metric privacy"
+    unsupported_hint: ClassVar[str] = (
+        "each part must be a ratio bound, such as PML, LIP or metric privacy"
+    )
     parts: tuple[Requirement, ...]
 
     def __init__(self, *parts: Requirement) -> None:
@@ -561,5 +563,5 @@ class RequirementConjunction(Requirement):
 MAX_JOINT_ENTRIES = 100_000
 """Rows of all linear programs that look for weights of pairs next to a set of priors: some seconds."""
 
-TOGETHER = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
+JOINT_BOUND_HINT = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
 """What to do where a bound is on no single column."""

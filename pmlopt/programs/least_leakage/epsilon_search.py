@@ -140,7 +140,7 @@ class EpsilonSearch:
             reached = self._excess(still + middle * (best - still)) >= aim
             low, high = (low, middle) if reached else (middle, high)
         shares = (high, (1 + high) / 2, 1.0)
-        return any(self.take_matrix(still + share * (best - still)) for share in shares)
+        return any(self.take_matrix(still + weight * (best - still)) for weight in shares)
 
     def _take_first_by_orbits(self) -> None:
         """Take the best constant by orbits, else the uniform law mixed with the best outputs."""
@@ -224,7 +224,7 @@ class EpsilonSearch:
 
     def _solve(self, level: float) -> None:
         """Solve the design at a level, once more with a smaller tolerance where its gap decides nothing."""
-        reach, tolerance = self.program.reach, self.options.tolerance
+        target, tolerance = self.program.reach, self.options.tolerance
         decided = False
         # The factor of the tolerance of a design that is solved again, because its gap decides neither side.
         # The smallest tolerance that a design is solved with.
@@ -232,8 +232,8 @@ class EpsilonSearch:
             certificate = self._design(level, accuracy)
             if certificate is None:
                 break
-            value = self.sign * (certificate.value - reach)
-            bound = self.sign * (certificate.bound - reach)
+            value = self.sign * (certificate.value - target)
+            bound = self.sign * (certificate.bound - target)
             middle = value if not math.isfinite(bound) else (value + bound) / 2
             # value and bound enclose the optimum: their middle is the best estimate for a secant
             if math.isfinite(middle):
@@ -241,7 +241,7 @@ class EpsilonSearch:
             if self._take(certificate, level):
                 self.side, decided = 1, True
                 break
-            if is_short(certificate, reach):
+            if is_short(certificate, target):
                 self.short, self.proof, self.side, decided = level, certificate, -1, True
                 break
             if math.isfinite(bound):
@@ -339,8 +339,8 @@ class EpsilonSearch:
             return (self.short + self.reached_level) / 2
         if max(below, above) <= allowed / 8:
             return None
-        share = 0.1 if max(below, above) > 100 * self._hair else 0.5
-        return high + share * above if above >= below else low - share * below
+        fraction = 0.1 if max(below, above) > 100 * self._hair else 0.5
+        return high + fraction * above if above >= below else low - fraction * below
 
     @property
     def _hair(self) -> float:
@@ -430,7 +430,7 @@ def _certify(
     )
 
 
-QUESTION = MethodRegistry(
+METHODS = MethodRegistry(
     LeastEpsilon,
     (
         Method(

@@ -75,9 +75,13 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
     elif not proved:  # at a level of next to nothing there is hardly an inside to move in
         still = build_best_constant(program.prior.probabilities, program.centered_gains)
         # complementary slackness of a constant: each letter's multiplier is what it gains
-        worth = (still * program.centered_gains).sum(axis=1)
-        if compute_gap(still, worth, ending.point) <= allowed:
-            found, message, proved = Found(still, worth), "a constant is within the tolerance", True
+        multipliers = (still * program.centered_gains).sum(axis=1)
+        if compute_gap(still, multipliers, ending.point) <= allowed:
+            found, message, proved = (
+                Found(still, multipliers),
+                "a constant is within the tolerance",
+                True,
+            )
     return SolverResult(
         state="point",
         finished=proved

@@ -105,8 +105,8 @@ def solve_by_simplex(
     # the row sums as a (N, N M) matrix: np.repeat puts M ones for each letter
     sums = np.hstack([np.repeat(np.eye(n), m, axis=1), np.zeros((n, shared * m))])
     each = sparse.eye_array(m)
-    told = sparse.kron(np.hstack([products[several], -np.eye(shared)]), each)
-    rows = [sparse.csr_array(sums), told, sparse.kron(pairs, each)]
+    product_rows = sparse.kron(np.hstack([products[several], -np.eye(shared)]), each)
+    rows = [sparse.csr_array(sums), product_rows, sparse.kron(pairs, each)]
     fixed = np.concatenate([np.ones(n), np.zeros(shared * m)])
     ends = np.append(fixed, np.full(count * m, -np.inf)), np.append(fixed, np.zeros(count * m))
     costs = np.concatenate([-gains.ravel() / scale, np.zeros(shared * m)])

@@ -119,8 +119,8 @@ def find_within_constraints(program: LinearDesign) -> LinearCertificate:
         MethodError: none was found in the time.
     """
     outcome = _mix_within_constraints(program)
-    most = MAX_LP_ENTRIES if program.problem.is_lp() else MAX_CONE_ENTRIES
-    if outcome.state != "point" and program.table.size <= most:
+    max_entries = MAX_LP_ENTRIES if program.problem.is_lp() else MAX_CONE_ENTRIES
+    if outcome.state != "point" and program.table.size <= max_entries:
         outcome = _solve_in_short(program.problem)
         if outcome.state == "infeasible" and program.problem.is_lp():
             raise InfeasibleError(

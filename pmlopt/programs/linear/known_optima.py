@@ -57,9 +57,9 @@ def known_optimum(program: LinearDesign, deadline: Deadline = NO_DEADLINE) -> Kn
     prior, gains, near = program.prior, program.centered_gains, CLOSED_FORM_GAP * program.scale
     found, seconds = allowed_forms(program), SECONDS_A_PRICE * bounds
     # a form below another feasible one by more than rounding cannot be optimal
-    most = max(found, key=itemgetter(0))[0]
+    max_gain = max(found, key=itemgetter(0))[0]
     for gain, form in found:
-        if gain < most - near:
+        if gain < max_gain - near:
             continue
         for multipliers in _multipliers(program, form):
             if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
@@ -83,9 +83,9 @@ SECONDS_A_PAIR, SECONDS_A_PRICE = 6e-8, 5e-6
 
 def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
     """Bound the dual bound of these multipliers from below, from some columns that the requirement allows."""
-    worth = program.prior.pmf[:, None] * (program.centered_gains - multipliers[:, None])
+    reduced_gains = program.prior.pmf[:, None] * (program.centered_gains - multipliers[:, None])
     columns = program.privacy.list_some_columns(program.prior)
-    return float(program.prior.pmf @ multipliers + (columns.T @ worth).max())
+    return float(program.prior.pmf @ multipliers + (columns.T @ reduced_gains).max())
 
 
 def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
@@ -123,14 +123,14 @@ def _candidates(program: LinearDesign) -> Iterator[_Form]:
         prior, program.privacy
     ):  # privacy has no labels: who values a column has it
         # (K, M): what each column of the form gains if it is labelled by each output
-        worth = (prior.pmf[:, None] * form.matrix).T @ gains
-        columns, outputs = np.arange(len(worth)), worth.argmax(axis=1)
+        gains_by_output = (prior.pmf[:, None] * form.matrix).T @ gains
+        columns, outputs = np.arange(len(gains_by_output)), gains_by_output.argmax(axis=1)
         if name == "geometric":  # several to one maybe
-            matrix = form.matrix @ (np.arange(worth.shape[1]) == outputs[:, None])
+            matrix = form.matrix @ (np.arange(gains_by_output.shape[1]) == outputs[:, None])
             yield _Form(name, form.matrix, outputs, np.asarray(matrix))
             continue
         if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
-            columns, outputs = optimize.linear_sum_assignment(worth, maximize=True)
+            columns, outputs = optimize.linear_sum_assignment(gains_by_output, maximize=True)
         matrix = np.zeros(program.table.shape)
         matrix[:, outputs] = form.matrix[:, columns]
         yield _by_outputs(name, matrix)

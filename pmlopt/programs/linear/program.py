@@ -125,9 +125,9 @@ class ExpectationProgram(Program[C_co]):
             self.table, offsets, self.centered_gains, self.maximised, lifts
         )
 
-    def compute_bound(self, most: float) -> float:
+    def compute_bound(self, centered_bound: float) -> float:
         """Compute the bound on the utility, rounded outward, from one on the expected `centered_gains`."""
-        return round_outward(self.exact_constant, most, self.maximised)
+        return round_outward(self.exact_constant, centered_bound, self.maximised)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -362,11 +362,11 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         return replace(self, build_model=declaration.get_self, added=added)
 
     def _check_variables(
-        self, name: str, constraint: cp.Constraint, beside: Mapping[str, cp.Constraint]
+        self, name: str, constraint: cp.Constraint, new_constraints: Mapping[str, cp.Constraint]
     ) -> None:
         """Raise where a constraint has integer or complex variables, or none of the program."""
         own = {variable.id for variable in self.variables.values()}
-        others = [c for key, c in {**self.added, **beside}.items() if key != name]
+        others = [c for key, c in {**self.added, **new_constraints}.items() if key != name]
         shared = {variable.id for other in others for variable in other.variables()}
         for variable in constraint.variables():
             if (
