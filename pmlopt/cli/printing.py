@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, escape_control_characters, name_outputs
+from pmlopt.core.arrays import FloatArray, name_outputs
+from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     print_line(title)
     print_table(["", ""], rows)
     if isinstance(certificate, DesignCertificate):
-        for line in list_warnings(certificate.prior, certificate.privacy, result.tells):
+        for line in list_warnings(certificate.prior, certificate.privacy, result.outcome_summaries):
             print_line(f"Warning: {line}")
         for line in () if is_by_orbits(result.mechanism) else rank_warnings(result.mechanism):
             print_line(f"Warning: {line}.")
@@ -170,7 +171,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         corner = f"worst prior: record {certificate.record} | value"
         _print_cells("worst prior", corner, range(len(joint)), columns, joint)
     else:
-        for one in result.tells[:MAX_SUMMARY_OUTCOMES]:
+        for one in result.outcome_summaries[:MAX_SUMMARY_OUTCOMES]:
             print_line(str(one))
         print_matrix(result.mechanism)
 
@@ -183,8 +184,8 @@ def print_usefulness(made: Any) -> None:
     """
     from pmlopt.measures.estimable import rank_warnings
 
-    if (worth := getattr(made, "worth", None)) is not None:
-        print_line(f"Its {worth}.")
+    if (baselines := getattr(made, "baselines", None)) is not None:
+        print_line(f"Its {baselines}.")
     mechanism = getattr(made, "mechanism", made)
     for line in () if is_by_orbits(mechanism) else rank_warnings(mechanism):
         print_line(f"Warning: {line}.", err=True)
@@ -206,7 +207,7 @@ def _list_proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
     proved = f"yes, in {certificate.arithmetic}" if certificate.verify() else "NO"
     if not isinstance(certificate, RequirementCertificate):
         return [("proved", f"{certificate.statement}: {proved}")]
-    if (found := result.worth) is not None:
+    if (found := result.baselines) is not None:
         others = (
             f"{name} {format_number(value)}"
             for name, value in found.table_rows

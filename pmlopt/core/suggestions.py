@@ -18,7 +18,7 @@ class SuggestsAttributes:
         AttributeError: Mechanism has no 'apply': write .sample(values)
     """
 
-    GUESSES: ClassVar[Mapping[str, str]] = {}
+    ATTRIBUTE_HINTS: ClassVar[Mapping[str, str]] = {}
     """What to write for names that were tried."""
 
     if not TYPE_CHECKING:
@@ -27,7 +27,7 @@ class SuggestsAttributes:
             kind = type(self)
             if name.startswith("_"):
                 raise AttributeError(f"{kind.__name__} has no {name!r}")
-            write = kind.GUESSES.get(name)
+            write = kind.ATTRIBUTE_HINTS.get(name)
             near = get_close_matches(
                 name, [one for one in dir(self) if not one.startswith("_")], n=1
             )

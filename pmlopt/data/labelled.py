@@ -26,6 +26,7 @@ from pmlopt.core.arrays import (
     check_labels_of_size,
     check_unmasked,
     indices_of,
+    is_plain,
     parse_labels,
 )
 from pmlopt.core.frames import (
@@ -430,12 +431,7 @@ def _list_entries(
 
 def _is_plain_array(data: Any, ndim: int) -> bool:
     """Return whether data are an array of numbers of the right shape, which needs no further look."""
-    return (
-        type(data) is np.ndarray
-        and data.ndim == ndim
-        and data.size > 0
-        and data.dtype.kind in "fiu"
-    )
+    return type(data) is np.ndarray and data.size > 0 and is_plain(data, ndim)
 
 
 def _list_rows(data: Any, what: str, error: type[InputError]) -> Any:

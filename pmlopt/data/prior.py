@@ -23,6 +23,7 @@ from pmlopt.core.arrays import (
     common_integer_ratio,
     copy_float_array,
     indices_of,
+    is_plain,
     select_labels,
 )
 from pmlopt.core.descriptions import describe_value
@@ -74,7 +75,7 @@ class Prior(SuggestsAttributes, Record):
         Prior.from_counts, where they are counts
     """
 
-    GUESSES: ClassVar[Mapping[str, str]] = {
+    ATTRIBUTE_HINTS: ClassVar[Mapping[str, str]] = {
         "letters": ".labels", "index": ".labels", "n": ".size", "p": ".pmf", "values": ".pmf",
         "to_numpy": ".pmf", "items": "zip(prior.labels, prior.pmf)",
         "to_dict": "dict(zip(prior.labels, prior.pmf))",
@@ -95,8 +96,10 @@ class Prior(SuggestsAttributes, Record):
         labels: Iterable[Label] | None = None,
         samples: int | None = None,
     ) -> None:
-        labels, numbers = _split_labels(probabilities, labels, "the probabilities")
-        _check_not_observations(numbers)
+        numbers: Any = probabilities
+        if not is_plain(probabilities, 1):
+            labels, numbers = _split_labels(probabilities, labels, "the probabilities")
+            _check_not_observations(numbers)
         # a copy: the prior is hashed and compared, and must not change with the caller's array
         array = copy_float_array(numbers, 1, "the probabilities", PriorError)
         names = check_labels_of_size(labels, len(array), "the prior's labels", PriorError)
@@ -479,6 +482,8 @@ def _check_boolean_samples(samples: Sequence[Any]) -> None:
 
 def _check_min_probability(labels: tuple[Label, ...], probabilities: FloatArray) -> None:
     """Raise a PriorError where the probability of a letter is below `MIN_PROBABILITY`."""
+    if probabilities.min() >= MIN_PROBABILITY:
+        return
     for label, value in zip(labels, probabilities, strict=True):
         if value < MIN_PROBABILITY:
             raise PriorError(

@@ -24,7 +24,7 @@ from pmlopt.core.suggestions import did_you_mean
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, InstanceError
-from pmlopt.library.short_forms import FIELDS, FORMS
+from pmlopt.library.shorthand import FIELDS, SHORTHAND_CONSTRUCTORS
 from pmlopt.measures import ldp_level, leakage_level
 from pmlopt.model import closed_forms
 from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
@@ -230,7 +230,11 @@ def _read_arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> d
     given: dict[str, Any] = {"labels": None}
     for name in names:
         context = Context(
-            given, complete=False, error=InstanceError, number=parse_logarithm, forms=FORMS
+            given,
+            complete=False,
+            error=InstanceError,
+            number=parse_logarithm,
+            forms=SHORTHAND_CONSTRUCTORS,
         )
         if name in params:
             given[name] = read_record(FIELDS[name], params[name], f"params.{name}", context)

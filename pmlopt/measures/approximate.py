@@ -82,9 +82,9 @@ def approximate_pml_level(prior: PriorLike, mechanism: MechanismLike, delta: flo
         >>> round(math.exp(approximate_pml_level([0.25] * 4, halves, 0.05)), 12)
         3.0
     """
-    share = check_probability(delta)
+    probability = check_probability(delta)
     p, m = pair_with_prior(prior, mechanism)
-    return compute_min_level(m.matrix, p.pmf @ m.matrix, share)
+    return compute_min_level(m.matrix, p.pmf @ m.matrix, probability)
 
 
 def leakage_quantile(
@@ -113,19 +113,21 @@ def leakage_quantile(
         >>> round(math.exp(low), 12) == round(10 / 9, 12), round(math.exp(high), 12)
         (True, 4.0)
     """
-    share = check_probability(delta)
+    probability = check_probability(delta)
     p, m = pair_with_prior(prior, mechanism)
     leakages, law = pointwise_leakage(p, m)[m.support], (p.pmf @ m.matrix)[m.support]
-    return compute_quantile(leakages, law, share, upper=upper)
+    return compute_quantile(leakages, law, probability, upper=upper)
 
 
-def compute_quantile(levels: FloatArray, law: FloatArray, share: float, *, upper: bool) -> float:
-    """Compute the least t exceeded with probability `share` at most, or with `upper` the largest such t.
+def compute_quantile(
+    levels: FloatArray, law: FloatArray, probability: float, *, upper: bool
+) -> float:
+    """Compute the least t exceeded with a probability at most, or with `upper` the largest such t.
 
     Args:
         levels: (M,) of outcomes, the levels themselves or anything that grows with them.
         law: (M,) their probabilities, in all 1 up to rounding.
-        share: in (0, 1).
+        probability: in (0, 1).
         upper: which of the two.
 
     Examples:
@@ -139,9 +141,9 @@ def compute_quantile(levels: FloatArray, law: FloatArray, share: float, *, upper
     above[-1] = 1.0
     # up to rounding of the sums, which is a few units in the last place
     if upper:
-        enough = above >= share * (1 - 1e-14)
+        enough = above >= probability * (1 - 1e-14)
     else:
-        enough = above > min(share * (1 + 1e-14), math.nextafter(1.0, 0.0))
+        enough = above > min(probability * (1 + 1e-14), math.nextafter(1.0, 0.0))
     return float(levels[order[int(enough.argmax())]])
 
 
@@ -211,7 +213,7 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
         >>> binary_event([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.25)
         array([0.5, 0. ])
     """
-    share = check_probability(delta)
+    probability = check_probability(delta)
     p, m = pair_with_prior(prior, mechanism)
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
@@ -222,7 +224,7 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     )  # a sum of its own: cumsum less the mass loses digits of rare outcomes
     before[:, 1:] = np.cumsum(masses[:, :-1], axis=1)
     # (N, M) a fractional knapsack for each letter: whole outcomes, then one in part, then none
-    taken = np.clip(share - before, 0.0, masses) / masses
+    taken = np.clip(probability - before, 0.0, masses) / masses
     best = int((shares * taken).sum(axis=1).argmax())
     event = np.zeros(len(m.outputs))
     event[np.flatnonzero(m.support)[order[best]]] = taken[best]
@@ -279,17 +281,17 @@ def envelope_slack(size: int, epsilon: float, delta: float, level: float = 0.0) 
         0.125
     """
     check_integer(size, "the number of letters", PrivacyError)
-    most, low = (
+    target, low = (
         check_nonnegative(epsilon, "epsilon", PrivacyError),
         check_nonnegative(level, "the level", PrivacyError),
     )
-    if low >= most:
+    if low >= target:
         raise PrivacyError(
-            f"the level {low:g} is not below epsilon, {most:g}: there is no room for a slack"
+            f"the level {low:g} is not below epsilon, {target:g}: there is no room for a slack"
         )
     with np.errstate(over="ignore"):  # inf is 1 or more
         # `e^epsilon - e^level` cancels where the two levels are near
-        return float(check_probability(delta) * np.exp(low) * np.expm1(most - low) / size)
+        return float(check_probability(delta) * np.exp(low) * np.expm1(target - low) / size)
 
 
 def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:

@@ -44,14 +44,14 @@ class Estimable:
     def __str__(self) -> str:
         """One line: the rank, the letters whose frequency can be estimated, the outputs that never occur."""
         size = len(self.mechanism.inputs)
-        told = f"all {size} frequencies" if self.rank == size else f"rank {self.rank} of {size}"
+        text = f"all {size} frequencies" if self.rank == size else f"rank {self.rank} of {size}"
         if self.rank < size:
-            told += (
+            text += (
                 f", the frequency of {join_words(self.letters)}"
                 if self.letters
                 else ", of no single letter"
             )
-        return told + (
+        return text + (
             f"; {join_words(self.never)} never occur{'s' * (len(self.never) == 1)}"
             if self.never
             else ""

@@ -129,7 +129,7 @@ class _FailureSearch:
         priors: the set.
         columns: (N, M) those outcomes.
         limits: (M,) c.
-        most: (M,) u.
+        max_probabilities: (M,) u.
         best: the largest sum of probabilities q <= c found.
     """
 
@@ -139,7 +139,7 @@ class _FailureSearch:
     priors: MinMeanSet
     columns: FloatArray
     limits: FloatArray
-    most: FloatArray
+    max_probabilities: FloatArray
     best: float = 0.0
 
     @classmethod
@@ -151,8 +151,8 @@ class _FailureSearch:
         short = np.maximum(-priors.min_mean(columns / peaks - 1), 0.0)
         able = log_quotient(low, short) > epsilon + bound_level_rounding(epsilon, len(columns))
         kept = np.asarray(columns[:, able])
-        most = -priors.min_mean(-kept) if kept.size else np.zeros(0)
-        return cls(priors, kept, math.exp(-epsilon) * peaks[able], most)
+        max_probabilities = -priors.min_mean(-kept) if kept.size else np.zeros(0)
+        return cls(priors, kept, math.exp(-epsilon) * peaks[able], max_probabilities)
 
     def record_prior(self, law: FloatArray) -> None:
         """Record how much fails under a prior."""
@@ -171,7 +171,9 @@ class _FailureSearch:
             self.record_prior(one)
         q = law @ self.columns
         part = np.where(
-            self._failure_slopes > 0, np.minimum(q, self._failure_slopes * (self.most - q)), q
+            self._failure_slopes > 0,
+            np.minimum(q, self._failure_slopes * (self.max_probabilities - q)),
+            q,
         )
         over = part - np.where(q <= self.limits, q, 0.0)
         open_ = np.flatnonzero(fates == 0)
@@ -181,7 +183,7 @@ class _FailureSearch:
     def _failure_slopes(self) -> FloatArray:
         """(M,) c / (u - c); 0 where the outcome fails under every prior."""
         # where u <= c every prior of the set is below the limit
-        room = self.most - self.limits
+        room = self.max_probabilities - self.limits
         return np.where(
             room > 1e-12 * self.limits, self.limits / np.where(room > 0, room, 1.0), 0.0
         )
@@ -219,7 +221,9 @@ class _FailureSearch:
         rows = np.block(
             [[-q.T, eye, none], [(slopes * q).T, eye, none], [q.T, none, -eye], [-q.T, none, -eye]]
         )
-        right = np.concatenate([np.zeros(n), slopes * self.most, self.limits, -self.limits])
+        right = np.concatenate(
+            [np.zeros(n), slopes * self.max_probabilities, self.limits, -self.limits]
+        )
         used = np.concatenate([~out, free & (slopes > 0), inside, out])
         own, equal = np.hstack([found.rows, np.zeros((len(found.rows), 2 * n))]), found.equal
         price = self.VIOLATION_PENALTY if gain else 1.0
@@ -246,11 +250,13 @@ class _FailureSearch:
         """Return the Lagrangian bound of any multipliers, and the prior where it is attained."""
         slopes, (free, inside, out) = self._failure_slopes, (fates == 0, fates == 1, fates == -1)
         # clipped to the dual feasible range: weak duality then holds, however the solver ended
-        share = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)
+        fraction = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)
         price = np.clip(np.where(inside, caps, 0.0), 0.0, self.VIOLATION_PENALTY)
         floor = np.clip(np.where(out, floors, 0.0), 0.0, self.VIOLATION_PENALTY)
-        weights = np.where(free, 1 - share - share * slopes, np.where(inside, 1 - price, floor))
-        terms = share * slopes * self.most + (price - floor) * self.limits
+        weights = np.where(
+            free, 1 - fraction - fraction * slopes, np.where(inside, 1 - price, floor)
+        )
+        terms = fraction * slopes * self.max_probabilities + (price - floor) * self.limits
         # the maximum of a linear function over the set, as minus a least mean
         column = -self.columns @ weights
         reached = -float(self.priors.min_mean(column[:, None])[0])

@@ -83,11 +83,11 @@ def sibson_level(law: FloatArray, columns: FloatArray, alpha: float) -> float:
         >>> round(float(np.exp(sibson_level(np.full(2, 0.5), np.array([[0.75, 0.25], [0.25, 0.75]]), 2))), 12)
         1.25
     """
-    share = (alpha - 1) / alpha
+    beta = (alpha - 1) / alpha
     means = law @ columns
     with np.errstate(over="ignore"):
-        over = np.expm1(share * order_levels(law, columns, alpha)) / share
-    return float(np.log1p(share * (means / means.sum() @ over)) / share)
+        over = np.expm1(beta * order_levels(law, columns, alpha)) / beta
+    return float(np.log1p(beta * (means / means.sum() @ over)) / beta)
 
 
 def maximal_alpha_leakage(
@@ -150,15 +150,15 @@ def find_renyi_centre(
         1.333333333
     """
     occurs = matrix.max(axis=0) > 0
-    rows, share = matrix[:, occurs], (alpha - 1) / alpha
+    rows, beta = matrix[:, occurs], (alpha - 1) / alpha
     law, value, _ = maximize_over_laws(
         _make_rescaled_norms(rows, alpha), len(matrix), tolerance, iterations
     )
     means = law @ rows
     centre = np.zeros(matrix.shape[1])
-    centre[occurs] = means * np.exp(share * order_levels(law, rows, alpha))
+    centre[occurs] = means * np.exp(beta * order_levels(law, rows, alpha))
     centre = centre / centre.sum()
-    lower = max(0.0, math.log1p(share * value) / share)
+    lower = max(0.0, math.log1p(beta * value) / beta)
     used = centre > 0
     divergences = order_levels(centre[used], (matrix[:, used] / centre[used]).T, alpha)
     return centre, lower, max(lower, float(divergences.max()))
@@ -170,13 +170,13 @@ def _make_rescaled_norms(rows: FloatArray, alpha: float) -> Callable[[FloatArray
 
     Near alpha = 1 that is the mutual information. Gradients are up to one constant for all letters.
     """
-    share = (alpha - 1) / alpha
+    beta = (alpha - 1) / alpha
 
     def evaluate_with_gradient(law: FloatArray) -> Local:
         means, levels = law @ rows, order_levels(law, rows, alpha)
-        lengths = means * np.exp(share * levels)
-        ratios = log_entry_ratios(rows, np.broadcast_to(means, rows.shape)) - share * levels
-        value = float(means @ np.expm1(share * levels)) / share
+        lengths = means * np.exp(beta * levels)
+        ratios = log_entry_ratios(rows, np.broadcast_to(means, rows.shape)) - beta * levels
+        value = float(means @ np.expm1(beta * levels)) / beta
         slopes = (rows * np.expm1((alpha - 1) * ratios)).sum(axis=1) / (alpha - 1)
         powers = np.exp(alpha * ratios)
         return value, slopes, (powers * lengths / alpha) @ powers.T

@@ -74,8 +74,8 @@ class OutcomeSummary:
     def table_row(self) -> tuple[str, ...]:
         """Return outcome, its probability, letter, probability before and after, and leakage, as text."""
         after = "certain" if self.identifies_letter else _format_probability(self.after)
-        told = f"{self.probability:.4g}", join_words([self.letter]), f"{self.before:.4g}"
-        return join_words([self.output]), *told, after, format_nats(self.leakage)
+        cells = f"{self.probability:.4g}", join_words([self.letter]), f"{self.before:.4g}"
+        return join_words([self.output]), *cells, after, format_nats(self.leakage)
 
     def __str__(self) -> str:
         """Return a sentence.
@@ -152,13 +152,13 @@ def epsilon_for(prior: PriorLike, largest_posterior: float) -> float:
         >>> round(math.exp(epsilon_for([0.4, 0.3, 0.2, 0.1], 0.6)), 12)
         1.5
     """
-    most = float(as_prior(prior).pmf.max())
-    if not most <= largest_posterior <= 1:
+    max_probability = float(as_prior(prior).pmf.max())
+    if not max_probability <= largest_posterior <= 1:
         raise PriorError(
-            f"the largest posterior is {largest_posterior!r}: give a number from {most:.6g}, what the "
-            "likeliest letter has before anything is released, to 1"
+            f"the largest posterior is {largest_posterior!r}: give a number from {max_probability:.6g}, the "
+            "prior probability of the likeliest letter, to 1"
         )
-    return max(0.0, math.log(largest_posterior / most) * (1 - 1e-15))
+    return max(0.0, math.log(largest_posterior / max_probability) * (1 - 1e-15))
 
 
 def list_outcome_warnings(tells: Sequence[OutcomeSummary]) -> tuple[str, ...]:

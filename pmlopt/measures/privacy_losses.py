@@ -120,8 +120,8 @@ def approximate_dp_level(mechanism: MechanismLike, delta: float) -> float:
         >>> approximate_dp_level(np.eye(2), 0.25)
         inf
     """
-    share, matrix = check_probability(delta), as_mechanism(mechanism).matrix
-    return compute_min_level(matrix, matrix, share)
+    probability, matrix = check_probability(delta), as_mechanism(mechanism).matrix
+    return compute_min_level(matrix, matrix, probability)
 
 
 def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
@@ -146,10 +146,10 @@ def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
     """
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     # a loss that equals epsilon must not count as a failure by a rounded logarithm
-    most = level + bound_level_rounding(level)
+    max_level = level + bound_level_rounding(level)
     matrix = as_mechanism(mechanism).matrix
     return max(
-        float(((losses > most) * matrix).sum(axis=1).max())
+        float(((losses > max_level) * matrix).sum(axis=1).max())
         for _, losses in _pair_with_losses(matrix, matrix)
     )
 
@@ -162,7 +162,7 @@ def compute_max_slack(matrix: FloatArray, others: FloatArray, level: float) -> f
     )
 
 
-def compute_min_level(matrix: FloatArray, others: FloatArray, share: float) -> float:
+def compute_min_level(matrix: FloatArray, others: FloatArray, delta: float) -> float:
     """Compute the least level of at least 0 at which `compute_max_slack` is a share.
 
     It is found by the events of the largest losses, and rounded up at its own size; where the laws are not
@@ -175,15 +175,15 @@ def compute_min_level(matrix: FloatArray, others: FloatArray, share: float) -> f
         # (N, M) probabilities of the events of the first k outcomes, given the letter and under the law
         masses, below = (np.cumsum(part.astype(np.longdouble), axis=1) for part in (truth, other))
         # an event of more than delta that the other law excludes: no finite level suffices
-        if (masses[below == 0] > share).any():
+        if (masses[below == 0] > delta).any():
             return math.inf
-        over = np.cumsum(truth.astype(np.longdouble) - other, axis=1) - share
-        rounding = (matrix.shape[1] + 4) * np.finfo(np.longdouble).eps * (masses + below + share)
+        over = np.cumsum(truth.astype(np.longdouble) - other, axis=1) - delta
+        rounding = (matrix.shape[1] + 4) * np.finfo(np.longdouble).eps * (masses + below + delta)
         # only where rounding may decide the sign is the sum repeated with one rounding
         close = np.abs(over) <= rounding
         over += rounding
         for x, last in np.argwhere(close).tolist():  # a sum that is rounded once has the right sign
-            terms = (*truth[x, : last + 1].tolist(), *(-other[x, : last + 1]).tolist(), -share)
+            terms = (*truth[x, : last + 1].tolist(), *(-other[x, : last + 1]).tolist(), -delta)
             over[x, last] = math.fsum(terms)
         best = max(best, float((over[below > 0] / below[below > 0]).max(initial=-1.0)))
     off = float(np.finfo(float).eps)

@@ -69,8 +69,8 @@ class Constraint(Record, ABC):
     equal: ClassVar[bool] = True
 
     def __repr__(self) -> str:
-        told = (f"{one.name}={getattr(self, one.name)!r}" for one in get_fields(type(self)))
-        return f"{type(self).__name__}({', '.join(told)})"
+        arguments = (f"{one.name}={getattr(self, one.name)!r}" for one in get_fields(type(self)))
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
     @abstractmethod
     def build_rows(
@@ -434,10 +434,10 @@ class CategoryRetention(Constraint):
                 (
                     name,
                     check_in_interval(
-                        share, "[0, 1]", f"the probability to keep {name!r}", ProgramError
+                        fraction, "[0, 1]", f"the probability to keep {name!r}", ProgramError
                     ),
                 )
-                for name, (_, share) in zip(names, pairs, strict=True)
+                for name, (_, fraction) in zip(names, pairs, strict=True)
             )
             if not pairs:
                 raise ProgramError(

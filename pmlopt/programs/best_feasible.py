@@ -46,11 +46,7 @@ class MethodAttempts(Generic[C_co]):
         """Add a result, and why it is not optimal."""
         certificate = found.certificate
         self.results.append(result)
-        if (
-            found.requirement_unchanged
-            and certificate.violation == 0
-            and not certificate.is_beyond_bound
-        ):
+        if certificate.violation == 0 and not certificate.is_beyond_bound:
             self.feasible.append(result)
         self.accounts.append(f"{result.method}: {found.message}, {shortcoming}")
 

@@ -205,16 +205,18 @@ def _apply_budgets(
             place = indices_of([label], outputs, "the budgets of outcomes", ProgramError)[0]
             budgets[outputs[place]] = min(nats, budgets[outputs[place]])
     # a column within a smaller budget is within the largest: other outputs add nothing
-    most = max(budgets.values())
-    first = [label for label in outputs if budgets[label] == most]
+    max_budget = max(budgets.values())
+    first = [label for label in outputs if budgets[label] == max_budget]
     # a vertex of the weights may need as many columns as there are letters
     if len(first) < prior.size:
         raise ProgramError(
             f"{len(first)} outcomes have the largest budget, fewer than the {prior.size} letters: a "
             "sub-convex utility may need that many; give more outputs"
         )
-    if most < math.inf:  # as a bound for each letter, which may stand beside any other
+    if max_budget < math.inf:  # as a bound for each letter, which may stand beside any other
         plain = isinstance(privacy, PML) and privacy.over is None
-        lower = PML(min(most, privacy.limits["pml"])) if plain else PML([most] * prior.size)
+        lower = (
+            PML(min(max_budget, privacy.limits["pml"])) if plain else PML([max_budget] * prior.size)
+        )
         privacy = lower if plain else privacy & lower
-    return privacy, (*first, *(label for label in outputs if budgets[label] < most))
+    return privacy, (*first, *(label for label in outputs if budgets[label] < max_budget))

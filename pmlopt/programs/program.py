@@ -60,7 +60,7 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         tolerance: the largest certified gap to accept where a person states nothing, as a share of `scale`.
     """
 
-    GUESSES: ClassVar[Mapping[str, str]] = {
+    ATTRIBUTE_HINTS: ClassVar[Mapping[str, str]] = {
         "solve": "pmlopt.solve(program)", "value": "pmlopt.solve(program).value",
         "run": "pmlopt.solve(program)", "matrix": "pmlopt.solve(program).matrix",
         "result": "pmlopt.solve(program)", "add": ".with_constraints(name=constraint)",
@@ -204,8 +204,6 @@ class MethodResult(Generic[C_co]):
         compile_seconds, solve_seconds, certify_seconds: what it took.
         closed_form: the optimum by formula, where one is known.
         arrays: what a next program of the question may start from, by name.
-        requirement_unchanged: whether the certificate is of what was required, and not of a level a little
-            above.
     """
 
     certificate: C_co
@@ -219,7 +217,6 @@ class MethodResult(Generic[C_co]):
     certify_seconds: float = 0.0
     closed_form: ClosedForm | None = None
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    requirement_unchanged: bool = True
 
 
 def wrap_given_certificate(
@@ -240,10 +237,17 @@ def make_method_result(
     outcome: SolverResult, certificate: C, certify_seconds: float, detail: str = "", **more: Any
 ) -> MethodResult[C]:
     """Combine a solver's result with its certificate, and with more fields of `MethodResult`."""
-    own = ("finished", "message", "iterations", "warm_started", "compile_seconds", "solve_seconds")
-    told = {name: getattr(outcome, name) for name in own}
     return MethodResult(
-        certificate=certificate, certify_seconds=certify_seconds, detail=detail, **told, **more
+        certificate=certificate,
+        finished=outcome.finished,
+        message=outcome.message,
+        detail=detail,
+        iterations=outcome.iterations,
+        warm_started=outcome.warm_started,
+        compile_seconds=outcome.compile_seconds,
+        solve_seconds=outcome.solve_seconds,
+        certify_seconds=certify_seconds,
+        **more,
     )
 
 

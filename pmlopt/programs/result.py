@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -98,7 +98,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         method: the id of the row in the table of methods; empty where the result was read from a file.
     """
 
-    GUESSES: ClassVar[Mapping[str, str]] = {
+    ATTRIBUTE_HINTS: ClassVar[Mapping[str, str]] = {
         "verify": ".certificate.verify()", "load": "pmlopt.load(path)", "prior": ".certificate.prior",
         "sample": ".mechanism.sample(values)", "apply": ".mechanism.sample(values)", "x": ".matrix",
         "utility": ".value", "objective": ".value", "epsilon": ".level", "leakage": ".level", "pml": ".level",
@@ -158,7 +158,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         return self.mechanism.matrix
 
     @cached_property
-    def tells(self) -> tuple[OutcomeSummary, ...]:
+    def outcome_summaries(self) -> tuple[OutcomeSummary, ...]:
         """Return what each outcome reveals, those that leak most first; empty without a listed prior."""
         prior, mechanism = self.certificate.listed_prior, self.mechanism
         if not isinstance(prior, Prior) or isinstance(mechanism, OrbitMechanism):
@@ -178,12 +178,14 @@ class Result(SuggestsAttributes, Generic[C_co]):
             >>> print(told)
             If the output is 0, the true value is 0 with probability 0.6107; before it was 0.5.
         """
-        told = [str(one) for one in self.tells[:MAX_SUMMARY_OUTCOMES]]
-        worth = [] if self.worth is None else [str(self.worth)]
-        return "\n".join([str(self), *worth, *told, *list_outcome_warnings(self.tells)])
+        sentences = [str(one) for one in self.outcome_summaries[:MAX_SUMMARY_OUTCOMES]]
+        baselines = [] if self.baselines is None else [str(self.baselines)]
+        return "\n".join(
+            [str(self), *baselines, *sentences, *list_outcome_warnings(self.outcome_summaries)]
+        )
 
     @cached_property
-    def worth(self) -> UtilityBaselines | None:
+    def baselines(self) -> UtilityBaselines | None:
         """Return the utility of a design compared with that of releasing nothing and everything.
 
         None for other results, and for mechanisms of more than 10,000 entries.
@@ -206,9 +208,9 @@ class Result(SuggestsAttributes, Generic[C_co]):
     def _repr_html_(self) -> str:
         """Return the claim and the matrix as a notebook shows them."""
         found_by = {"solver": f"{self.solver}, {self.timings.total:.2f} s", "reason": self.reason}
-        told = self.certificate.facts | found_by
+        facts = self.certificate.facts | found_by
         return (
-            format_facts_html(f"Result: {self.status.value}", told) + self.mechanism._repr_html_()
+            format_facts_html(f"Result: {self.status.value}", facts) + self.mechanism._repr_html_()
         )
 
     def plot(self) -> Figure:
@@ -225,22 +227,38 @@ class Result(SuggestsAttributes, Generic[C_co]):
     @property
     def to_record(self) -> ResultRecord:
         """Return the fields that a file has in addition to the mechanism."""
-        own: dict[str, Any] = {
-            name: finite_or_none(getattr(self, name)) for name in ("bound", "gap", "level")
-        }
-        own["prior"] = self.certificate.listed_prior
-        return ResultRecord(**{one.name: own[one.name] if one.name in own else getattr(self, one.name)
-                       for one in fields(ResultRecord)})  # fmt: skip
+        certificate = self.certificate
+        return ResultRecord(
+            status=self.status,
+            value=certificate.value,
+            bound=finite_or_none(certificate.bound),
+            gap=finite_or_none(certificate.gap),
+            level=finite_or_none(certificate.level),
+            prior=certificate.listed_prior,
+            certificate=certificate,
+            solver=self.solver,
+            reason=self.reason,
+            attempts=self.attempts,
+            iterations=self.iterations,
+            warm_started=self.warm_started,
+            timings=self.timings,
+            closed_form=self.closed_form,
+            solver_options=self.solver_options,
+        )
+
+    def _to_metadata(self) -> dict[str, Any]:
+        """Return what a file has in addition to the mechanism as plain data."""
+        record = self.to_record
+        found: dict[str, Any] = to_plain(record, make_context(self.mechanism, record.prior))
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a program: what `--json` prints."""
-        told = to_plain(self.to_record, make_context(self.mechanism, self.certificate.listed_prior))
-        return {"mechanism": self.mechanism.record, **told}
+        return {"mechanism": self.mechanism.record, **self._to_metadata()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mechanism; JSON and NPZ carry the certificate and the solver's record too."""
-        metadata = {key: item for key, item in self.to_dict().items() if key != "mechanism"}
-        self.mechanism.save(path, metadata)
+        self.mechanism.save(path, self._to_metadata())
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write one page on what is promised and how to check it.

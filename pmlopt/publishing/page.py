@@ -73,7 +73,7 @@ def build_sections(
     for place, (name, mechanism) in enumerate(zip(names, mechanisms, strict=True)):
         tells = summarize_outcomes(*restrict_to_occurring(people, place, mechanism))
         lines, warned = [str(tells[0])], tuple[str, ...]()
-        if (worth := getattr(made[place], "worth", None)) is not None:
+        if (worth := getattr(made[place], "baselines", None)) is not None:
             lines.append(f"Its {worth}.")
         if max(mechanism.matrix.shape) <= MAX_RANKED_SIZE:  # where the rank is soon known
             found_of = estimable(mechanism)

@@ -19,7 +19,7 @@ from pmlopt.core.records import Context, Range, read_record
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.library.instances import parse_logarithm
-from pmlopt.library.short_forms import FORMS, Count
+from pmlopt.library.shorthand import SHORTHAND_CONSTRUCTORS, Count
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.utility import Utility, as_utility
@@ -232,7 +232,7 @@ class ReleasePlan:
                 complete=False,
                 error=InputError,
                 number=parse_logarithm,
-                forms=FORMS,
+                forms=SHORTHAND_CONSTRUCTORS,
             )
             planned = read_record(PlannedColumn, table, f"release.{name}", context)
             found[columns] = planned.make_mechanism(

@@ -57,23 +57,23 @@ class Deadline:
     @property
     def expired(self) -> bool:
         """Return whether the time is over."""
-        return self.is_limited and self.read() >= self.end
+        return self.end < math.inf and self.read() >= self.end
 
     def expired_for(self, seconds: float) -> bool:
         """Return whether the time has been over for some seconds; before its end for a negative number."""
-        return self.is_limited and self.read() >= self.end + seconds
+        return self.end < math.inf and self.read() >= self.end + seconds
 
     def remaining(self, least: float = 0.0) -> float | None:
         """Return the seconds that remain, at least `least`; None without a limit."""
-        return max(least, self.end - self.read()) if self.is_limited else None
+        return max(least, self.end - self.read()) if self.end < math.inf else None
 
-    def fraction(self, share: float) -> Deadline:
+    def fraction(self, ratio: float) -> Deadline:
         """Return the deadline after a fraction of the remaining time."""
         if not self.is_limited:
             return self
         now = self.read()
         # an expired deadline stays one: the rest is cut off at 0
-        return replace(self, end=now + share * max(0.0, self.end - now))
+        return replace(self, end=now + ratio * max(0.0, self.end - now))
 
     def earlier(self, seconds: float) -> Deadline:
         """Return the deadline whose time is over some seconds before."""
@@ -117,7 +117,7 @@ def make_options(
 ) -> MethodOptions:
     """Make the options of a solve from a user's values; raise an InputError where they are invalid."""
     own = {} if solver_options is None else solver_options
-    if not isinstance(own, Mapping) or not all(isinstance(name, str) for name in own):
+    if not isinstance(own, Mapping) or (own and not all(isinstance(name, str) for name in own)):
         raise InputError(
             f"solver options are values by name, such as {{'max_iter': 50}}, not {own!r:.60}"
         )

@@ -153,10 +153,10 @@ class TwoSidedSearch(Generic[W, P]):
         task: ParametricFeasibility[W, P],
         start: Sequence[tuple[float, W]],
         proofs: Sequence[P],
-        enough: float,
+        target_gap: float,
         deadline: Deadline,
     ) -> None:
-        self.task, self.enough, self.deadline = task, enough, deadline
+        self.task, self.target_gap, self.deadline = task, target_gap, deadline
         self.reached = 0.0
         self.witness: W | None = None
         # witnesses are checked points: the largest is the first lower bound
@@ -189,7 +189,7 @@ class TwoSidedSearch(Generic[W, P]):
         """Solve linear programs until the bounds meet or a limit is reached; return how the search ended."""
         while True:
             if (
-                self.log_gap <= self.enough
+                self.log_gap <= self.target_gap
                 or 0 < self.wanted <= self.reached
                 or self.upper < self.wanted
             ):
@@ -328,10 +328,10 @@ class TwoSidedSearch(Generic[W, P]):
             return self.UNTRUSTED_STEP_FRACTION
         number, last = self._earlier
         # what the last tangent predicts here: if it was right, the function is nearly linear
-        told = last.infeasibility + last.slope * (self.number - number)
+        predicted = last.infeasibility + last.slope * (self.number - number)
         return (
             1.0
-            if abs(told - answer.infeasibility) <= 1e-2 * answer.infeasibility
+            if abs(predicted - answer.infeasibility) <= 1e-2 * answer.infeasibility
             else self.UNTRUSTED_STEP_FRACTION
         )
 

@@ -160,7 +160,8 @@ class TestAMistakeInAMethod:
         monkeypatch.setattr(interior_point, "build_newton_system", lambda: None)  # bins are many
         with pytest.raises(TypeError, match="positional"):
             solve(
-                design(Continuous(truncexpon(2)), PML(0.5), DistanceLoss()), GridRefinement(most=16)
+                design(Continuous(truncexpon(2)), PML(0.5), DistanceLoss()),
+                GridRefinement(max_bins=16),
             )
 
         def builder(epsilon: float) -> Any:

@@ -16,7 +16,7 @@ PROGRAM = design(PRIOR, PML(0.5), "hamming")
 def test_no_guess_is_a_name_of_the_class_and_each_answer_is(kind: Any) -> None:
     result = solve(PROGRAM)
     thing = {Mechanism: result.mechanism, Prior: PRIOR, Program: PROGRAM, Result: result}[kind]
-    for guess, write in kind.GUESSES.items():
+    for guess, write in kind.ATTRIBUTE_HINTS.items():
         assert not hasattr(kind, guess)
         with pytest.raises(AttributeError) as raised:
             getattr(thing, guess)

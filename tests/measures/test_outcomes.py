@@ -92,7 +92,7 @@ def test_what_is_said_of_outcomes() -> None:
     assert list_outcome_warnings([]) == ()
     parity = queries.ModularSum(3, 2)
     found = solve(record_leakage(parity, queries.laplace(parity, 1.0), 1.0))
-    assert not found.tells
+    assert not found.outcome_summaries
     assert "tells anything" not in found.summary()
 
 

@@ -295,7 +295,7 @@ FEW_ORBITS = {
 
 def test_a_few_bins_and_boxes_bracket_the_loss_of_a_continuous_secret() -> None:
     program = design(Continuous(uniform(0, 1)), LDP(1.0), DistanceLoss())
-    result = solve(program, GridRefinement(most=8, boxes=64))
+    result = solve(program, GridRefinement(max_bins=8, boxes=64))
     assert (result.method, result.attempts) == ("refinement", ())
     assert result.certificate.verify()
     assert 0 < result.bound <= result.value <= 0.25  # the loss of the constant at the median

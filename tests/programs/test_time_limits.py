@@ -112,7 +112,7 @@ def rows(program: Any) -> Iterator[tuple[Method[Any, Any, Any], Any]]:
         if isinstance(
             row.run, GridRefinement
         ):  # its bound is one certificate: on fewer boxes it is quick
-            row = replace(row, run=GridRefinement(most=8, boxes=64))
+            row = replace(row, run=GridRefinement(max_bins=8, boxes=64))
         if row.name in {*question.own_names, *OWN}:
             yield row, start
 

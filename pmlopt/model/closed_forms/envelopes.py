@@ -118,8 +118,8 @@ def randomized_response_condition(prior: PriorLike, epsilon: float, delta: float
     if case.number == 1:
         return True
     p = np.sort(as_prior(prior).pmf)
-    most = case.alpha * p[: case.number - 1].sum() + case.beta
-    return bool(p[case.number - 1] * ((case.number - 2) * case.alpha + case.beta) <= most)
+    max_mass = case.alpha * p[: case.number - 1].sum() + case.beta
+    return bool(p[case.number - 1] * ((case.number - 2) * case.alpha + case.beta) <= max_mass)
 
 
 def randomized_response_upper_bound(prior: PriorLike, epsilon: float, delta: float) -> float:

@@ -139,15 +139,15 @@ def ratio_for_level(least: float, level: float) -> float:
     if least == 0:
         return level
     # no outcome leaks more than -log a, so from there on every ratio is allowed
-    most = -math.log(least)
-    if level >= most:
+    max_epsilon = -math.log(least)
+    if level >= max_epsilon:
         return math.inf
     down = math.exp(-level)
     if down < _MIN_NORMAL_RATIO:
-        return level - math.log(-math.expm1(level - most))
+        return level - math.log(-math.expm1(level - max_epsilon))
     rest = down - least
     if least > 0.5 or rest <= 0:  # the difference has lost its digits
-        rest = least * math.expm1(most - level)
+        rest = least * math.expm1(max_epsilon - level)
     return float(log_quotient(rest, -math.expm1(-level)))
 
 

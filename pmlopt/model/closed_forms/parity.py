@@ -70,11 +70,11 @@ def parity_distortion(records: int, leakage: float, entropy: float) -> float:
         0.2
     """
     n, _, least = _check_arguments(records, 0.0, entropy)
-    most = check_nonnegative(leakage, "the leakage L", PrivacyError)
+    max_leakage = check_nonnegative(leakage, "the leakage L", PrivacyError)
     bias = 1 - 2 * _compute_noise(n, least)
-    if _compute_capacity(bias) <= most:
+    if _compute_capacity(bias) <= max_leakage:
         return 0.0
-    return (1 - _solve_for_bias(most) / bias) / 2
+    return (1 - _solve_for_bias(max_leakage) / bias) / 2
 
 
 def parity_prior(records: int, entropy: float) -> FloatArray:
@@ -97,12 +97,12 @@ def _check_arguments(records: int, error: float, entropy: float) -> tuple[int, f
     """Check the number of records, the error and the entropy, and return them."""
     n = check_integer(records, "the number of records", QueryError)
     flip = check_in_interval(error, "[0, 1]", "the error probability", MechanismError)
-    least, most = check_real(entropy, "the entropy b", PrivacyError), n * math.log(2)
-    if not 0 <= least <= most * (1 + 1e-12):
+    min_entropy, max_entropy = check_real(entropy, "the entropy b", PrivacyError), n * math.log(2)
+    if not 0 <= min_entropy <= max_entropy * (1 + 1e-12):
         raise PrivacyError(
-            f"the entropy b is {least!r}: give one in [0, n log 2] = [0, {most!r}] nats"
+            f"the entropy b is {min_entropy!r}: give one in [0, n log 2] = [0, {max_entropy!r}] nats"
         )
-    return n, flip, least
+    return n, flip, min_entropy
 
 
 def _compute_noise(records: int, entropy: float) -> float:

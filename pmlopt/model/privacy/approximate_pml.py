@@ -17,7 +17,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
 from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tightened
 from pmlopt.model.privacy.requirement import (
-    TOGETHER,
+    JOINT_BOUND_HINT,
     CvxpyConstraints,
     Requirement,
     Witness,
@@ -54,7 +54,7 @@ class ApproximatePML(Requirement):
     epsilon: float
     delta: float
     name: ClassVar[str] = "approximate-pml"
-    instead: ClassVar[str] = TOGETHER
+    unsupported_hint: ClassVar[str] = JOINT_BOUND_HINT
     meaning: ClassVar[str] = (
         "No event is more than e^{limit} times as likely given anything, but for the slack."
     )
@@ -153,8 +153,8 @@ class ApproximatePML(Requirement):
             0
         ]
         cost = np.maximum(edge, (gains - (prices / p)[:, None]).max(axis=0))
-        worth = cost + up * (p @ np.maximum(gains - cost, 0.0))
-        return self.delta * float(prices.sum()) + float(worth.max())
+        bounds = cost + up * (p @ np.maximum(gains - cost, 0.0))
+        return self.delta * float(prices.sum()) + float(bounds.max())
 
 
 def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
@@ -168,10 +168,10 @@ def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) 
     order = np.argsort(-gains, axis=0, kind="stable")
     values, weights = np.take_along_axis(gains, order, axis=0), p[order]
     mass = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights, axis=0)])
-    worth = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights * values, axis=0)])
+    sums = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights * values, axis=0)])
     # A column's share within which letters fill it: e^eps times a mass is known to a few roundings.
     rising = mass[:-1] * up < 1 - 1e-12  # else the rate below is noise
-    levels = np.where(rising, values * (1 - up * mass[:-1]) + up * worth[:-1], -np.inf)
+    levels = np.where(rising, values * (1 - up * mass[:-1]) + up * sums[:-1], -np.inf)
     lowest = np.where(rising, levels, np.inf).min(axis=0)
     columns = np.arange(gains.shape[1])
 
@@ -179,7 +179,7 @@ def _find_multipliers(prior: Prior, gains: FloatArray, privacy: ApproximatePML) 
         """Return the multipliers at one tau, the bound, and its slope."""
         above = np.minimum((levels > tau).sum(axis=0), rising.sum(axis=0) - 1)
         rate = 1 / (1 - up * mass[above, columns])
-        over = gains - rate * (tau - up * worth[above, columns])
+        over = gains - rate * (tau - up * sums[above, columns])
         best = over.argmax(axis=1)
         largest = over[np.arange(len(p)), best]
         paid = np.where(largest > 0, p, 0.0)

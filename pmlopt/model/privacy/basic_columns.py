@@ -75,7 +75,7 @@ def _list_subsets(size: int, count: int) -> IntArray:
     return flat.reshape(number, count)
 
 
-def _split_chunks(items: IntArray, most: int) -> Iterator[IntArray]:
+def _split_chunks(items: IntArray, max_size: int) -> Iterator[IntArray]:
     """Yield the items, so many at a time."""
-    for first in range(0, len(items), most):
-        yield items[first : first + most]
+    for first in range(0, len(items), max_size):
+        yield items[first : first + max_size]

@@ -168,8 +168,8 @@ def find_best_prices(
     for step in range(
         CHORDS
     ):  # the support function is convex in s, and falls: a chord ends where it is met
-        share = np.where(at_low > 0, at_low / np.where(at_low > 0, at_low - at_high, 1.0), 0.0)
-        middle = low + (share if step % 2 == 0 else 0.5 * share) * (high - low)
+        fraction = np.where(at_low > 0, at_low / np.where(at_low > 0, at_low - at_high, 1.0), 0.0)
+        middle = low + (fraction if step % 2 == 0 else 0.5 * fraction) * (high - low)
         at_middle = evaluate_over(middle)
         within = at_middle <= 0
         low, high = np.where(within, low, middle), np.where(within, middle, high)

@@ -52,7 +52,7 @@ class GuessLeakage(Requirement):
     guesses: int
     epsilon: float
     name: ClassVar[str] = "guess-leakage"
-    instead: ClassVar[str] = (
+    unsupported_hint: ClassVar[str] = (
         "give GainLeakage with a row for each set of letters, or use PML, LDP or LIP"
     )
     meaning: ClassVar[str] = (
@@ -107,10 +107,10 @@ class GuessLeakage(Requirement):
         threshold = cp.Variable((1, shape[1]), nonneg=True, name="threshold")
         before = self._prior_success(prior)
         factor = tightened(before / self._max_success(prior))
-        told = cp.multiply(prior.pmf[:, None], mechanism)
+        joint = cp.multiply(prior.pmf[:, None], mechanism)
         return CvxpyConstraints(
             {
-                "over": told - np.ones((shape[0], 1)) @ threshold <= over,
+                "over": joint - np.ones((shape[0], 1)) @ threshold <= over,
                 "guess_leakage": factor
                 * (self.guesses * threshold + cp.sum(over, axis=0, keepdims=True))
                 <= before * law,
@@ -120,9 +120,9 @@ class GuessLeakage(Requirement):
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
-        told = np.sort(prior.pmf[:, None] * matrix, axis=0)[::-1]
+        joint = np.sort(prior.pmf[:, None] * matrix, axis=0)[::-1]
         threshold = (
-            told[self.guesses - 1] if self.guesses <= prior.size else np.zeros(matrix.shape[1])
+            joint[self.guesses - 1] if self.guesses <= prior.size else np.zeros(matrix.shape[1])
         )
         over = np.maximum(prior.pmf[:, None] * matrix - threshold, 0.0)
         return {"over": over, "threshold": threshold[None, :]}
@@ -165,15 +165,15 @@ class GuessLeakage(Requirement):
         The price is the slope, at the share that is allowed, of the least concave function above them.
         """
         means, shares = self._compute_points(gains)
-        most = self._max_success(prior)
-        inside, outside = shares <= most, shares > most
+        max_success = self._max_success(prior)
+        inside, outside = shares <= max_success, shares > max_success
         if not inside.any() or not outside.any():
             return {"prices": np.zeros(gains.shape[1])}
         near, far = np.flatnonzero(inside), np.flatnonzero(outside)
         rises = means[far][:, None] - means[near][None]
         slopes = rises / (shares[far][:, None] - shares[near][None])[..., None]
         # the bridge over the allowed share is the pair of points whose line is highest there
-        heights = means[near][None] + slopes * (most - shares[near])[None, :, None]
+        heights = means[near][None] + slopes * (max_success - shares[near])[None, :, None]
         flat = heights.reshape(-1, gains.shape[1]).argmax(axis=0)
         bridge = slopes.reshape(-1, gains.shape[1])[flat, np.arange(gains.shape[1])]
         return {"prices": np.maximum(bridge, 0.0)}

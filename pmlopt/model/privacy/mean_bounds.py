@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import reduce
+from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import LetterCells
+from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
 from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
 from pmlopt.model.privacy.ratios import (
@@ -63,30 +65,48 @@ class ComparedMeans(Enum):
     ROW = "the sum of a row, which is one: the bound is then on the sum of the largest entries of all columns"
 
 
+class BoundKind(Enum):
+    """Which means a bound compares: the larger one and the smaller one, None over a set of priors."""
+
+    MAX_OVER_MEAN = (ComparedMeans.LETTERS, ComparedMeans.MEAN)
+    MEAN_OVER_MIN = (ComparedMeans.MEAN, ComparedMeans.LETTERS)
+    MAX_OVER_MIN = (ComparedMeans.LETTERS, ComparedMeans.LETTERS)
+    SUM_OF_MAX = (ComparedMeans.LETTERS, ComparedMeans.ROW)
+    MAX_OVER_ROBUST_MEAN = (ComparedMeans.LETTERS, None)
+
+    @classmethod
+    def _missing_(cls, value: object) -> BoundKind:
+        known = ", ".join(one.name for one in cls)
+        raise PrivacyError(
+            f"no bound compares the means {value!r}; the kinds of bounds are {known}"
+        )
+
+
 @dataclass(frozen=True)
 class MeanBound:
-    """`most(v) <= e^exponent least(v)` for each column v of a mechanism.
+    """`larger(v) <= e^exponent smaller(v)` for each column v of a mechanism.
 
     Attributes:
         name: of the limit.
-        most: `LETTERS`, or `MEAN` with the least entry.
-        least: `MEAN`, `LETTERS`, `ROW`, or a set of priors.
+        larger: `LETTERS`, or `MEAN` with the least entry.
+        smaller: `MEAN`, `LETTERS`, `ROW`, or a set of priors.
         exponent: in nats.
         factors: `exp_neg_exponent` and `ceiling` as cvxpy parameters, where the level is one; else None.
     """
 
     name: str
-    most: ComparedMeans
-    least: ComparedMeans | PriorSet
+    larger: ComparedMeans
+    smaller: ComparedMeans | PriorSet
     exponent: float
     factors: tuple[Any, Any] | None = None
+    kind: BoundKind = field(init=False, repr=False, compare=False)
+    """Which means it compares; None for the least one over a set of priors."""
 
-    @property
-    def kind(self) -> tuple[ComparedMeans, ComparedMeans | None]:
-        """Return which means it compares; None for the least one over a set of priors."""
-        return self.most, self.least if isinstance(self.least, ComparedMeans) else None
+    def __post_init__(self) -> None:
+        least = self.smaller if isinstance(self.smaller, ComparedMeans) else None
+        object.__setattr__(self, "kind", BoundKind((self.larger, least)))
 
-    @property
+    @cached_property
     def exp_neg_exponent(self) -> Any:
         """Return the factor of the larger mean in constraints on a variable."""
         return tightened(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
@@ -97,11 +117,8 @@ class MeanBound:
         return 1 / self.exp_neg_exponent if self.factors is None else self.factors[1]
 
 
-PLAIN = (ComparedMeans.LETTERS, ComparedMeans.MEAN)
-FLOOR = (ComparedMeans.MEAN, ComparedMeans.LETTERS)
-SPREAD = (ComparedMeans.LETTERS, ComparedMeans.LETTERS)
-TOTAL = (ComparedMeans.LETTERS, ComparedMeans.ROW)
-OVER = (ComparedMeans.LETTERS, None)
+RATIO_KINDS = frozenset((BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN, BoundKind.MAX_OVER_MIN))
+"""The kinds of bounds that are lists of ratio bounds on each column."""
 
 
 class MeanBounds(Requirement):
@@ -122,7 +139,9 @@ class MeanBounds(Requirement):
     @property
     def scope(self) -> str:
         """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
-        return "; ".join(one.least.scope for one in self.bounds if isinstance(one.least, PriorSet))
+        return "; ".join(
+            one.smaller.scope for one in self.bounds if isinstance(one.smaller, PriorSet)
+        )
 
     def on_cells(self, cells: LetterCells) -> Requirement:
         """Return the bound on a column that is constant on the cells of its output, as one on their
@@ -132,14 +151,18 @@ class MeanBounds(Requirement):
 
     def bounds_for(self, prior: Prior) -> tuple[MeanBound, ...]:
         """Return the bounds under a prior, with exponents that floats hold: past its largest leakage nothing
-        binds.
+        binds. Those of the last prior are kept.
 
         Raises:
             PrivacyError: a set of priors is on other letters than the given one.
         """
+        return self._get_cached("bounds", prior, self._fit_bounds)
+
+    def _fit_bounds(self, prior: Prior) -> tuple[MeanBound, ...]:
+        """Compute the bounds under a prior; see `bounds_for`."""
         found = []
         for one in self.bounds:
-            least = one.least
+            least = one.smaller
             if isinstance(least, PriorSet):
                 least.check_letters(prior.labels, "the prior of the design")
                 if (
@@ -148,12 +171,24 @@ class MeanBounds(Requirement):
                     and (least.center.pmf == prior.pmf).all()
                 ):
                     least = ComparedMeans.MEAN
-            now = replace(one, least=least)
-            most = prior.max_leakage if now.kind == PLAIN else MAX_EXPONENT
-            if now.kind == TOTAL:
-                most = math.log(prior.size)
-            found.append(replace(now, exponent=min(one.exponent, most)))
+            same_set = least is one.smaller
+            kind = one.kind if same_set else BoundKind.MAX_OVER_MEAN
+            max_exponent = prior.max_leakage if kind == BoundKind.MAX_OVER_MEAN else MAX_EXPONENT
+            if kind == BoundKind.SUM_OF_MAX:
+                max_exponent = math.log(prior.size)
+            # the common case is kept as it is: its factor is computed once
+            unchanged = same_set and one.exponent <= max_exponent
+            found.append(
+                one
+                if unchanged
+                else replace(one, smaller=least, exponent=min(one.exponent, max_exponent))
+            )
         return tuple(found)
+
+    @cached_property
+    def kinds(self) -> frozenset[BoundKind]:
+        """Return the kinds of the bounds."""
+        return frozenset(map(attrgetter("kind"), self.bounds))
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute the levels of a mechanism in nats, under the same names as `limits`."""
@@ -170,12 +205,12 @@ class MeanBounds(Requirement):
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         found: dict[str, FloatArray] = {}
         for one in self.bounds_for(prior):
-            if one.kind == SPREAD:
+            if one.kind == BoundKind.MAX_OVER_MIN:
                 found["column_minimum"] = matrix.min(axis=0, keepdims=True)
-            elif one.kind in (TOTAL, OVER):
+            elif one.kind in (BoundKind.SUM_OF_MAX, BoundKind.MAX_OVER_ROBUST_MEAN):
                 found["column_maximum"] = matrix.max(axis=0, keepdims=True)
-            if isinstance(one.least, PriorSet):
-                found |= one.least.auxiliary_values(matrix)
+            if isinstance(one.smaller, PriorSet):
+                found |= one.smaller.auxiliary_values(matrix)
         return found
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
@@ -183,55 +218,67 @@ class MeanBounds(Requirement):
         interior.
         """
         bounds = self.bounds_for(prior)
-        keeps = {one.kind: one.exp_neg_exponent for one in bounds}
-        if keeps.keys() == {PLAIN, FLOOR}:
-            low, high = keeps[FLOOR], 1 / keeps[PLAIN]
+        if len(bounds) > 1:
+            keeps = {one.kind: one.exp_neg_exponent for one in bounds}
+            if keeps.keys() != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
+                return super().cone_block(prior)
+            low, high = keeps[BoundKind.MEAN_OVER_MIN], 1 / keeps[BoundKind.MAX_OVER_MEAN]
             ends, mean = (np.array([low]), np.array([high])), np.ones((1, 1))
             return (
                 ColumnBlock(*ends, np.ones(1), prior.pmf[None, :], mean) if low < 1 < high else None
             )
-        if len(bounds) > 1:
-            return super().cone_block(prior)
         kind, exp_neg_epsilon = bounds[0].kind, bounds[0].exp_neg_exponent
-        if isinstance(bounds[0].least, PriorSet):
-            return bounds[0].least.cone_block(exp_neg_epsilon)
-        if kind == PLAIN:
+        if isinstance(bounds[0].smaller, PriorSet):
+            return bounds[0].smaller.cone_block(exp_neg_epsilon)
+        if kind == BoundKind.MAX_OVER_MEAN:
             return build_mean_block(prior.pmf, exp_neg_epsilon)
         return (
             build_ratio_block(exp_neg_epsilon)
-            if kind == SPREAD
+            if kind == BoundKind.MAX_OVER_MIN
             else build_peak_block(1 / exp_neg_epsilon)
-            if kind == TOTAL
+            if kind == BoundKind.SUM_OF_MAX
             else None
         )
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
-        binding = [one for one in self.bounds if not _is_vacuous(one, weights, power)]
-        law = weights @ matrix if any(ComparedMeans.MEAN in one.kind for one in binding) else None
-        over = [_bound_violation(one, (weights.sum(), law), matrix, power) for one in binding]
-        return reduce(np.maximum, over) if over else 0 * matrix.max(axis=0)
+        found, law = None, None
+        for one in self.bounds:
+            if _is_vacuous(one, weights, power):
+                continue
+            if law is None and ComparedMeans.MEAN in one.kind.value:
+                law = weights @ matrix
+            over = _bound_violation(one, (weights.sum(), law), matrix, power)
+            found = over if found is None else np.maximum(found, over)
+        return 0 * matrix.max(axis=0) if found is None else found
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within
         it.
         """
         p, bounds = prior.pmf, self.bounds_for(prior)
-        nats = {one.kind: one.exponent for one in bounds}
-        if nats.keys() == {PLAIN, FLOOR}:
+        if len(bounds) > 1:
+            nats = {one.kind: one.exponent for one in bounds}
+            if nats.keys() != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
+                return super().support_function(prior, gains)
             # a normalised column lies between a and b with mean 1: a everywhere, the rest on the best
-            rest, above = -math.expm1(-nats[FLOOR]), math.expm1(nats[PLAIN])
+            rest, above = (
+                -math.expm1(-nats[BoundKind.MEAN_OVER_MIN]),
+                math.expm1(nats[BoundKind.MAX_OVER_MEAN]),
+            )
             mass = rest / (rest + above) if rest > 0 else 0.0
             spread = conditional_value_at_risk(p, gains, mass) if mass > 0 else 0.0
-            return float((math.exp(-nats[FLOOR]) * (p @ gains) + rest * spread).max())
-        if len(bounds) > 1 or FLOOR in nats:
-            return super().support_function(prior, gains)
+            return float(
+                (math.exp(-nats[BoundKind.MEAN_OVER_MIN]) * (p @ gains) + rest * spread).max()
+            )
         one = bounds[0]
-        if isinstance(one.least, PriorSet):
-            return one.least.support_function(p, gains, math.exp(-one.exponent))
-        if one.kind == PLAIN:
+        if one.kind == BoundKind.MEAN_OVER_MIN:
+            return super().support_function(prior, gains)
+        if isinstance(one.smaller, PriorSet):
+            return one.smaller.support_function(p, gains, math.exp(-one.exponent))
+        if one.kind == BoundKind.MAX_OVER_MEAN:
             return float(conditional_value_at_risk(p, gains, math.exp(-one.exponent)).max())
-        if one.kind == SPREAD:
+        if one.kind == BoundKind.MAX_OVER_MIN:
             return max_gain_ldp(p, gains, math.exp(-one.exponent))
         # P[x,y] <= u[y] with sum_y u[y] <= e^eps: all of it on the best output
         return math.exp(one.exponent) * float((p @ np.maximum(gains, 0.0)).max())
@@ -239,9 +286,9 @@ class MeanBounds(Requirement):
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return the multiplier of each column over a set of priors, or weights of pairs; else nothing."""
         for one in self.bounds_for(prior):
-            if isinstance(one.least, PriorSet):
+            if isinstance(one.smaller, PriorSet):
                 return {
-                    "theta": one.least.dual_multipliers(prior.pmf, gains, math.exp(-one.exponent))
+                    "theta": one.smaller.dual_multipliers(prior.pmf, gains, math.exp(-one.exponent))
                 }
         return super().dual_certificate(prior, gains)
 
@@ -250,23 +297,27 @@ class MeanBounds(Requirement):
         a bound.
         """
         for one in self.bounds_for(prior):
-            if isinstance(one.least, PriorSet):
+            if isinstance(one.smaller, PriorSet):
                 theta = check_certificate_array(
-                    witness, "theta", (one.least.theta_rows, gains.shape[1])
+                    witness, "theta", (one.smaller.theta_rows, gains.shape[1])
                 )
-                return one.least.dual_bound(prior.pmf, gains, math.exp(-one.exponent), theta)
+                return one.smaller.dual_bound(prior.pmf, gains, math.exp(-one.exponent), theta)
         return super().dual_bound(prior, gains, witness)
 
     @property
     def has_ratios(self) -> bool:
         """Return whether the bound is a list of ratio bounds, so that `ratios` gives it."""
-        return all(one.kind in (PLAIN, FLOOR, SPREAD) for one in self.bounds)
+        return self.kinds <= RATIO_KINDS
 
     @property
     def by_pairs(self) -> bool:
         """Return whether weights of the pairs of `ratios` are its dual certificate."""
-        kinds = {one.kind for one in self.bounds}
-        return self.has_ratios and (len(kinds) > 1 or FLOOR in kinds) and kinds != {PLAIN, FLOOR}
+        kinds = self.kinds
+        return (
+            kinds <= RATIO_KINDS
+            and (len(kinds) > 1 or BoundKind.MEAN_OVER_MIN in kinds)
+            and kinds != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}
+        )
 
     def ratios(self, weights: Any) -> RatioBounds | None:
         """Return the bound as a list of ratio bounds on each column; None where it is none."""
@@ -274,23 +325,25 @@ class MeanBounds(Requirement):
             return None
         found = []
         for one in self.bounds:
-            if one.kind == SPREAD:
+            if one.kind == BoundKind.MAX_OVER_MIN:
                 pairs = np.argwhere(~np.eye(len(weights), dtype=bool))
                 found.append(make_letter_ratios(weights, pairs, np.array(one.exponent)))
             else:
                 found.append(
-                    make_mean_ratios(weights, np.array(one.exponent), reverse=one.kind == FLOOR)
+                    make_mean_ratios(
+                        weights, np.array(one.exponent), reverse=one.kind == BoundKind.MEAN_OVER_MIN
+                    )
                 )
         return found[0] if len(found) == 1 else join_ratio_bounds(found)
 
     @property
     def has_rows(self) -> bool:
         """Return whether `linear_rows` gives the columns."""
-        return [one.kind for one in self.bounds] == [OVER]
+        return [one.kind for one in self.bounds] == [BoundKind.MAX_OVER_ROBUST_MEAN]
 
     def linear_rows(self, prior: Prior) -> LinearRows:
         """Return the columns that it allows by linear rows, where `has_rows` is true."""
-        least = self.bounds[0].least
+        least = self.bounds[0].smaller
         if not isinstance(least, PriorSet):
             return super().linear_rows(prior)
         return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
@@ -299,15 +352,23 @@ class MeanBounds(Requirement):
         """Return the extreme columns of mean one that the bound allows, as families or as those of a cone."""
         bounds = self.bounds_for(prior)
         nats = {one.kind: one.exponent for one in bounds}
-        if nats.keys() in ({PLAIN}, {PLAIN, FLOOR}):
+        if nats.keys() in (
+            {BoundKind.MAX_OVER_MEAN},
+            {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN},
+        ):
             return (
-                BoxFamily(math.exp(-nats[FLOOR]) if FLOOR in nats else 0.0, math.exp(nats[PLAIN])),
+                BoxFamily(
+                    math.exp(-nats[BoundKind.MEAN_OVER_MIN])
+                    if BoundKind.MEAN_OVER_MIN in nats
+                    else 0.0,
+                    math.exp(nats[BoundKind.MAX_OVER_MEAN]),
+                ),
             )
-        if len(bounds) > 1 or FLOOR in nats or TOTAL in nats:
+        if len(bounds) > 1 or BoundKind.MEAN_OVER_MIN in nats or BoundKind.SUM_OF_MAX in nats:
             return super().extreme_columns(prior)
         exp_neg_epsilon, least = (
             math.exp(-min(bounds[0].exponent, MAX_RELEVANT_LEVEL)),
-            bounds[0].least,
+            bounds[0].smaller,
         )
         if not isinstance(least, PriorSet) or (
             isinstance(least, ChoquetSet) and least.contains_all_priors
@@ -332,11 +393,13 @@ def declare_bounds(
     constraints: dict[str, cp.Constraint] = {}
     variables: dict[str, cp.Variable] = {}
     for one in bounds:
-        if one.kind == PLAIN:  # with the law as a variable 3 N M nonzeros, not N^2 M
+        if (
+            one.kind == BoundKind.MAX_OVER_MEAN
+        ):  # with the law as a variable 3 N M nonzeros, not N^2 M
             constraints[one.name] = one.exp_neg_exponent * mechanism <= ones @ law
-        elif one.kind == FLOOR:
+        elif one.kind == BoundKind.MEAN_OVER_MIN:
             constraints[one.name] = one.exp_neg_exponent * (ones @ law) <= mechanism
-        elif one.kind == SPREAD:  # 2 N M rows in place of N (N - 1) M
+        elif one.kind == BoundKind.MAX_OVER_MIN:  # 2 N M rows in place of N (N - 1) M
             floor = variables["column_minimum"] = cp.Variable(
                 shape, nonneg=True, name="column_minimum"
             )
@@ -347,8 +410,8 @@ def declare_bounds(
                 shape, nonneg=True, name="column_maximum"
             )
             constraints["column_maximum"] = mechanism <= ones @ top
-            if isinstance(one.least, PriorSet):
-                least = one.least.to_cvxpy(mechanism, top)
+            if isinstance(one.smaller, PriorSet):
+                least = one.smaller.to_cvxpy(mechanism, top)
                 constraints |= {
                     **least.constraints,
                     one.name: one.exp_neg_exponent * top <= least.value,
@@ -361,13 +424,13 @@ def declare_bounds(
 
 def _compute_level(p: Prior, m: Mechanism, one: MeanBound) -> float:
     """Compute the least exponent at which a mechanism meets the bound, in nats."""
-    if isinstance(one.least, PriorSet):
-        return float(pointwise_capacity(one.least, m).max())
-    if one.kind == TOTAL:
+    if isinstance(one.smaller, PriorSet):
+        return float(pointwise_capacity(one.smaller, m).max())
+    if one.kind == BoundKind.SUM_OF_MAX:
         return maximal_leakage(m)
-    if one.kind == SPREAD:
+    if one.kind == BoundKind.MAX_OVER_MIN:
         return ldp_level(m)
-    return leakage_level(p, m) if one.kind == PLAIN else lip_levels(p, m)[0]
+    return leakage_level(p, m) if one.kind == BoundKind.MAX_OVER_MEAN else lip_levels(p, m)[0]
 
 
 def _is_vacuous(one: MeanBound, weights: Any, power: Callable[[float], Any]) -> bool:
@@ -376,9 +439,9 @@ def _is_vacuous(one: MeanBound, weights: Any, power: Callable[[float], Any]) -> 
 
     700 nats are past that of every prior, for no letter has less than 1e-300.
     """
-    if one.kind == TOTAL:
+    if one.kind == BoundKind.SUM_OF_MAX:
         return one.exponent > math.log(len(weights))
-    if one.kind != PLAIN:
+    if one.kind != BoundKind.MAX_OVER_MEAN:
         return False
     return one.exponent > MAX_EXPONENT or bool(power(one.exponent) * weights.min() >= weights.sum())
 
@@ -390,17 +453,17 @@ def _bound_violation(
     columns.
     """
     factor = power(min(one.exponent, MAX_EXPONENT))
-    if isinstance(one.least, PriorSet):
-        least, total = one.least.min_mean_scaled(matrix)
+    if isinstance(one.smaller, PriorSet):
+        least, total = one.smaller.min_mean_scaled(matrix)
         return matrix.max(axis=0) * total - factor * least
-    if one.kind == SPREAD:
+    if one.kind == BoundKind.MAX_OVER_MIN:
         return matrix.max(axis=0) - factor * matrix.min(axis=0)
     if (
-        one.kind == TOTAL
+        one.kind == BoundKind.SUM_OF_MAX
     ):  # the sum that stands for one is the least of a row: those of floats may differ
         return matrix.max(axis=0).sum() - factor * matrix.sum(axis=1).min()
     total, law = mean
-    if one.kind == PLAIN:
+    if one.kind == BoundKind.MAX_OVER_MEAN:
         return matrix.max(axis=0) * total - factor * law
     # in the units of the other side: the repair mixes in what the larger one requires
     return law / factor - matrix.min(axis=0) * total

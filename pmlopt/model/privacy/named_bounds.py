@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,8 +19,8 @@ from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios
-from pmlopt.model.privacy.requirement import TOGETHER, Requirement
-from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
+from pmlopt.model.privacy.requirement import JOINT_BOUND_HINT, Requirement
+from pmlopt.model.privacy.secret_leakage import GUESSING_MEANING, RobustSecretPML, SecretPML
 from pmlopt.model.privacy.side_information import Known, pml_given_known
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.joint_laws import JointLaws
@@ -77,8 +78,8 @@ class LetterBudgets(RatioRequirement):
     def ratios(self, weights: Any) -> RatioBounds:
         # no letter reveals more than -log(min p); a little above, so that nothing that binds is lost
         """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
-        most = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
-        return make_mean_ratios(weights, np.minimum(np.array(self.epsilon), most))
+        max_exponent = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
+        return make_mean_ratios(weights, np.minimum(np.array(self.epsilon), max_exponent))
 
 
 @dataclass(frozen=True, init=False)
@@ -126,7 +127,7 @@ class PML(MeanBounds):
     epsilon: float
     over: PriorSet | None = None
     name: ClassVar[str] = "pml"
-    meaning: ClassVar[str] = GUESSES
+    meaning: ClassVar[str] = GUESSING_MEANING
     about: ClassVar[None] = None
 
     def __new__(
@@ -194,7 +195,7 @@ class PML(MeanBounds):
         """
         return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.
@@ -214,7 +215,7 @@ class PML(MeanBounds):
         Raises:
             PrivacyError: they are on other letters than the given one.
         """
-        least = self.bounds_for(prior)[0].least
+        least = self.bounds_for(prior)[0].smaller
         return least if isinstance(least, PriorSet) else None
 
 
@@ -251,7 +252,7 @@ class LDP(MeanBounds):
                 f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon"
             )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.
@@ -302,7 +303,7 @@ class LIP(MeanBounds):
             for word, limit in sides
         )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.
@@ -333,7 +334,7 @@ class MaximalLeakage(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "maximal-leakage"
-    instead: ClassVar[str] = TOGETHER
+    unsupported_hint: ClassVar[str] = JOINT_BOUND_HINT
     meaning: ClassVar[str] = (
         "On average over outcomes, a guess becomes at most e^{limit} times as likely."
     )
@@ -343,7 +344,7 @@ class MaximalLeakage(MeanBounds):
             self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
         )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.

@@ -30,14 +30,14 @@ from pmlopt.model.privacy.dual_prices import (
 )
 from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL, MAX_EXPONENT, tightened
 from pmlopt.model.privacy.requirement import (
-    TOGETHER,
+    JOINT_BOUND_HINT,
     CvxpyConstraints,
     Requirement,
     Witness,
     check_certificate_array,
 )
 
-DIGITS, LAST_DIGITS = 60, Decimal(10) ** -45
+DECIMAL_DIGITS, DECIMAL_ROUNDING = 60, Decimal(10) ** -45
 """Decimals of the check, and what their rounding may hide of a sum of logarithms."""
 
 FAR_LEVEL, FAR_ORDER = 1e-4, 100.0
@@ -153,7 +153,7 @@ class FiniteOrderBound(Requirement):
         own = apply_view(given, matrix)
         if matrix.dtype != object:
             return self._float_violation(law / total, own)
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(Context(prec=DECIMAL_DIGITS)):
             return self._exact_violation((law, total), own, power)
 
     @abstractmethod
@@ -169,7 +169,7 @@ class FiniteOrderBound(Requirement):
     def _level_above(self, log_norm: Decimal) -> Decimal:
         """Compute the level of a norm less epsilon, in units of alpha - 1, rounded up."""
         alpha = Decimal(self.alpha)
-        return alpha * log_norm - (alpha - 1) * Decimal(self.epsilon) + LAST_DIGITS
+        return alpha * log_norm - (alpha - 1) * Decimal(self.epsilon) + DECIMAL_ROUNDING
 
 
 def apply_view(given: Any, matrix: Any) -> Any:
@@ -276,7 +276,7 @@ class SibsonLeakage(FiniteOrderBound):
     """
 
     name: ClassVar[str] = "sibson-leakage"
-    instead: ClassVar[str] = TOGETHER
+    unsupported_hint: ClassVar[str] = JOINT_BOUND_HINT
     meaning: ClassVar[str] = (
         "On average over outcomes, in a mean of the order, lifts are at most e^{limit}."
     )
@@ -327,14 +327,14 @@ class SibsonLeakage(FiniteOrderBound):
         """
         law, room = prior.pmf[:, None], self.log_max_norm(prior.pmf)
         own, means = center_prices(law, gains)
-        reach = max(float(np.ptp(gains)), 1e-300)
+        gain_range = max(float(np.ptp(gains)), 1e-300)
 
         def evaluate_bounds(thresholds: FloatArray) -> FloatArray:
             each = [means + compute_costs(law, own, means - t, self.beta, room) for t in thresholds]
             return np.asarray(np.max(each, axis=1))
 
         def evaluate_lower(logs: FloatArray) -> FloatArray:
-            return np.asarray(gains.max() - np.minimum(reach * np.exp(logs), MAX_TOP_ENTRY))
+            return np.asarray(gains.max() - np.minimum(gain_range * np.exp(logs), MAX_TOP_ENTRY))
 
         near, far = (
             np.array([end])
@@ -373,7 +373,7 @@ class MaximalAlphaLeakage(FiniteOrderBound):
     """
 
     name: ClassVar[str] = "maximal-alpha-leakage"
-    instead: ClassVar[str] = TOGETHER
+    unsupported_hint: ClassVar[str] = JOINT_BOUND_HINT
     meaning: ClassVar[str] = (
         "Whatever the prior, on average over outcomes, in a mean of the order, lifts are at most e^{limit}."
     )

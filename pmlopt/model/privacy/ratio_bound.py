@@ -104,10 +104,10 @@ class RatioRequirement(Requirement):
         """
         pairs, n = self._cached_ratios(prior).excess_rows[0].tocoo(), prior.size
         up, steps = pairs.data > 0, -pairs.sum(axis=1)[pairs.row] / pairs.data
-        most, least = np.full(n, np.inf), np.full(n, -1.0)
-        np.minimum.at(most, pairs.col[up], steps[up])
-        np.maximum.at(least, pairs.col[~up], steps[~up])
-        ends = np.clip(np.concatenate([most, least]), -1.0, 1 / np.finfo(float).eps)
+        upper, lower = np.full(n, np.inf), np.full(n, -1.0)
+        np.minimum.at(upper, pairs.col[up], steps[up])
+        np.maximum.at(lower, pairs.col[~up], steps[~up])
+        ends = np.clip(np.concatenate([upper, lower]), -1.0, 1 / np.finfo(float).eps)
         columns = 1 + np.tile(np.eye(n), 2) * ends
         means = prior.pmf @ columns
         return np.asarray(columns[:, means > 0] / means[means > 0])
@@ -370,8 +370,8 @@ class GainLeakage(RatioRequirement):
         if weights.dtype == object:
             gain = integers_over_common_denominator(gain)[0]
         rows = [row for row in gain * weights if row.any()]
-        most, total = max(row.sum() for row in rows), weights.sum()
-        above = [(row, most) for row in rows]
+        max_gain, total = max(row.sum() for row in rows), weights.sum()
+        above = [(row, max_gain) for row in rows]
         return make_ratio_bounds(above, [(weights, total)] * len(rows), [self.epsilon] * len(rows))
 
     def __repr__(self) -> str:

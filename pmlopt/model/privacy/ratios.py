@@ -250,7 +250,7 @@ class RatioBounds:
         return self.bound_gains(p, gains, self.find_weights(p, gains))
 
     def find_weights(
-        self, p: FloatArray, gains: FloatArray, beside: LinearRows | None = None
+        self, p: FloatArray, gains: FloatArray, column_rows: LinearRows | None = None
     ) -> FloatArray:
         """Find (K, M) weights of the pairs for `bound_gains`: multipliers of a linear program for each column
         g.
@@ -260,36 +260,36 @@ class RatioBounds:
         Args:
             p: (N,) the prior.
             gains: (N, M) the columns g.
-            beside: what else the columns are within.
+            column_rows: what else the columns are within.
         """
         last: tuple[Any, ...] | None = self.__dict__.get("_last")
         if (
             last is None
             or last[0] is not p
-            or last[1] is not beside
+            or last[1] is not column_rows
             or not np.array_equal(last[2], gains)
         ):
             last = self.__dict__["_last"] = (
                 p,
-                beside,
+                column_rows,
                 gains.copy(),
-                self._solve_for_weights(p, gains, beside),
+                self._solve_for_weights(p, gains, column_rows),
             )
         return np.asarray(last[3])
 
     def _solve_for_weights(
-        self, p: FloatArray, gains: FloatArray, beside: LinearRows | None
+        self, p: FloatArray, gains: FloatArray, column_rows: LinearRows | None
     ) -> FloatArray:
         """Solve a linear program for the weights of the pairs."""
         found = np.zeros((len(self.exponents), gains.shape[1]))
         if not len(self.exponents):
             return found
-        told, unit, scaled = self._distinct_pairs
+        distinct, unit, scaled = self._distinct_pairs
         scale = float(np.abs(gains).max()) or 1.0
-        rows = beside or LinearRows(
+        rows = column_rows or LinearRows(
             sparse.csr_array((0, self.size)), sparse.csr_array((0, 0)), np.zeros(0)
         )
-        found[told] = (
+        found[distinct] = (
             scale * rows.find_multipliers(p, gains / scale, scaled)[: len(unit)] / unit[:, None]
         )
         return found
@@ -303,8 +303,8 @@ class RatioBounds:
         Returns:
             None where the program is large, or has no multipliers.
         """
-        told = self._distinct_pairs[0]
-        pairs = self.excess_rows[0][told]
+        distinct = self._distinct_pairs[0]
+        pairs = self.excess_rows[0][distinct]
         # Coefficients of the linear program of all columns that finds prices: it takes some tenths of a
         # second.
         if not pairs.nnz or pairs.nnz * gains.shape[1] > 20_000:
@@ -313,7 +313,7 @@ class RatioBounds:
         if priced is None:
             return None
         weights = np.zeros((len(self.exponents), gains.shape[1]))
-        weights[told] = priced
+        weights[distinct] = priced
         return self.find_row_prices(p, gains, weights), weights
 
     def find_row_prices(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
@@ -350,8 +350,8 @@ class RatioBounds:
         pairs, sizes = self.excess_rows
         unit = abs(pairs).max(axis=1).toarray().ravel()
         # A pair whose sides differ by no more than this share of them bounds nothing in floats.
-        told = unit > 1e-14 * sizes.max(axis=1).toarray().ravel()
-        return told, unit[told], sparse.diags_array(1 / unit[told]) @ pairs[told]
+        distinct = unit > 1e-14 * sizes.max(axis=1).toarray().ravel()
+        return distinct, unit[distinct], sparse.diags_array(1 / unit[distinct]) @ pairs[distinct]
 
     def extreme_columns(self, p: FloatArray, limit: int) -> FloatArray | None:
         """Return all (N, K) extreme columns of mean one under p; None where there are too many bases to try.
@@ -412,10 +412,10 @@ def make_ratio_bounds(
     for pair, ((up, d), (down, e), exponent) in enumerate(
         zip(numerators, denominators, exponents, strict=True)
     ):
-        most = min(exponent, MAX_RATIO_EXPONENT)
-        if float(up.sum() / d) > math.exp(most) * float(down.sum() / e) * (1 + 1e-9):
+        max_exponent = min(exponent, MAX_RATIO_EXPONENT)
+        if float(up.sum() / d) > math.exp(max_exponent) * float(down.sum() / e) * (1 + 1e-9):
             raise PrivacyError(
-                f"pair {pair} asks for {float(up.sum() / d):.6g} <= e^{most:.6g} "
+                f"pair {pair} asks for {float(up.sum() / d):.6g} <= e^{max_exponent:.6g} "
                 f"{float(down.sum() / e):.6g} of a mechanism that releases nothing: no mechanism meets it"
             )
     kind = object if np.asarray(numerators[0][0]).dtype == object else float

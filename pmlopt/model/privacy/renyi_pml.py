@@ -34,8 +34,8 @@ from pmlopt.model.privacy.dual_prices import (
 )
 from pmlopt.model.privacy.factors import tightened
 from pmlopt.model.privacy.of_order import (
-    DIGITS,
-    LAST_DIGITS,
+    DECIMAL_DIGITS,
+    DECIMAL_ROUNDING,
     FiniteOrderBound,
     View,
     apply_view,
@@ -92,9 +92,9 @@ class EachOutcomeBound(FiniteOrderBound):
             means = law[0] if given is None or given.ndim == 1 else (p @ given) @ mechanism
             if self.is_near_one:
                 mass = float(p.sum())
-                told = express_divergences(p, own, means / mass)
-                most = self._max_divergence(p) + math.log(mass)
-                found[f"renyi_pml {place}"] = told <= most * means
+                divergence = express_divergences(p, own, means / mass)
+                max_divergence = self._max_divergence(p) + math.log(mass)
+                found[f"renyi_pml {place}"] = divergence <= max_divergence * means
                 continue
             norm = express_norms(p, own, self.alpha)
             found[f"renyi_pml {place}"] = tightened(1 / self.max_norm(p)) * norm <= means
@@ -116,9 +116,10 @@ class EachOutcomeBound(FiniteOrderBound):
         # Whole orders of up to this much are checked in integers; others in decimals.
         if self.alpha == int(self.alpha) <= 64:
             order = int(self.alpha)
-            most = power(self.epsilon) ** (order - 1)
+            max_ratio = power(self.epsilon) ** (order - 1)
             return (
-                weights @ matrix**order * total ** (order - 1) - most * (weights @ matrix) ** order
+                weights @ matrix**order * total ** (order - 1)
+                - max_ratio * (weights @ matrix) ** order
             )
         masses, found = to_decimals(weights, total), [Decimal(0)] * matrix.shape[1]
         for y in np.flatnonzero(self._may_violate(matrix) & matrix.any(axis=0)).tolist():
@@ -419,7 +420,7 @@ class RemainingRenyiPML(EachOutcomeBound):
 
     def _log_mass(self, prior: Prior) -> float:
         """Return the logarithm of the sum of the law, rounded up."""
-        with localcontext(Context(prec=DIGITS)):
+        with localcontext(Context(prec=DECIMAL_DIGITS)):
             mass = sum(
                 (
                     Decimal(w) / Decimal(lift)
@@ -427,7 +428,9 @@ class RemainingRenyiPML(EachOutcomeBound):
                 ),
                 Decimal(0),
             )
-            return math.nextafter(float((mass / sum(prior.weights)).ln() + LAST_DIGITS), math.inf)
+            return math.nextafter(
+                float((mass / sum(prior.weights)).ln() + DECIMAL_ROUNDING), math.inf
+            )
 
     def __repr__(self) -> str:
         return f"RemainingRenyiPML({self.alpha:g}, {self.epsilon}, <{len(self.lifts)} lifts>)"

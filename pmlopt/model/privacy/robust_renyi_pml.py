@@ -28,7 +28,7 @@ from pmlopt.model.privacy.dual_prices import (
 )
 from pmlopt.model.privacy.factors import MAX_EXPONENT, tightened
 from pmlopt.model.privacy.of_order import (
-    LAST_DIGITS,
+    DECIMAL_ROUNDING,
     FiniteOrderBound,
     divide_by_maxima,
     minimize_approximately,
@@ -38,7 +38,7 @@ from pmlopt.model.privacy.requirement import CvxpyConstraints, Witness, check_ce
 from pmlopt.model.privacy.secret_leakage import ZERO_MASS_ATOL, find_member
 from pmlopt.model.uncertainty import PriorSet
 
-CHORDS, NEAR = 40, 2e-15
+MAX_CHORD_STEPS, LEVEL_RTOL = 40, 2e-15
 """Of a search for a level, at most, and how near both of its ends must be, as a share."""
 
 
@@ -105,17 +105,21 @@ class RobustRenyiPML(FiniteOrderBound):
             return {"renyi_pml": math.inf if columns.size else 0.0}
         low = np.zeros(columns.shape[1])
         high = np.maximum(self._find_threshold(columns, low)[1], 0.0) / least
-        for _ in range(CHORDS):
+        for _ in range(MAX_CHORD_STEPS):
             below_zero = np.minimum(self._find_threshold(columns, high)[1], 0.0)
             low = np.maximum(low, high + below_zero / least)
-            if (high - low <= NEAR * high).all():
+            if (high - low <= LEVEL_RTOL * high).all():
                 break
             over = np.maximum(self._find_threshold(columns, low)[1], 0.0)
             fall = np.maximum(over - below_zero, 1e-300)
             high = np.minimum(high, low + over / fall * (high - low))
-        return {"renyi_pml": math.log1p(float(high.max()) * (1 + NEAR) / self.beta) * self.beta}
+        return {
+            "renyi_pml": math.log1p(float(high.max()) * (1 + LEVEL_RTOL) / self.beta) * self.beta
+        }
 
-    def _compute_slack(self, columns: FloatArray, most: Any, thresholds: FloatArray) -> FloatArray:
+    def _compute_slack(
+        self, columns: FloatArray, coefficient: Any, thresholds: FloatArray
+    ) -> FloatArray:
         """Compute (N, M) `c v - t f(v / t - 1)`, whose least mean must be 0 or more; see `order_surplus` for
         f.
 
@@ -125,9 +129,11 @@ class RobustRenyiPML(FiniteOrderBound):
         with np.errstate(over="ignore"):
             # Powers are cut at this in a search that only requires which is larger.
             surpluses = np.minimum(order_surplus(columns / thresholds - 1, self.alpha), 1e200)
-        return np.asarray(most * columns - thresholds * surpluses)
+        return np.asarray(coefficient * columns - thresholds * surpluses)
 
-    def _find_threshold(self, columns: FloatArray, most: Any) -> tuple[FloatArray, FloatArray]:
+    def _find_threshold(
+        self, columns: FloatArray, coefficient: Any
+    ) -> tuple[FloatArray, FloatArray]:
         """Find the (M,) t at which columns with a largest entry of one violate the bound least, and by how
         much.
 
@@ -135,7 +141,7 @@ class RobustRenyiPML(FiniteOrderBound):
         """
 
         def compute_violation(logs: FloatArray) -> FloatArray:
-            slack = self._compute_slack(columns, most, np.exp(logs))
+            slack = self._compute_slack(columns, coefficient, np.exp(logs))
             lowest = slack.min(axis=0)
             return np.asarray(-self.over.min_mean(slack - lowest) - lowest)
 
@@ -217,7 +223,7 @@ class RobustRenyiPML(FiniteOrderBound):
     ) -> Any:
         """Compute the violation of the bound at a threshold, in units of the largest entry, rounded up."""
         alpha, beta = Decimal(self.alpha), Decimal(self.alpha) / (Decimal(self.alpha) - 1)
-        most = (Decimal(self.epsilon) / beta).exp() * (1 - LAST_DIGITS)
+        coefficient = (Decimal(self.epsilon) / beta).exp() * (1 - DECIMAL_ROUNDING)
         tops, columns = divide_by_maxima(matrix)
         found = [Fraction(0)] * matrix.shape[1]
         for y, threshold in enumerate(
@@ -227,16 +233,18 @@ class RobustRenyiPML(FiniteOrderBound):
                 continue
             t, ratios = Decimal(threshold), [v / int(tops[y]) for v in to_decimals(matrix[:, y])]
             powers = [
-                (alpha * (v / t).ln()).exp() * (1 + LAST_DIGITS) if v else Decimal(0)
+                (alpha * (v / t).ln()).exp() * (1 + DECIMAL_ROUNDING) if v else Decimal(0)
                 for v in ratios
             ]
-            slack = [most * v - t / alpha * power for v, power in zip(ratios, powers, strict=True)]
-            numbers = [math.floor(value / LAST_DIGITS) - 1 for value in slack]
+            slack = [
+                coefficient * v - t / alpha * power for v, power in zip(ratios, powers, strict=True)
+            ]
+            numbers = [math.floor(value / DECIMAL_ROUNDING) - 1 for value in slack]
             lowest = min(numbers)
             sums, unit = self.over.min_mean_scaled(
                 np.array([[value - lowest] for value in numbers], dtype=object)
             )
-            needed = math.ceil(t / beta / LAST_DIGITS) + 1
+            needed = math.ceil(t / beta / DECIMAL_ROUNDING) + 1
             found[y] = needed - lowest - Fraction(int(sums[0]), int(unit))
         return np.array(found, dtype=object)
 
@@ -272,7 +280,7 @@ class RobustRenyiPML(FiniteOrderBound):
             cp.Variable(gains.shape, nonneg=True),
         )
         shares, mass = cp.Variable(gains.shape, nonneg=True), cp.Variable((1, m), nonneg=True)
-        laws, most = found.parts @ parts, self.max_norm(prior.pmf)
+        laws, max_norm = found.parts @ parts, self.max_norm(prior.pmf)
         sums = found.rows @ parts - found.right[:, None] @ mass
         rules = [
             sums[found.equal] == 0,
@@ -283,7 +291,7 @@ class RobustRenyiPML(FiniteOrderBound):
                 *(cp.vec(one, order="F") for one in (shares, laws, bills)), 1 - 1 / self.alpha
             ),
         ]
-        left = gains / unit - cp.multiply(1 / prior.pmf[:, None], bills - most * laws)
+        left = gains / unit - cp.multiply(1 / prior.pmf[:, None], bills - max_norm * laws)
         minimize_approximately(cp.sum(cp.max(left, axis=0)), rules)
         if laws.value is None or bills.value is None:
             return np.repeat(find_member(self.over, prior.pmf)[:, None], m, axis=1), np.zeros(

@@ -63,7 +63,7 @@ def make_secret_limit_name(secret: Secret) -> str:
     return "_".join(["pml_about", *secret.name.removeprefix("the ").split()])
 
 
-GUESSES = (
+GUESSING_MEANING = (
     "No outcome makes any guess about anything that is asked more than e^{limit} times as likely."
 )
 """What PML means, of the data or of a secret."""
@@ -100,7 +100,7 @@ class SecretPML(SecretRequirement):
     """
 
     name: ClassVar[str] = "pml"
-    meaning: ClassVar[str] = GUESSES
+    meaning: ClassVar[str] = GUESSING_MEANING
     is_form: ClassVar[bool] = True
     over: ClassVar[None] = None
 
@@ -209,8 +209,8 @@ class RobustSecretPML(Requirement):
     """
 
     name: ClassVar[str] = "pml"
-    meaning: ClassVar[str] = GUESSES
-    instead: ClassVar[str] = (
+    meaning: ClassVar[str] = GUESSING_MEANING
+    unsupported_hint: ClassVar[str] = (
         "take an expected gain or loss, or give a few joint laws in place of the set"
     )
     is_form: ClassVar[bool] = True
@@ -265,9 +265,9 @@ class RobustSecretPML(Requirement):
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         # exact for whole numbers: both sides are scaled by one unit, and no quotient is formed
         """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
-        least, most, _ = self.over.compute_extreme_means(matrix)
-        sums, unit = self.over.min_outcome_sums(least, most)
-        return (most * unit - power(min(self.epsilon, 700.0)) * sums).max(axis=0)
+        min_means, max_means, _ = self.over.compute_extreme_means(matrix)
+        sums, unit = self.over.min_outcome_sums(min_means, max_means)
+        return (max_means * unit - power(min(self.epsilon, 700.0)) * sums).max(axis=0)
 
     @property
     def has_rows(self) -> bool:

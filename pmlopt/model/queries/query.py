@@ -148,10 +148,10 @@ def check_alphabets(records: int, letters: int | Iterable[int]) -> tuple[int, ..
 
 def check_within_limit(value: Any, what: str, limit: str) -> int:
     """Return an integer of at least 1 and at most one of the limits of this module, given by its name."""
-    number, most = check_integer(value, what, QueryError), globals()[limit]
-    if number > most:
+    number, max_number = check_integer(value, what, QueryError), globals()[limit]
+    if number > max_number:
         raise QueryError(
-            f"{what} is {value!r}: at most {most:,}; pmlopt.model.queries.query.{limit} raises it"
+            f"{what} is {value!r}: at most {max_number:,}; pmlopt.model.queries.query.{limit} raises it"
         )
     return number
 

@@ -68,9 +68,9 @@ class BoxFamily:
         full = ~has & (mass > 0)
         return low, np.where(full, (1 - self.low) / np.where(full, mass, 1.0), step), extra
 
-    def tightened_by(self, share: float) -> BoxFamily:
+    def tightened_by(self, fraction: float) -> BoxFamily:
         """Return the family with both bounds stricter by a fraction, as far as the constant column allows."""
-        return BoxFamily(min(1.0, self.low * (1 + share)), max(1.0, self.high * (1 - share)))
+        return BoxFamily(min(1.0, self.low * (1 + fraction)), max(1.0, self.high * (1 - fraction)))
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class StaircaseFamily:
         low = self.lower_values(mass)
         return low, self.base + (self.slope - 1) * low, np.zeros(mass.shape)
 
-    def tightened_by(self, share: float) -> StaircaseFamily:
+    def tightened_by(self, fraction: float) -> StaircaseFamily:
         """Return the family with the upper bound stricter by a fraction, as far as the constant column
         allows.
         """
@@ -118,7 +118,7 @@ class StaircaseFamily:
         if self.is_constant_only:
             return self
         # base + slope stays at least 1, the value at which the constant column is feasible
-        shrunk = max(1 / (self.base + self.slope), 1 - share)
+        shrunk = max(1 / (self.base + self.slope), 1 - fraction)
         return StaircaseFamily(self.base * shrunk, self.slope * shrunk)
 
 
@@ -215,9 +215,9 @@ class ColumnCone:
                 no column, and where 1 on the inner set suffices, `outer` is left out.
         """
         # NaN where no value suffices, so that such pairs give no column
-        share = self.priors.max_partial_entry(inner, outer, self.exp_neg_epsilon)
-        able = np.flatnonzero(~np.isnan(share) & (inner | outer).any(axis=1))
-        return np.asarray((inner[able] + np.clip(share[able], 0.0, 1.0)[:, None] * outer[able]).T)
+        entry = self.priors.max_partial_entry(inner, outer, self.exp_neg_epsilon)
+        able = np.flatnonzero(~np.isnan(entry) & (inner | outer).any(axis=1))
+        return np.asarray((inner[able] + np.clip(entry[able], 0.0, 1.0)[:, None] * outer[able]).T)
 
 
 def _list_vertices(laws: FloatArray, exp_neg_epsilon: float) -> FloatArray:

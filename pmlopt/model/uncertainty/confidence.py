@@ -323,11 +323,13 @@ def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: f
     """
     labels, seen = _check_counts(counts)
     # with two letters one interval is the mirror image of the other, and delta is used once
-    share, size = check_probability(delta), len(seen)
+    confidence_delta, size = check_probability(delta), len(seen)
     if size == 1:
-        return Box([1.0], [1.0], share, labels)
-    lower, upper = _compute_intervals(seen, share / 2 if size == 2 else share / (2 * size))
-    return Box(lower, upper, share, labels)
+        return Box([1.0], [1.0], confidence_delta, labels)
+    lower, upper = _compute_intervals(
+        seen, confidence_delta / 2 if size == 2 else confidence_delta / (2 * size)
+    )
+    return Box(lower, upper, confidence_delta, labels)
 
 
 def confidence_chain(

@@ -162,7 +162,7 @@ class JointLaws(Record):
             )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return which joint laws these are, in words that follow "for every joint law"."""
         given = {one.description for one in self.conditionals}
         each = given.pop() if len(given) == 1 else "in a set of its own"
@@ -175,7 +175,7 @@ class JointLaws(Record):
     @property
     def scope(self) -> str:
         """Return for which joint laws a bound over this set holds, in words."""
-        return scope_text(f"for every joint law {self.words}", "joint law", self.delta)
+        return scope_text(f"for every joint law {self.description}", "joint law", self.delta)
 
     def compute_extreme_means(self, matrix: Any) -> tuple[Any, Any, Any]:
         """Compute the extreme means of each column given each value, times one number, and that number.
@@ -192,12 +192,12 @@ class JointLaws(Record):
         unit = math.lcm(*(int(u) for _, u in lows)) if matrix.dtype == object else 1.0
         factors = [unit // u if matrix.dtype == object else unit / u for _, u in lows]
         least = np.array([low * f for (low, _), f in zip(lows, factors, strict=True)])
-        most = np.array(
+        max_means = np.array(
             [top * unit - high * f for (high, _), f in zip(highs, factors, strict=True)]
         )
-        return least, most, unit
+        return least, max_means, unit
 
-    def min_outcome_sums(self, least: Any, most: Any) -> tuple[Any, Any]:
+    def min_outcome_sums(self, least: Any, max_means: Any) -> tuple[Any, Any]:
         """Compute the least probability of each outcome for each value s, whose own mean is the largest one.
 
         Returns:
@@ -206,17 +206,17 @@ class JointLaws(Record):
         found = []
         for s in range(len(least)):
             means = least.copy()
-            means[s] = most[s]
+            means[s] = max_means[s]
             sums, unit = self.law.min_mean_scaled(means)
             found.append(sums)
         return np.array(found), unit
 
     def max_ratios(self, matrix: FloatArray) -> FloatArray:
         """Compute the (S, M) largest `Q(y | s) / Q(y)` over the set; 0 where the outcome never occurs."""
-        least, most, _ = self.compute_extreme_means(matrix)
-        sums, unit = self.min_outcome_sums(least, most)
+        min_means, max_means, _ = self.compute_extreme_means(matrix)
+        sums, unit = self.min_outcome_sums(min_means, max_means)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(most > 0, most * unit / sums, 0.0))
+            return np.asarray(np.where(max_means > 0, max_means * unit / sums, 0.0))
 
     def find_worst_laws(self, column: FloatArray, value: int) -> tuple[FloatArray, FloatArray]:
         """Find the law of X given a value, and the law of X, (N,) each, at which a column reveals most of

@@ -240,13 +240,13 @@ class L1Ball(ChoquetSet):
         high = exp_neg_epsilon + self.half_radius
         order = np.argsort(-gains, axis=0, kind="stable")
         mass = np.cumsum(p[order], axis=0)
-        worth = np.cumsum(p[order] * np.take_along_axis(gains, order, axis=0), axis=0)
+        sums = np.cumsum(p[order] * np.take_along_axis(gains, order, axis=0), axis=0)
         # past `high` the low value would be negative: such prefixes are left out below
         mass = np.minimum(mass, high)
         low = (high - mass) / (high - exp_neg_epsilon * mass)
         # the value of each prefix at once; those of mass `high` or more have no positive low
         # value
-        columns = low * worth[-1] + (1 - exp_neg_epsilon * low) / high * worth
+        columns = low * sums[-1] + (1 - exp_neg_epsilon * low) / high * sums
         best = float(np.where(mass < high, columns, -np.inf).max())
         return max(
             best,

@@ -20,16 +20,16 @@ from pmlopt.errors import PrivacyError
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 
-def check_possible(most: FloatArray) -> None:
+def check_possible(max_masses: FloatArray) -> None:
     """Raise a PrivacyError for a letter that has probability zero under every prior of a set.
 
     Args:
-        most: (N,) the largest probabilities.
+        max_masses: (N,) the largest probabilities.
     """
-    if (most <= 0).any():
+    if (max_masses <= 0).any():
         raise PrivacyError(
-            f"the letter at position {int((most <= 0).argmax())} has probability 0 under every prior of the "
-            "set: leave it out"
+            f"the letter at position {int((max_masses <= 0).argmax())} has probability 0 under every prior "
+            "of the set: leave it out"
         )
 
 

@@ -315,15 +315,15 @@ def level_within_distance(epsilon: float, radius: float, least: float | None = N
         >>> round(math.exp(level_within_distance(math.log(2), 0.2)), 12)
         2.5
     """
-    level, size, share = (
+    level, size, min_mass = (
         check_nonnegative(epsilon, "epsilon", PrivacyError),
         _check_radius(radius),
         check_min_mass(least),
     )
     if size == 0:
         return level
-    if share is not None and _is_in_first_region(share, level):
-        return level + _growth_of_decrease(size / 2 * leakage_growth(level, share))
+    if min_mass is not None and _is_in_first_region(min_mass, level):
+        return level + _growth_of_decrease(size / 2 * leakage_growth(level, min_mass))
     logarithm = level + math.log(size) - math.log(2)  # of radius/2 e^eps, which may overflow
     return level + _growth_of_decrease(math.exp(logarithm)) if logarithm < 0 else math.inf
 
@@ -354,12 +354,12 @@ def level_needed_at_centre(epsilon: float, radius: float) -> float:
     return level - float(np.logaddexp(0.0, level + math.log(half))) if half else level
 
 
-def _growth_of_decrease(share: float) -> float:
+def _growth_of_decrease(decrease: float) -> float:
     """Compute the growth -log(1 - share) of a level whose mean falls by a share; inf where nothing is left.
 
     What may be nothing but for the rounding of the share is nothing: a bound errs upwards.
     """
-    return -math.log1p(-share) + 0.0 if share < 1 - 8 * sys.float_info.epsilon else math.inf
+    return -math.log1p(-decrease) + 0.0 if decrease < 1 - 8 * sys.float_info.epsilon else math.inf
 
 
 def check_min_mass(least: float | None) -> float | None:
@@ -408,10 +408,10 @@ def samples_needed(
         >>> samples_needed(20, math.log(5), math.log(6), 1e-5)
         11420
     """
-    most = max(check_probability(delta), sys.float_info.min)
+    max_delta = max(check_probability(delta), sys.float_info.min)
     return find_min_samples(
         _half_radius(epsilon, target, least), size, delta, kappa,
-        lambda samples: failure_bound(samples, size, epsilon, target, kappa, least) <= most,
+        lambda samples: failure_bound(samples, size, epsilon, target, kappa, least) <= max_delta,
         f"no sample tells the levels {epsilon:g} and {target:g} apart: give levels that differ more",
     )  # fmt: skip
 
@@ -493,14 +493,14 @@ def _half_radius(epsilon: float, target: float, least: float | None) -> float:
     """
     level = check_nonnegative(epsilon, "epsilon", PrivacyError)
     wanted = check_nonnegative(target, "the target level", PrivacyError)
-    share = check_min_mass(least)
+    min_mass = check_min_mass(least)
     if wanted <= level:
         raise PrivacyError(
             f"the target level {wanted:g} is not above the level {level:g} at the estimate: a sample never "
             "shows the truth exactly"
         )
     room = -math.expm1(level - wanted)
-    growth = leakage_growth(level, share)
+    growth = leakage_growth(level, min_mass)
     if math.isinf(growth):  # past the floats, where its inverse is one
         return math.exp(-level) * room
     return min(1.0, room / growth) if growth > 0 else 1.0

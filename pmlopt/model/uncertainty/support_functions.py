@@ -425,8 +425,8 @@ def max_gain_ldp(p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> fl
     """
     order = np.argsort(-gains, axis=0, kind="stable")
     weights = p[order]
-    worth = weights * np.take_along_axis(gains, order, axis=0)
+    values = weights * np.take_along_axis(gains, order, axis=0)
     mass = exp_neg_epsilon + (1 - exp_neg_epsilon) * np.cumsum(weights, axis=0)
-    total = exp_neg_epsilon * worth.sum(axis=0) + (1 - exp_neg_epsilon) * np.cumsum(worth, axis=0)
+    total = exp_neg_epsilon * values.sum(axis=0) + (1 - exp_neg_epsilon) * np.cumsum(values, axis=0)
     # the mean is the case of k = N: taken directly, it has no rounding of the cumulative sums
     return max(float((total / mass).max()), float((p @ gains).max()))

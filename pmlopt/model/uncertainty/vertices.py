@@ -113,7 +113,7 @@ class ConvexHull(PriorSet):
         mixture = self._find_mixture(np.maximum(law, 0.0))[
             0
         ]  # not all zero: each share would be nearer
-        shares = np.array([Fraction(share) for share in mixture.tolist()], dtype=object)
+        shares = np.array([Fraction(weight) for weight in mixture.tolist()], dtype=object)
         return shares @ weights / (shares.sum() * total)
 
     def _find_mixture(self, law: FloatArray) -> tuple[FloatArray, float]:
@@ -181,8 +181,8 @@ class ConvexHull(PriorSet):
         high, room = inner @ self.laws.T, outer @ self.laws.T
         missing = exp_neg_epsilon - high
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(missing > 0, missing / room, 0.0).max(axis=1)
-        return np.where(share <= 1, share, np.nan)
+            entry = np.where(missing > 0, missing / room, 0.0).max(axis=1)
+        return np.where(entry <= 1, entry, np.nan)
 
     def __repr__(self) -> str:
         return f"ConvexHull(<{len(self.points)} priors on {self.size} letters>)"

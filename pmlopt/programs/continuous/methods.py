@@ -42,13 +42,13 @@ class GridRefinement:
         ProgramError: fewer than two bins, or two boxes, are allowed.
     """
 
-    most: int = 512
+    max_bins: int = 512
     boxes: int = BOUND_BOXES
 
     def __post_init__(self) -> None:
-        if min(self.most, self.boxes) < 2:
+        if min(self.max_bins, self.boxes) < 2:
             raise ProgramError(
-                f"{self.most} bins and {self.boxes} boxes: allow two of each at least"
+                f"{self.max_bins} bins and {self.boxes} boxes: allow two of each at least"
             )
 
     def __call__(
@@ -74,7 +74,7 @@ class GridRefinement:
             # a finer grid is not always better: its design may have been cut short
             best = found if best is None or found.proved_gap < best.proved_gap else best
             finer = grid.halve_where(_compute_bin_costs(found))
-            finished = best.proved_gap <= allowed or finer.size > self.most
+            finished = best.proved_gap <= allowed or finer.size > self.max_bins
             if finished or deadline.expired_for(
                 before - deadline.read()
             ):  # a finer grid takes longer than this one
@@ -174,9 +174,9 @@ def _compute_bin_costs(found: ContinuousCertificate) -> FloatArray:
     apart = found.utility.evaluate_distances(grid.compute_min_distances())[kept]
     lost = matrix * np.maximum(found.bins.table - apart, 0.0)
     # both sides count: as an output's bin, and as a secret's
-    share = lost.sum(axis=0)
-    share[kept] += lost.sum(axis=1)
-    return np.asarray(share)
+    rate = lost.sum(axis=0)
+    rate[kept] += lost.sum(axis=1)
+    return np.asarray(rate)
 
 
 METHODS = MethodRegistry(

@@ -28,8 +28,10 @@ from pmlopt.solvers.parametric_program import ParametricModel
 from pmlopt.solvers.solver_result import Deadline
 
 
-def find_ratio_by_newton(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
-    """Find in floats where the mass that multipliers leave falls to delta, at most `most`: no proof.
+def find_ratio_by_newton(
+    program: EnvelopeProgram, multipliers: FloatArray, max_ratio: float
+) -> float:
+    """Find in floats where the mass that multipliers leave falls to delta, at most `max_ratio`: no proof.
 
     For any lam >= 0 no post-processing gives outcomes that leak log t or more a larger mass than
     `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of `PostProcessingProgram.problem`. Over
@@ -48,7 +50,7 @@ def find_ratio_by_newton(program: EnvelopeProgram, multipliers: FloatArray, most
         1.55
     """
     if not np.isfinite(multipliers).all():
-        return most
+        return max_ratio
     (n, m), law = program.merged.shape, program.law
     lam, total = np.maximum(multipliers[:n], 0.0)[:, None], float(multipliers[n:].sum())
     # of the letters and of no person, copies of an output in one column
@@ -57,16 +59,16 @@ def find_ratio_by_newton(program: EnvelopeProgram, multipliers: FloatArray, most
     outputs, ratio = np.arange(m), 1.0
     # Newton's method ends earlier, at the latest at the last kink
     for _ in range(200):
-        worth = fixed - ratio * rates
-        best = worth.argmax(axis=0)
-        mass, fall = total + float(worth[best, outputs].sum()), float(rates[best, outputs].sum())
+        values = fixed - ratio * rates
+        best = values.argmax(axis=0)
+        mass, fall = total + float(values[best, outputs].sum()), float(rates[best, outputs].sum())
         # the first iterate at or below delta: convexity keeps all before above it
         if mass <= program.delta:
             return ratio
         # a function that no longer falls never reaches delta
         if fall <= 0:
-            return most
-        ratio, last = min(most, ratio + (mass - program.delta) / fall), ratio
+            return max_ratio
+        ratio, last = min(max_ratio, ratio + (mass - program.delta) / fall), ratio
         if ratio <= last:
             break
     return ratio
@@ -75,18 +77,18 @@ def find_ratio_by_newton(program: EnvelopeProgram, multipliers: FloatArray, most
 def prove_level(
     program: EnvelopeProgram,
     multipliers: FloatArray,
-    most: float,
+    max_level: float,
     digits: float = 1e-12,
 ) -> float:
-    """Find a level that multipliers prove in rational arithmetic, in nats, or the known bound `most`.
+    """Find a level that multipliers prove in rational arithmetic, in nats, or the known bound `max_level`.
 
     It is above the least that they prove by a share of `digits` at most.
     """
-    ratio = math.exp(most)
+    ratio = math.exp(max_level)
     near = find_ratio_by_newton(program, multipliers, ratio)
     # the multipliers prove no more than what is known
     if near >= ratio:
-        return most
+        return max_level
 
     def is_proved(level: float) -> bool:
         return program.rational_mechanism.is_bound_proved(program.delta, level, multipliers)
@@ -95,9 +97,9 @@ def prove_level(
     fails = found = math.log(near)
     # a level of zero has no relative digits: steps are at least those of a level of 1e-12
     step = digits * max(found, 1e-12)
-    while found < most and not is_proved(found):
+    while found < max_level and not is_proved(found):
         fails, found, step = found, found + step, 2 * step
-    return min(most, bisect(is_proved, fails, found, digits))
+    return min(max_level, bisect(is_proved, fails, found, digits))
 
 
 def set_closed_multipliers(
@@ -118,9 +120,9 @@ def set_closed_multipliers(
         np.where(closed, 0.0, np.maximum(multipliers[: len(closed)], 0.0)),
         multipliers[len(closed) :],
     )
-    worth = law + lam[~closed, None] * gains[~closed]
+    values = law + lam[~closed, None] * gains[~closed]
     # what the other letters already give, so that the closed one need not exceed it
-    others = np.maximum(0.0, worth.max(axis=0, initial=0.0))
+    others = np.maximum(0.0, values.max(axis=0, initial=0.0))
     needed = ((law - others) / -gains[closed]).max(axis=1, initial=0.0)
     lam[closed] = np.maximum(0.0, needed) * (
         1 + 1e-15
@@ -164,10 +166,13 @@ class RatioPrograms:
             np.broadcast_arrays(np.arange(n), n + np.arange(k)[:, None]), axis=2
         ).ravel()
         # HiGHS may drop entries below 1e-11: columns that have such get limits of their own
-        starts, most = 2 * np.arange(n * k + 1), np.where(units / tops < 1e-11, 1 / units, np.inf)
-        most[:, closed] = 0.0
+        starts, upper_bounds = (
+            2 * np.arange(n * k + 1),
+            np.where(units / tops < 1e-11, 1 / units, np.inf),
+        )
+        upper_bounds[:, closed] = 0.0
         lower, upper = np.concatenate([np.zeros(n), np.full(k, -np.inf)]), np.full(n, np.inf)
-        costs, most = (-cost * units / self._mass).ravel(), most.ravel()
+        costs, upper_bounds = (-cost * units / self._mass).ravel(), upper_bounds.ravel()
         if single:
             upper = np.concatenate([upper, 1 / tops[:, 0]])
         else:
@@ -178,9 +183,9 @@ class RatioPrograms:
             starts = np.append(starts, starts[-1] + 3 * np.arange(1, k + 1))
             lower = np.append(lower, np.ones(m + 1))
             upper = np.concatenate([upper, np.zeros(k), np.ones(m + 1)])
-            costs, most = np.append(costs, np.zeros(k)), np.append(most, np.ones(k))
+            costs, upper_bounds = np.append(costs, np.zeros(k)), np.append(upper_bounds, np.ones(k))
         return build_columnwise_model(
-            costs, (0.0, most), (lower, upper), (starts, indices, values)
+            costs, (0.0, upper_bounds), (lower, upper), (starts, indices, values)
         ), units
 
     def solve_at(
@@ -222,11 +227,11 @@ def build_binary_attack(program: EnvelopeProgram) -> FloatArray:
 def build_plain_attack(program: EnvelopeProgram) -> FloatArray:
     """Build the point of no post-processing: outputs at or above their quantile, by revealed letter."""
     ratios = program.merged.max(axis=0) / program.law
-    told = np.flatnonzero(
+    revealing = np.flatnonzero(
         ratios >= compute_quantile(ratios, program.law, program.delta, upper=True)
     )
     point = np.zeros(program.merged.T.shape)
-    point[told, program.merged[:, told].argmax(axis=0)] = 1.0
+    point[revealing, program.merged[:, revealing].argmax(axis=0)] = 1.0
     return point
 
 
@@ -315,14 +320,14 @@ def certify_envelope(
     """
     _check_sizes(program, attack, multipliers)
     values = [_compute_value(single, attack) for single in program.single_prior_programs]
-    best, bound, most = values.index(max(values)), math.inf, program.simple_bound
+    best, bound, max_level = values.index(max(values)), math.inf, program.simple_bound
     if multipliers is not None:
-        bound = prove_level(program, multipliers, most)
-    if not bound < most:
+        bound = prove_level(program, multipliers, max_level)
+    if not bound < max_level:
         multipliers = None
         bound = step_up_until(
             lambda level: program.rational_mechanism.is_bound_proved(program.delta, level, None),
-            most,
+            max_level,
         )
     return EnvelopeCertificate(
         mechanism=program.given_mechanism,
@@ -357,7 +362,7 @@ def certify_failure(
         known[0][-1] = 1.0  # the probabilities sum to one
     if multipliers is not None and np.isfinite(multipliers).all():
         known.append(multipliers)
-    most, best = min(
+    min_bound, best = min(
         (exact.bound_mass(epsilon, lam.tolist()), place) for place, lam in enumerate(known)
     )
     reached = [
@@ -368,7 +373,7 @@ def certify_failure(
     return ProcessedFailureCertificate(
         mechanism=program.given_mechanism,
         value=round_down_to_float(value),
-        bound=round_up_to_float(most),
+        bound=round_up_to_float(min_bound),
         prior=program.single_prior_programs[reached.index(value)].prior,
         over=program.over,
         epsilon=epsilon,

@@ -163,8 +163,8 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims that the attack reaches the value and no post-processing exceeds the bound."""
         mass = compute_reached_mass(self.compute_outcomes(), self.epsilon)
-        most = self.to_rational().bound_mass(self.epsilon, self.multipliers.tolist())
-        bounded = most <= self.bound
+        mass_bound = self.to_rational().bound_mass(self.epsilon, self.multipliers.tolist())
+        bounded = mass_bound <= self.bound
         text = (
             f"the attack leaks {self.epsilon:.9g} nats or more with probability {float(mass):.9g}"
         )
@@ -172,6 +172,6 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
             *self.check_priors(),
             Claim("value", self.value <= mass, RATIONAL, text, self.value, float(mass)),
             Claim("bound", bounded, RATIONAL, self.statement if bounded else f"not proved: {self.statement}",
-                  self.bound, float(most)),
+                  self.bound, float(mass_bound)),
             check_gap(self, self.bound_rounding, self.is_maximised),
         )  # fmt: skip

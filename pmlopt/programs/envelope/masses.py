@@ -132,7 +132,7 @@ class RationalMechanism:
         total = rest * ratio.denominator
         ends = []
         for law in self.laws:
-            worth = 0 * law
+            values = 0 * law
             if len(used):
                 outputs, rivals = self._list_candidates(
                     law, float(ratio), taking[used], weights, unit
@@ -140,8 +140,8 @@ class RationalMechanism:
                 terms = self.columns[taking[used][rivals], outputs] * ratio.denominator
                 terms = weights[rivals] * (terms - law[outputs] * ratio.numerator)
                 best = np.maximum.reduceat(terms, np.searchsorted(outputs, np.arange(len(law))))
-                worth = np.maximum(worth, best) if len(used) < len(taking) else best
-            ends.append(np.maximum(law * whole + worth, 0) - total * law)
+                values = np.maximum(values, best) if len(used) < len(taking) else best
+            ends.append(np.maximum(law * whole + values, 0) - total * law)
         return Fraction(int(np.max(ends, axis=0).sum()) + total * self.total, self.total * whole)
 
     def _list_candidates(
@@ -156,11 +156,11 @@ class RationalMechanism:
         lam = np.array([_divide_to_float(weight, unit) for weight in weights])[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             given = self.matrix[letters] / self.matrix[letters].sum(axis=1, keepdims=True)
-            asked = ratio * np.asarray(law / self.total, dtype=float)
-            worth, size = lam * (given - asked), lam * (given + asked)
+            required = ratio * np.asarray(law / self.total, dtype=float)
+            values, size = lam * (given - required), lam * (given + required)
             # floats as small as 1e-300, and their products, have fewer digits
             error = 2 * (len(law) + 16) * float(np.finfo(float).eps) * size + 1e-300 * (1 + lam)
-            below = worth + error < (worth - error).max(axis=0)
+            below = values + error < (values - error).max(axis=0)
         outputs, rivals = np.nonzero(~below.T)
         return outputs, rivals
 

@@ -53,7 +53,7 @@ class _RatioFeasibility:
 
     def __init__(self, program: EnvelopeProgram, accuracy: float) -> None:
         self.program, self.accuracy = program, accuracy
-        self.most = program.simple_bound
+        self.max_level = program.simple_bound
         # V jumps where the outcome of a letter closes
         self.marks = program.max_ratios
         self.programs = RatioPrograms(program, program.delta)
@@ -67,12 +67,12 @@ class _RatioFeasibility:
         mass, slope, point, found = self.programs.solve_at(number, closed, deadline)
         # those of closed letters hold from just above their largest ratio on, where that is near
         # the search solves just above a largest ratio: closer ones count as that ratio
-        asked = np.where(
+        ratios = np.where(
             closed,
             np.maximum(past_marks, number * (1 - 4 * MARK_RTOL)),
             number,
         )
-        gains = program.columns - asked[:, None] * program.law
+        gains = program.columns - ratios[:, None] * program.law
         # what rounding may take off a difference, which is small where t is just above the largest ratio
         # rounding of `t q[y] - P[x,y]` is a few units in the last place of t q[y]
         gains[closed] += 8 * float(np.finfo(float).eps) * number * program.law
@@ -95,8 +95,8 @@ class _RatioFeasibility:
     def upper_bound_of(self, proof: FloatArray | None) -> float:
         """Compute the ratio that multipliers prove, or the least of others, or that of Theorem 3."""
         if proof is not None:
-            self.most = prove_level(self.program, proof, self.most, self.accuracy)
-        return math.exp(self.most)
+            self.max_level = prove_level(self.program, proof, self.max_level, self.accuracy)
+        return math.exp(self.max_level)
 
     def extrapolate(
         self, now: FloatArray | None, then: FloatArray | None, step: float
@@ -122,12 +122,12 @@ def search_worst_ratio(program: EnvelopeProgram, options: MethodOptions) -> Atta
     """
     search, count, ending = _search_ratio(program, options)
     assert search.witness is not None
-    told = f"{ending} after {count} linear programs"
+    message = f"{ending} after {count} linear programs"
     return (
         expand_outputs(program, search.witness),
         search.proofs[0],
         count,
-        told,
+        message,
         ending != TIME_LIMIT,
     )
 
@@ -170,13 +170,13 @@ def solve_worst_failure(program: ProcessedFailureProgram, options: MethodOptions
         )
         for single, (shares, *_) in zip(program.single_prior_programs, alone, strict=True)
     ]
-    _, multipliers, count, told, finished = _solve_at_level(program, options)
+    _, multipliers, count, message, finished = _solve_at_level(program, options)
     shares = alone[masses.index(max(masses))][0]
     return (
         shares,
         multipliers,
         count + sum(programs for _, _, programs, *_ in alone),
-        told,
+        message,
         finished,
     )
 
@@ -194,19 +194,19 @@ def _solve_at_level(program: ProcessedFailureProgram, options: MethodOptions) ->
     exact = np.concatenate(program.rational_mechanism.laws) / program.rational_mechanism.total
     law, apart = np.asarray(exact[occurring], dtype=float), gains[:, occurring]
     closed = np.asarray((apart < 0).all(axis=1))
-    none, told = repair_attack(own, np.zeros(own.T.shape)), "the linear program at epsilon"
+    none, message = repair_attack(own, np.zeros(own.T.shape)), "the linear program at epsilon"
     if level == 0 or closed.all():
         return (
             none,
             set_closed_multipliers(law, apart, np.zeros(program.multiplier_count), closed),
             0,
-            told,
+            message,
             True,
         )
     # maximal leakage bounds the mass that reaches a ratio: the unit of the program
-    most = float(program.merged.max(axis=0).sum()) * math.exp(-level)
+    max_failure = float(program.merged.max(axis=0).sum()) * math.exp(-level)
     try:
-        programs = RatioPrograms(program, min(1.0, most))
+        programs = RatioPrograms(program, min(1.0, max_failure))
         _, _, point, found = programs.solve_at(math.exp(level), closed, options.deadline)
     except ArithmeticError as cause:
         raise_if_strict(cause)
@@ -218,7 +218,7 @@ def _solve_at_level(program: ProcessedFailureProgram, options: MethodOptions) ->
             False,
         )
     shares = repair_attack(own, expand_outputs(program, program.add_copies(point)))
-    return shares, set_closed_multipliers(law, apart, found, closed), 1, told, True
+    return shares, set_closed_multipliers(law, apart, found, closed), 1, message, True
 
 
 P = TypeVar("P", bound=PostProcessingProgram[Any])
@@ -237,12 +237,12 @@ def _make_registry(
 
     def run_method(program: P, options: MethodOptions, _: None) -> MethodResult[C]:
         begin = time.perf_counter()
-        shares, multipliers, count, told, finished = find(program, options)
+        shares, multipliers, count, message, finished = find(program, options)
         solved_at = time.perf_counter()
         return MethodResult(
             certificate=certify(program, build_post_processing(program, shares), multipliers),
             finished=finished,
-            message=told,
+            message=message,
             iterations=count,
             solve_seconds=solved_at - begin,
             certify_seconds=time.perf_counter() - solved_at,

@@ -306,7 +306,7 @@ def failure_after_processing(
 
 
 def _make_program(
-    kind: type[P], prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None, **asked: Any
+    kind: type[P], prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None, **fields: Any
 ) -> P:
     """Make a program of one kind for a prior, or a set of priors, and a mechanism."""
     p, m = pair_with_prior(prior, mechanism)
@@ -331,7 +331,7 @@ def _make_program(
         merged=np.column_stack([rows[:, group].sum(axis=1) for group in groups]),
         groups=tuple(map(tuple, groups)),
         ratio=cp.Parameter(nonneg=True, value=1.0, name="ratio"),
-        **asked,
+        **fields,
     )
     return program
 

@@ -64,12 +64,12 @@ class EnvelopeDesignCertificate(Certificate):
         """
         columns = self.columns
         # the range is derived anew from prior and level: the file could claim any
-        most = self.proof.compute_bound(
+        upper_bound = self.proof.compute_bound(
             MarginRange.from_prior(self.prior, self.epsilon, self.delta), self.centered_gains
         )
         constant = columns.exact_letter_mean(columns.min_by_letter(self.table))
         value = columns.compute_value(self.table, self.maximised, self.mechanism.matrix)
-        return value, round_outward(constant, most, self.maximised)
+        return value, round_outward(constant, upper_bound, self.maximised)
 
     @property
     def columns(self) -> DenseColumns:

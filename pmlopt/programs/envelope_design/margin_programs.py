@@ -46,8 +46,8 @@ class MarginRange:
         rooms = 1 / prior.pmf - ratio
         # outward: a room too small would cut off mechanisms that are allowed
         rooms = np.where(rooms > 0, rooms + MARGIN_RTOL / prior.pmf, 0.0)
-        most = math.expm1(min(epsilon, prior.max_leakage)) / (1 - delta) * (1 + MARGIN_RTOL)
-        return cls(prior.pmf, delta, ratio, rooms, np.where(rooms > 0, most, 0.0))
+        max_margin = math.expm1(min(epsilon, prior.max_leakage)) / (1 - delta) * (1 + MARGIN_RTOL)
+        return cls(prior.pmf, delta, ratio, rooms, np.where(rooms > 0, max_margin, 0.0))
 
     def relax_box(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Compute caps c and slopes a: `P[x,y] <= c[x] q[y] + a[x] b[y]` for all margins in a box.
@@ -250,13 +250,13 @@ class MarginPrograms:
         self,
         caps: FloatArray,
         slopes: FloatArray,
-        worth: FloatArray | None = None,
-        reach: tuple[FloatArray, FloatArray] | None = None,
+        step_gains: FloatArray | None = None,
+        step_range: tuple[FloatArray, FloatArray] | None = None,
     ) -> MarginSolution:
         """Solve for (N,) caps c and slopes a of at least 0.
 
-        With a `reach`, the least and the largest step (N,) of each margin, a unit of a step adds (M,) `worth`
-        to the right side.
+        With a `step_range`, the least and the largest step (N,) of each margin, a unit of a step adds (M,)
+        `step_gains` to the right side.
 
         Raises:
             ArithmeticError: HiGHS does not end at an optimum, or the time is over.
@@ -266,9 +266,9 @@ class MarginPrograms:
         # only entries that depend on the margins change from program to program
         parts = [*self._fixed, (*law, -caps[letters]), (*bad, -slopes[letters])]
         low = high = np.zeros(n)
-        if worth is not None and reach is not None:
-            parts.append((*steps, -worth[outputs]))
-            low, high = reach
+        if step_gains is not None and step_range is not None:
+            parts.append((*steps, -step_gains[outputs]))
+            low, high = step_range
         # triplets: the csc constructor sorts them and sums what coincides
         rows, columns, values = map(np.concatenate, zip(*parts, strict=True))
         matrix = sparse.csc_array(
@@ -316,18 +316,18 @@ class MarginPrograms:
         masses b' and the law q' at hand is linear in all; steps are kept short, and count where the program
         at the new margins gains.
         """
-        most = float(self.span.max_margins.max())
+        max_margin = float(self.span.max_margins.max())
         # margins may first move by a quarter of the largest one
-        reach, best = 0.25 * most, start
+        max_step, best = 0.25 * max_margin, start
         # most ascents end after five or six programs
         for _ in range(30):
             # the ascent ends where margins may move by less than 1e-7 of the largest
-            if reach <= 1e-7 * most or self.expired:
+            if max_step <= 1e-7 * max_margin or self.expired:
                 break
             s, point = best.margins, best.solution
             bounds = (
-                np.maximum(-s, -reach),
-                np.minimum(np.maximum(self.span.max_margins - s, 0.0), reach),
+                np.maximum(-s, -max_step),
+                np.minimum(np.maximum(self.span.max_margins - s, 0.0), max_step),
             )
             # sequential linear programming: the bilinear term s b, linearised at the current b
             moved = self.solve_program(
@@ -338,10 +338,10 @@ class MarginPrograms:
             # the linear model errs by d times the change of b: only the true program decides
             new = self.solve_at(s + moved.step)
             if new.solution.gain > point.gain:
-                best, reach = new, 1.5 * reach
+                best, max_step = new, 1.5 * max_step
             else:
                 # a trust region: failed steps shrink it
-                reach /= 4
+                max_step /= 4
         return best
 
 
@@ -355,7 +355,7 @@ def list_start_margins(span: MarginRange) -> list[FloatArray]:
     if not span.max_margins.any():
         return [none]
     # the program is not convex in the margins: starts from different corners
-    alike = [share * span.max_margins for share in UNIFORM_START_FRACTIONS]
+    alike = [fraction * span.max_margins for fraction in UNIFORM_START_FRACTIONS]
     alike.append(np.minimum(span.max_margins, span.ratio - 1))
     alone = [
         np.where(np.arange(len(none)) == x, span.max_margins, 0.0)

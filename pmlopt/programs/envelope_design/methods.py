@@ -12,7 +12,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
-from pmlopt.model.closed_forms import constant
+from pmlopt.model.utility.linear import build_best_constant
 from pmlopt.programs.envelope.masses import bound_leaking_mass
 from pmlopt.programs.envelope.methods import solve_worst_failure
 from pmlopt.programs.envelope.program import failure_after_processing
@@ -165,7 +165,7 @@ def _certify_given(
 
 def _find_first(program: EnvelopeDesign) -> MethodResult[EnvelopeDesignCertificate]:
     """Certify the best constant, which meets the condition with any margins."""
-    matrix = constant(program.prior, program.centered_gains).matrix
+    matrix = build_best_constant(program.prior.probabilities, program.centered_gains)
     margins = np.zeros(program.prior.size)
     certificate = certify_envelope_design(
         program, matrix, margins, build_trivial_proof(program.centered_gains)

@@ -390,11 +390,11 @@ def _build_cone_form(
     # rows of different units would give weights of very different sizes
     sizes = np.linalg.norm(forms, axis=(1, 2))
     weights = cp.Variable(len(forms), nonneg=True)
-    told = cp.reshape(
+    form = cp.reshape(
         (forms / sizes[:, None, None]).reshape(-1, m * m).T @ weights, (m, m), order="C"
     )
     padded = cp.vstack([pi, np.zeros((m - n, 1))]) if m > n else pi
-    return weights, sizes, (padded @ mean[None, :] + mean[:, None] @ padded.T) / 2 - told
+    return weights, sizes, (padded @ mean[None, :] + mean[:, None] @ padded.T) / 2 - form
 
 
 def _subtract_square(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:

@@ -169,7 +169,11 @@ def _prove_by_moments(program: EstimationDesign) -> ErrorBoundProof | None:
 
 
 def _reduce_outputs(
-    program: EstimationDesign, matrix: FloatArray, z: FloatArray, most: int, deadline: Deadline
+    program: EstimationDesign,
+    matrix: FloatArray,
+    z: FloatArray,
+    max_outputs: int,
+    deadline: Deadline,
 ) -> FloatArray:
     """Find the best mechanism with so many outputs: merged ones, or columns with weights of their own.
 
@@ -179,19 +183,23 @@ def _reduce_outputs(
     p, gap = program.prior.pmf, 0.1 * program.compute_allowed_gap(0.0)
     few = reduce_by_information(matrix, p)
     # merging loses information; weighing anew may lose less: the best of all counts
-    found = [few if few.shape[1] <= most else merge_outputs(few, p, z, most)]
+    found = [few if few.shape[1] <= max_outputs else merge_outputs(few, p, z, max_outputs)]
     known = few / (p @ few)
     singled = program.columns.inner[:, np.unique(program.columns.inner.argmax(axis=1))]
     for pool in (known, np.unique(np.hstack([known, singled]), axis=1), singled):
         some = thin_columns(
-            pool, lambda columns: _weigh_columns(program, columns, gap, deadline).weights, most
+            pool,
+            lambda columns: _weigh_columns(program, columns, gap, deadline).weights,
+            max_outputs,
         )
         if some is not None:
             found.append(_build_matrix(*some))
     found = [one for one in found if _is_mechanism(one)]
     errors = [program.compute_error(one) for one in found] or [np.inf]
     if not min(errors) < np.inf:
-        raise MethodError(f"with {most} outputs the workload cannot be estimated: allow more")
+        raise MethodError(
+            f"with {max_outputs} outputs the workload cannot be estimated: allow more"
+        )
     return found[int(np.argmin(errors))]
 
 
@@ -278,5 +286,5 @@ def _build_matrix(
     used = weights * columns.max(axis=0) > idle  # of rare letters all weights are small
     scaled = columns[:, used] * weights[used]
     # in shares of the weights, so that those of rare letters stay positive
-    share = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
-    return np.asarray(scaled * (1 + share) if share.min() > -1 else scaled)
+    change = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
+    return np.asarray(scaled * (1 + change) if change.min() > -1 else scaled)

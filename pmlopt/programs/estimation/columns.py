@@ -128,10 +128,10 @@ def _build_equal_mass_form(
         return ()
     above = n * (1 - box.low) / (box.high - box.low)
     # the fractional part of the number of high letters is what the letter between has
-    share = above - math.floor(above)
-    slack = (box.high - box.low) ** 2 * share * (1 - share) * (1 - 1e-9)
+    part = above - math.floor(above)
+    slack = (box.high - box.low) ** 2 * part * (1 - part) * (1 - 1e-9)
     # the capacity is a whole number of letters: none is between, and the form adds nothing
-    if min(share, 1 - share) < 1e-9:
+    if min(part, 1 - part) < 1e-9:
         return ()
     form = rows[:n].T @ rows[n:]
     return ((form + form.T) / 2 - slack * np.outer(p, p),)
@@ -289,8 +289,8 @@ class BoxColumnSearch(ColumnSearch):
     @cached_property
     def start_columns(self) -> FloatArray:
         """Return the best columns for some sets, and for directions at random."""
-        share = (1 - self.family.low) / (self.family.high - self.family.low)
-        sets = list_start_sets(len(self.p), share).astype(float)
+        set_fraction = (1 - self.family.low) / (self.family.high - self.family.low)
+        sets = list_start_sets(len(self.p), set_fraction).astype(float)
         drawn = np.random.default_rng(0).normal(size=sets.shape)
         # ties within a set are broken at random: letters between differ from start to start
         near = sets + 1e-3 * drawn
@@ -408,7 +408,7 @@ START_SET_COUNT, LETTER_SWAP_COUNT = 4, 3000
 """Sets of which all rotations are taken where letters are many, and how often two letters are swapped."""
 
 
-def list_start_sets(size: int, share: float) -> BoolArray:
+def list_start_sets(size: int, set_fraction: float) -> BoolArray:
     """List (K, N) sets of letters: all intervals, their complements, and as many that are drawn at random.
 
     Of many letters it is the rotations of few sets of about a share of them, and each letter alone: for
@@ -416,7 +416,7 @@ def list_start_sets(size: int, share: float) -> BoolArray:
     are made even by swapping letters (supplementary difference sets have them equal).
     """
     if size > MAX_RELAXED_LETTERS:
-        return _list_rotations(size, share)
+        return _list_rotations(size, set_fraction)
     place = np.arange(size)
     intervals = np.array([(place >= i) & (place <= j) for i in range(size) for j in range(i, size)])
     drawn = np.random.default_rng(0).random((2 * len(intervals), size)) < 0.4
@@ -424,9 +424,9 @@ def list_start_sets(size: int, share: float) -> BoolArray:
     return np.asarray(sets[sets.any(axis=1) & ~sets.all(axis=1)])
 
 
-def _list_rotations(size: int, share: float) -> BoolArray:
+def _list_rotations(size: int, set_fraction: float) -> BoolArray:
     """List all rotations of a few sets of letters with even information, and all singletons."""
-    rng, count = np.random.default_rng(0), min(max(round(share * size), 1), size - 1)
+    rng, count = np.random.default_rng(0), min(max(round(set_fraction * size), 1), size - 1)
     bases = np.array([rng.permutation(size) < count for _ in range(START_SET_COUNT)])
     # rotations have a circulant information matrix: its eigenvalues are Fourier powers
     squares = np.abs(np.fft.rfft(bases, axis=1)[:, 1:]) ** 2
@@ -445,7 +445,7 @@ def _list_rotations(size: int, share: float) -> BoolArray:
     return np.unique(np.array([*turned, *np.eye(size, dtype=bool)]), axis=0)
 
 
-MAX_LISTED_COLUMNS = 300_000
+MAX_ESTIMATION_COLUMNS = 300_000
 """Extreme columns up to which they are listed: 18 letters under LDP have 262,142."""
 
 MAX_RELAXED_LETTERS, MAX_MOMENT_LETTERS = 40, 400
@@ -487,11 +487,11 @@ def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
     if prior.size == 1:
         batches = []
     elif isinstance(allowed, ColumnCone | RatioBounds):
-        entries = allowed.extreme_columns(p, MAX_LISTED_COLUMNS)
-        if entries is not None and entries.shape[1] <= MAX_LISTED_COLUMNS:
+        entries = allowed.extreme_columns(p, MAX_ESTIMATION_COLUMNS)
+        if entries is not None and entries.shape[1] <= MAX_ESTIMATION_COLUMNS:
             batches = [DenseBatch(entries, isinstance(allowed, ColumnCone))]
     else:
-        batches = list_vertices(p, allowed, MAX_LISTED_COLUMNS)
+        batches = list_vertices(p, allowed, MAX_ESTIMATION_COLUMNS)
     if batches is not None:
         return DesignColumns(*prepend_constant(p, batches))
     cones = build_column_cones(p, allowed) if prior.size <= MAX_MOMENT_LETTERS else None
@@ -505,7 +505,7 @@ def build_design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
     if cones is None or not (between or prior.size <= MAX_RELAXED_LETTERS):
         raise ProgramError(
             f"under {privacy} there are more extreme columns on {prior.size} letters than the "
-            f"{MAX_LISTED_COLUMNS:,} that a design for estimation lists. Without a list it takes up to "
+            f"{MAX_ESTIMATION_COLUMNS:,} that a design for estimation lists. Without a list it takes up to "
             f"{MAX_MOMENT_LETTERS} under PML, LDP and LIP, and {MAX_RELAXED_LETTERS} under others, of "
             "sets of priors those with few vertices and l1 balls inside the simplex: take one of these"
         )
@@ -527,6 +527,6 @@ def prepend_constant(
     """Add the constant to columns of mean one, as they are and a little inside of the requirement."""
     constant = np.ones((len(p), 1))
     exact, inner = (
-        [batch.build_lifts(p, share) for batch in batches] for share in (0.0, FACTOR_MARGIN_RTOL)
+        [batch.build_lifts(p, margin) for batch in batches] for margin in (0.0, FACTOR_MARGIN_RTOL)
     )
     return np.hstack([constant, *exact]), np.hstack([constant, *inner])

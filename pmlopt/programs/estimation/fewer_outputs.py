@@ -33,12 +33,12 @@ def reduce_by_information(matrix: FloatArray, p: FloatArray) -> FloatArray:
         return matrix
     scaled = (lifts * solved.x)[:, solved.x * lifts.max(axis=0) > 1e-12]
     # a relative correction keeps small entries positive, as long as it is above -1
-    share = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
-    return np.asarray(scaled * (1 + share) if share.min() > -1 else matrix)
+    change = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
+    return np.asarray(scaled * (1 + change) if change.min() > -1 else matrix)
 
 
 def thin_columns(
-    columns: FloatArray, weigh: Callable[[FloatArray], FloatArray], most: int
+    columns: FloatArray, weigh: Callable[[FloatArray], FloatArray], max_columns: int
 ) -> tuple[FloatArray, FloatArray] | None:
     """Drop columns until at most so many are left with weights; None where that fails before.
 
@@ -53,9 +53,9 @@ def thin_columns(
             return None
 
     weights = try_weights(columns)
-    while weights is not None and columns.shape[1] > most:
+    while weights is not None and columns.shape[1] > max_columns:
         # several at a time while many are too much, one by one at the end
-        order, many = np.argsort(weights, kind="stable"), (columns.shape[1] - most + 3) // 4
+        order, many = np.argsort(weights, kind="stable"), (columns.shape[1] - max_columns + 3) // 4
         # if dropping the lightest columns together fails, the eight lightest are tried one by one
         for out in ([order[:many]] if many > 1 else []) + list(order[:8, None]):
             fewer = np.delete(columns, out, axis=1)
@@ -67,7 +67,7 @@ def thin_columns(
 
 
 def merge_outputs(
-    matrix: FloatArray, p: FloatArray, sensitivities: FloatArray, most: int
+    matrix: FloatArray, p: FloatArray, sensitivities: FloatArray, max_outputs: int
 ) -> FloatArray:
     """Merge outputs two at a time where that costs least, until (N, most) are left.
 
@@ -78,7 +78,7 @@ def merge_outputs(
     """
     out, law = matrix.copy(), p @ matrix
     points = sensitivities.T @ (matrix / law)
-    while out.shape[1] > most:
+    while out.shape[1] > max_outputs:
         squares = (points**2).sum(axis=0)
         # |a - b|^2 = |a|^2 + |b|^2 - 2 <a, b> for all pairs at once
         apart = squares[:, None] + squares - 2 * points.T @ points

@@ -70,8 +70,12 @@ class EstimationDesign(Design[EstimationCertificate]):
     @property
     def workload_unit(self) -> float:
         """Return the largest power of two that is at most an entry of the workload; 1 for "D"."""
-        most = float(np.abs(self.centered_workload).max())
-        return 1.0 if self.criterion == "D" or most == 0 else 2.0 ** math.floor(math.log2(most))
+        max_entry = float(np.abs(self.centered_workload).max())
+        return (
+            1.0
+            if self.criterion == "D" or max_entry == 0
+            else 2.0 ** math.floor(math.log2(max_entry))
+        )
 
     def with_unit(self, unit: float) -> EstimationDesign:
         """Return the same design with the combinations in another unit, a power of two: nothing is rounded.
@@ -109,8 +113,10 @@ class EstimationDesign(Design[EstimationCertificate]):
     def rounding_gap(self) -> float:
         """Return the gap that rounding and the margin of the columns may leave."""
         exact, inner = self.columns.exact, self.columns.inner
-        share = float(np.abs(exact - inner).max() / max(np.abs(exact - 1).max(), 1e-300))
-        return self.scale * (8 * min(share, 1e-6) + bound_sum_rounding(self.prior.size**2, 64.0))
+        relative_error = float(np.abs(exact - inner).max() / max(np.abs(exact - 1).max(), 1e-300))
+        return self.scale * (
+            8 * min(relative_error, 1e-6) + bound_sum_rounding(self.prior.size**2, 64.0)
+        )
 
 
 def estimation_design(
@@ -122,7 +128,7 @@ def estimation_design(
             "which outputs there are is part of the answer of a design for estimation: give the most that "
             "there may be, or leave them out"
         )
-    most = (
+    max_outputs = (
         None if outputs is None else check_integer(outputs, "the number of outputs", ProgramError)
     )
     centred = utility.build_combinations(prior)
@@ -142,7 +148,7 @@ def estimation_design(
         columns=columns,
         workload=utility.build_rows(prior).matrix,
         centered_workload=centred,
-        max_outputs=most,
+        max_outputs=max_outputs,
     )
 
 

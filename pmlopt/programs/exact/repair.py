@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement, RequirementConjunction
@@ -197,7 +197,8 @@ def min_mixing_weight(
 
 def is_satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
     """Return whether a matrix meets the requirement, exactly and in the floats of a checker."""
-    return privacy.holds(prior, Mechanism(matrix)) and is_met_exactly(prior, privacy, matrix)
+    mechanism = wrap_checked_matrix(matrix, prior.labels)
+    return privacy.holds(prior, mechanism) and is_met_exactly(prior, privacy, matrix)
 
 
 def drop_noise(matrix: FloatArray, noise: float) -> FloatArray:
@@ -219,10 +220,10 @@ def _mix_columns(
 ) -> FloatArray:
     """Mix outputs that miss the bound by little with their means, one by one, and normalize the rows."""
     means = prior.pmf @ sparse
-    share = _needed_shares(prior, privacy, sparse, means)
+    weights = _needed_shares(prior, privacy, sparse, means)
     # mending one column by much would shift the rows of all letters
-    share = np.where(share * np.ptp(sparse, axis=0) <= MAX_COLUMN_CHANGE, share, 0.0)
-    mixed = (1 - share) * sparse + share * means
+    weights = np.where(weights * np.ptp(sparse, axis=0) <= MAX_COLUMN_CHANGE, weights, 0.0)
+    mixed = (1 - weights) * sparse + weights * means
     kept = np.where(mixed.max(axis=0) > noise, mixed, 0.0)
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
@@ -286,10 +287,10 @@ def round_with_equalities(
     )
     sizes = (int(np.abs(basis[2]).sum(axis=1).max()) for basis in bases.values())
     step = target.shape[1] * max(sizes, default=0)
-    share = mixing
+    weight = mixing
     # columns are shrunk at most four times until no row sums to more than one
     for _ in range(4):
-        whole = _round_to_integers((1 - share) * target, bases)
+        whole = _round_to_integers((1 - weight) * target, bases)
         if whole is None:
             return None
         whole = whole + constants
@@ -298,7 +299,7 @@ def round_with_equalities(
         if missing.min() >= 0:
             whole[:, int(law.argmax())] += missing
             return np.asarray((whole / GRID_DENOMINATOR).astype(float))
-        share += (
+        weight += (
             float(step - missing.min()) / GRID_DENOMINATOR
         )  # rounding moves a row by less than a step
     return None
@@ -414,10 +415,10 @@ def polish_and_repair(
     fixed = repair_matrix(prior, privacy, matrix, noise)
     if fixed.theta <= negligible_mixing:
         return fixed
-    for share in CONSTANT_SHARES:
-        exact = _repair_with_equalities(prior, privacy, matrix, noise, share)
+    for mixing in CONSTANT_SHARES:
+        exact = _repair_with_equalities(prior, privacy, matrix, noise, mixing)
         if exact is not None:
-            return RepairedMatrix.from_matrices(matrix, exact, share)
+            return RepairedMatrix.from_matrices(matrix, exact, mixing)
     polish = _polished_repair(prior, privacy, matrix, noise)
     if polish is not None and polish.theta < fixed.theta:
         fixed = polish
@@ -482,10 +483,12 @@ def without_rare_outputs(matrix: FloatArray, noise: float) -> FloatArray:
 
 
 def _repair_with_equalities(
-    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, share: float
+    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, mixing: float
 ) -> FloatArray | None:
     """Mix in a share of the law, and meet pairs of 0 nats exactly; None where that fails."""
-    exact = round_with_equalities(prior, privacy.for_prior(prior), drop_noise(matrix, noise), share)
+    exact = round_with_equalities(
+        prior, privacy.for_prior(prior), drop_noise(matrix, noise), mixing
+    )
     if exact is None or np.abs(exact - matrix).max() > MAX_COLUMN_CHANGE:
         return None
     return exact if is_satisfied(prior, privacy, exact) else None
@@ -549,8 +552,8 @@ def _project_on_equations(
     right = np.append((-margin - pairs @ moved)[held], 1 - moved.sum(axis=1))
     # rows of size one, so that least squares weighs all equations alike
     unit = np.abs(system).max(axis=1, initial=0.0)
-    told = unit > 0  # a pair of entries that are all zero stays as it is
-    scaled, wanted = system[told] / unit[told, None], right[told] / unit[told]
+    distinct = unit > 0  # a pair of entries that are all zero stays as it is
+    scaled, wanted = system[distinct] / unit[distinct, None], right[distinct] / unit[distinct]
     base, corner = np.linalg.qr(
         scaled.T
     )  # entries are many more than equations: a small system is left

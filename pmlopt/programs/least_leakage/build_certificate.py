@@ -81,15 +81,15 @@ def certify_symmetric_level(
 
     measured = columns.compute_levels(mechanism.scaled_entries)["pml"]
     value = step_up_until(is_level, measured)
-    asked = program.floor.expected
+    expected = program.floor.expected
     return SymmetricLevelCertificate(
         mechanism=mechanism,
         privacy=PML(value),
         value=value,
         bound=min(bound, value),
-        table=asked.table,
-        maximised=asked.maximised,
-        expected=asked.value,
+        table=expected.table,
+        maximised=expected.maximised,
+        expected=expected.value,
         multipliers=best.rows,
         weight=best.floor,
         repair=RepairRecord(0.0, float(np.abs(mechanism.scaled_entries - lifts).max())),

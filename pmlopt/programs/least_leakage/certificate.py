@@ -103,8 +103,8 @@ class NormalizedFloor:
     def _input_rounding(self) -> float:
         """Return two units in the last place of the terms of a table's expectation, before they cancel."""
         table = np.ldexp(np.abs(self.expected.table), -self._exponent)
-        asked = float(abs(Fraction(self.expected.value)) / Fraction(2) ** self._exponent)
-        size = float(self.columns.masses @ self.columns.max_by_letter(table)) + asked
+        target = float(abs(Fraction(self.expected.value)) / Fraction(2) ** self._exponent)
+        size = float(self.columns.masses @ self.columns.max_by_letter(table)) + target
         return 2 * float(np.finfo(float).eps) * size / self._scaled_unit
 
     @cached_property
@@ -220,14 +220,14 @@ class LevelMultipliers:
         """Return whether all are finite numbers: others prove nothing."""
         return bool(np.isfinite(self.rows).all()) and math.isfinite(self.floor)
 
-    def interpolate(self, other: LevelMultipliers, share: float) -> LevelMultipliers:
+    def interpolate(self, other: LevelMultipliers, fraction: float) -> LevelMultipliers:
         """Return a fraction of the way to other multipliers; negative fractions extrapolate.
 
         The laws stay, within the set.
         """
-        floor = self.floor + share * (other.floor - self.floor)
+        floor = self.floor + fraction * (other.floor - self.floor)
         return LevelMultipliers(
-            self.rows + share * (other.rows - self.rows), max(0.0, floor), self.laws
+            self.rows + fraction * (other.rows - self.rows), max(0.0, floor), self.laws
         )
 
 
@@ -282,7 +282,7 @@ def bound_exp_neg_level(
     price = number(0 if floor is None else max(multipliers.floor, 0.0))
     if floor is not None:
         least += price * number(floor.min_gain - floor.rounding)
-    most = number(0)
+    max_mass = number(0)
     for output, letters in enumerate(allowed.T):
         near: Any = weights
         if over is not None:
@@ -299,8 +299,8 @@ def bound_exp_neg_level(
                 items.append((near[x], weights[x] * rate / near[x]))
             else:
                 room += max(number(0), -weights[x] * rate)
-        most = max(most, _fill_knapsack(items, room))
-    return min(most / total if over is None else most, number(1))
+        max_mass = max(max_mass, _fill_knapsack(items, room))
+    return min(max_mass / total if over is None else max_mass, number(1))
 
 
 def _get_law(
@@ -317,11 +317,11 @@ def _get_law(
 def _fill_knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
     """Compute the largest sum of items, parts of which may be taken, each at its rate, within a budget."""
     taken = 0
-    for worth, rate in sorted(items, key=lambda item: item[1]):
-        cost = worth * rate
+    for value, rate in sorted(items, key=lambda item: item[1]):
+        cost = value * rate
         if cost > room:
             return taken + room / rate
-        taken, room = taken + worth, room - cost
+        taken, room = taken + value, room - cost
     return taken
 
 
@@ -370,19 +370,19 @@ def bound_level_on_columns(
     if not proof.is_finite:
         return 0.0
     y = proof.rows
-    worth, sizes = (
+    values, sizes = (
         np.broadcast_to(columns.broadcast_letters(one), allowed.shape) for one in (y, np.abs(y))
     )
     least, size = float(columns.masses @ y), float(columns.masses @ np.abs(y))
     if floor is not None:
         weight = max(proof.floor, 0.0)
         gains = np.where(allowed, weight * floor.normalized_gains, 0.0)
-        worth, least = worth + gains, least + weight * (floor.min_gain - floor.rounding)
+        values, least = values + gains, least + weight * (floor.min_gain - floor.rounding)
         size, sizes = size + weight * abs(floor.min_gain), sizes + np.abs(gains)
     # what rounding may have taken off each of them, and off the sums, in proportion to what went into it
-    share, largest = bound_sum_rounding(columns.terms, 1.0), 0.0
+    relative_error, largest = bound_sum_rounding(columns.terms, 1.0), 0.0
     parts = zip(
-        columns.iterate_parts(worth + share * (sizes + size) - least),
+        columns.iterate_parts(values + relative_error * (sizes + size) - least),
         columns.iterate_parts(allowed),
         strict=True,
     )
@@ -392,7 +392,11 @@ def bound_level_on_columns(
         largest = max(
             largest, _compute_filled_masses(masses, np.take_along_axis(over, order, axis=0)).max()
         )
-    return max(0.0, -math.log(min(1.0, float(largest) * (1 + share)))) if largest > 0 else math.inf
+    return (
+        max(0.0, -math.log(min(1.0, float(largest) * (1 + relative_error))))
+        if largest > 0
+        else math.inf
+    )
 
 
 def _compute_filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
@@ -568,8 +572,8 @@ class SymmetricLevelCertificate(OrbitCertificate, _LeastLeakageCertificate):
     @cached_property
     def normalized_floor(self) -> NormalizedFloor:
         """Return the floor on the expected utility, in units that keep its digits."""
-        asked = ExpectedUtilityFloor(self.maximised, self.table, self.expected)
-        return NormalizedFloor(self.columns, np.ones(self.table.shape, dtype=bool), asked)
+        floor = ExpectedUtilityFloor(self.maximised, self.table, self.expected)
+        return NormalizedFloor(self.columns, np.ones(self.table.shape, dtype=bool), floor)
 
     def recompute_bound(self) -> float:
         """Compute again the level that the multipliers prove to be a lower bound; 0 without any."""

@@ -122,7 +122,7 @@ def declare_at_level(
     privacy: Requirement,
     prior: Prior,
     table: FloatArray,
-    reach: float,
+    target: float,
     epsilon: cp.Parameter,
 ) -> CvxpyModel | None:
     """Declare by how much the best mechanism of a level stays short of an expected gain; None as above.
@@ -131,7 +131,7 @@ def declare_at_level(
         privacy: of the family, at any level.
         prior: N letters.
         table: (N, M) gains, or losses times -1.
-        reach: what their expectation must reach.
+        target: what their expectation must reach.
         epsilon: the level, a parameter.
     """
     mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
@@ -145,7 +145,7 @@ def declare_at_level(
         "rows": cp.sum(mechanism, axis=1) == 1,
         "output_law": prior.pmf[None, :] @ mechanism == law,
         **declared.constraints,
-        "reach": gained + shortfall >= reach,
+        "reach": gained + shortfall >= target,
     }
     variables = {
         "mechanism": mechanism,

@@ -92,9 +92,9 @@ def _declaration(program: LeastEpsilon) -> CvxpyModel:
     """Declare the design at a level that is a parameter, else at the least level, which is found first."""
     if program.best_table is not None and isinstance(program.prior, Prior):
         sign = 1.0 if program.utility.maximised else -1.0
-        reach = sign * program.reach
+        target = sign * program.reach
         found = declare_at_level(
-            program.privacy, program.prior, program.best_table, reach, program.epsilon
+            program.privacy, program.prior, program.best_table, target, program.epsilon
         )
         if found is not None:
             return found

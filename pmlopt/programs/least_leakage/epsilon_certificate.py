@@ -20,7 +20,7 @@ DesignProof: TypeAlias = (
 )
 """Certificates of designs, from which the two ends of a least epsilon follow."""
 
-QUESTIONS: Mapping[type, tuple[str, ...]] = {
+UTILITY_FIELDS: Mapping[type, tuple[str, ...]] = {
     LinearCertificate: ("table", "maximised", "added"),
     SymmetricCertificate: ("table", "maximised"),
     ColumnCertificate: ("utility",),
@@ -38,16 +38,16 @@ def reach_rounding(certificate: DesignProof) -> float:
     return certificate.bound_rounding
 
 
-def reaches(certificate: DesignProof, reach: float) -> bool:
+def reaches(certificate: DesignProof, target: float) -> bool:
     """Return whether the mechanism of a certificate reaches a target, up to the rounding of its utility."""
     sign = 1.0 if certificate.is_maximised else -1.0
-    return sign * (certificate.value - reach) >= -reach_rounding(certificate)
+    return sign * (certificate.value - target) >= -reach_rounding(certificate)
 
 
-def is_short(certificate: DesignProof, reach: float) -> bool:
+def is_short(certificate: DesignProof, target: float) -> bool:
     """Return whether the bound of a certificate proves that no mechanism reaches a target."""
     sign = 1.0 if certificate.is_maximised else -1.0
-    return sign * certificate.bound < sign * reach
+    return sign * certificate.bound < sign * target
 
 
 def without_bound(certificate: DesignProof) -> DesignProof:
@@ -158,7 +158,7 @@ class LeastEpsilonCertificate(Certificate):
     def _is_about_the_same(self, proof: DesignProof) -> bool:
         """Return whether a proof is at the level `bound` and else about what the witness is about."""
         witness = self.witness
-        names = QUESTIONS[type(witness)]
+        names = UTILITY_FIELDS[type(witness)]
         return (
             type(proof) is type(witness)
             and level_of(proof.privacy) == self.bound

@@ -124,7 +124,7 @@ class EpsilonSearch:
             reached = self._excess(still + middle * (best - still)) >= aim
             low, high = (low, middle) if reached else (middle, high)
         shares = (high, (1 + high) / 2, 1.0)
-        return any(self.take_matrix(still + share * (best - still)) for share in shares)
+        return any(self.take_matrix(still + weight * (best - still)) for weight in shares)
 
     def _take_first_by_orbits(self) -> None:
         """Take the best constant by orbits, else the uniform law mixed with the best outputs."""
@@ -208,7 +208,7 @@ class EpsilonSearch:
 
     def _solve(self, level: float) -> None:
         """Solve the design at a level, once more with a smaller tolerance where its gap decides nothing."""
-        reach, tolerance = self.program.reach, self.options.tolerance
+        target, tolerance = self.program.reach, self.options.tolerance
         decided = False
         # The factor of the tolerance of a design that is solved again, because its gap decides neither side.
         # The smallest tolerance that a design is solved with.
@@ -216,8 +216,8 @@ class EpsilonSearch:
             certificate = self._design(level, accuracy)
             if certificate is None:
                 break
-            value = self.sign * (certificate.value - reach)
-            bound = self.sign * (certificate.bound - reach)
+            value = self.sign * (certificate.value - target)
+            bound = self.sign * (certificate.bound - target)
             middle = value if not math.isfinite(bound) else (value + bound) / 2
             # value and bound enclose the optimum: their middle is the best estimate for a secant
             if math.isfinite(middle):
@@ -225,7 +225,7 @@ class EpsilonSearch:
             if self._take(certificate, level):
                 self.side, decided = 1, True
                 break
-            if is_short(certificate, reach):
+            if is_short(certificate, target):
                 self.short, self.proof, self.side, decided = level, certificate, -1, True
                 break
             if math.isfinite(bound):
@@ -255,11 +255,7 @@ class EpsilonSearch:
 
         for method, found in try_methods(methods, program, options, start, report):
             certificate = found.certificate
-            if (
-                certificate.violation > 0
-                or certificate.is_beyond_bound
-                or not found.requirement_unchanged
-            ):
+            if certificate.violation > 0 or certificate.is_beyond_bound:
                 continue
             if best is None or certificate.proved_gap < best.proved_gap:
                 best = certificate
@@ -320,8 +316,8 @@ class EpsilonSearch:
             return (self.short + self.reached_level) / 2
         if max(below, above) <= allowed / 8:
             return None
-        share = 0.1 if max(below, above) > 100 * self._hair else 0.5
-        return high + share * above if above >= below else low - share * below
+        fraction = 0.1 if max(below, above) > 100 * self._hair else 0.5
+        return high + fraction * above if above >= below else low - fraction * below
 
     @property
     def _hair(self) -> float:

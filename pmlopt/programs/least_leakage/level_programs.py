@@ -88,7 +88,7 @@ class LevelProgram:
         return p * np.abs(floor.normalized_gains[self.program.allowed]), -floor.solver_target
 
     def _build_model(
-        self, levels: IntArray, peak: FloatArray, share: FloatArray
+        self, levels: IntArray, peak: FloatArray, level_coefficients: FloatArray
     ) -> highspy.HighsLp:
         """Build the program, whose columns are entries, largest entries, d and shortfalls.
 
@@ -104,7 +104,7 @@ class LevelProgram:
             (levels, self._peaks, np.ones(m)),
             (np.arange(n), shorts, np.ones(n)),
             *(
-                [(levels[self._output], entry, -share)]
+                [(levels[self._output], entry, -level_coefficients)]
                 if self._set is None
                 else self._build_set_parts(levels)
             ),
@@ -137,13 +137,15 @@ class LevelProgram:
             (levels[right.coords[0]], k + m + right.coords[1], right.data),
         ]
 
-    def solve_at(self, share: float, deadline: Deadline) -> ParameterSolution[LevelMultipliers]:
+    def solve_at(
+        self, exp_neg_level: float, deadline: Deadline
+    ) -> ParameterSolution[LevelMultipliers]:
         """Solve the program at e^-epsilon."""
         program, (n, m, k, _, size) = self.program, self._size
         # an output whose letters have less probability (under a prior of the set) leaks more: it cannot occur
-        closed = self._masses < share * (1 - 1e-12)
+        closed = self._masses < exp_neg_level * (1 - 1e-12)
         self.model.fix_at_zero(self._peaks, closed)
-        point = self.model.solve_at(share, deadline)
+        point = self.model.solve_at(exp_neg_level, deadline)
         rows, gaining = point.duals[:n] / program.columns.masses, program.floor is not None
         laws = None
         if self._set is not None:
@@ -168,10 +170,14 @@ class BestGainPrograms:
         self.program, self.floor, self.iterations = program, program.floor, 0
         self.utility = ExpectedGain(program.floor.normalized_gains)
 
-    def solve_at(self, share: float, deadline: Deadline) -> ParameterSolution[LevelMultipliers]:
+    def solve_at(
+        self, exp_neg_level: float, deadline: Deadline
+    ) -> ParameterSolution[LevelMultipliers]:
         """Solve for the best expected gain at e^-epsilon."""
         prior = self.program.prior
-        design = linear_design(prior, PML(-math.log(share)), self.utility, self.program.outputs)
+        design = linear_design(
+            prior, PML(-math.log(exp_neg_level)), self.utility, self.program.outputs
+        )
         task = design.build_block_lp()
         if task is None:
             raise ArithmeticError("a level of 0 has no inside")
@@ -184,17 +190,17 @@ class BestGainPrograms:
             matrix = approximate_repair(prior, design.privacy, outcome.point.matrix)
         except MechanismError as cause:
             raise ArithmeticError(str(cause)) from cause
-        worth = outcome.point.multipliers + design.row_offsets
+        row_prices = outcome.point.multipliers + design.row_offsets
         return ParameterSolution(
             point=matrix,
-            multipliers=LevelMultipliers(-worth, 1.0),
+            multipliers=LevelMultipliers(-row_prices, 1.0),
             infeasibility=self.floor.solver_target - design.utility.value(prior, matrix),
-            slope=_compute_slope(design, matrix, worth, share),
+            slope=_compute_slope(design, matrix, row_prices, exp_neg_level),
         )
 
 
 def _compute_slope(
-    design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: float
+    design: LinearDesign, matrix: FloatArray, row_prices: FloatArray, exp_neg_level: float
 ) -> float:
     """Compute by how much the best expected gain falls with e^-epsilon.
 
@@ -203,15 +209,15 @@ def _compute_slope(
     mean, over s.
     """
     p = design.prior.pmf
-    over = design.table - worth[:, None]
+    over = design.table - row_prices[:, None]
     # the mean of the worst share s is attained by letters in falling order of g - w
     order = np.argsort(-over, axis=0, kind="stable")
-    last = (np.cumsum(p[order], axis=0) < share).sum(axis=0)
+    last = (np.cumsum(p[order], axis=0) < exp_neg_level).sum(axis=0)
     # the letter in which the share s ends, for each of the M outputs
     at = order[np.minimum(last, len(p) - 1), np.arange(matrix.shape[1])]
     law = p @ matrix
     means = (p[:, None] * over * matrix).sum(axis=0)  # law times the largest mean
-    return float((means - law * over[at, np.arange(len(law))]).sum() / share)
+    return float((means - law * over[at, np.arange(len(law))]).sum() / exp_neg_level)
 
 
 class LargestMassPrograms:
@@ -220,12 +226,14 @@ class LargestMassPrograms:
     def __init__(self, program: LeastLeakage) -> None:
         self.program, self.iterations = program, 0
 
-    def solve_at(self, share: float, deadline: Deadline) -> ParameterSolution[LevelMultipliers]:
+    def solve_at(
+        self, exp_neg_level: float, deadline: Deadline
+    ) -> ParameterSolution[LevelMultipliers]:
         """Solve for the largest mass `sum_xy p[x] P[x,y]` at e^-epsilon, where rows may stay short."""
         # The gap of each largest mass, which is 1 where a level suffices.
         mass_tolerance = 1e-11
         prior = self.program.prior
-        block = build_mean_block(prior.pmf, share)
+        block = build_mean_block(prior.pmf, exp_neg_level)
         if block is None:
             raise ArithmeticError("a level of 0 has no inside")
         allowed = find_attainable(block, self.program.allowed)

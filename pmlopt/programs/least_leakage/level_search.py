@@ -30,7 +30,7 @@ from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline, MethodOptions
 from pmlopt.solvers.two_sided_search import BOUNDS_MEET, ParameterSolution, TwoSidedSearch
 
 
-def polish_vertex(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArray | None:
+def polish_vertex(laws: FloatArray, matrix: FloatArray, exp_neg_level: float) -> FloatArray | None:
     """Find the mechanism near a matrix whose outputs all have the same leakage, where they almost do.
 
     With v[y] the largest entry of output y and s the share e^-level, the unknowns are v, s and the entries
@@ -40,7 +40,7 @@ def polish_vertex(laws: FloatArray, matrix: FloatArray, share: float) -> FloatAr
     Args:
         laws: (N, M) for each output the probabilities Q: the prior's, or over a set those of the worst prior.
         matrix: (N, M) near a vertex of the mechanisms of a least level.
-        share: near e^-level, the best that is known of it.
+        exp_neg_level: near e^-level, the best that is known of it.
 
     Returns:
         (N, M) entries, of which some may be a hair below 0; None where the system is too large or has no
@@ -66,7 +66,7 @@ def polish_vertex(laws: FloatArray, matrix: FloatArray, share: float) -> FloatAr
     laws = laws[:, used]
     # complementary slackness: outputs below the level are slack, and have no equation
     tight = np.flatnonzero(
-        (laws * matrix[:, used]).sum(axis=0) <= share * largest[used] * (1 + near)
+        (laws * matrix[:, used]).sum(axis=0) <= exp_neg_level * largest[used] * (1 + near)
     )
     k = len(used)
     # a dense system of 600 unknowns takes a tenth of a second
@@ -78,7 +78,7 @@ def polish_vertex(laws: FloatArray, matrix: FloatArray, share: float) -> FloatAr
     means = np.zeros((k, k + len(letter)))
     means[np.arange(k), np.arange(k)] = (laws * at_most).sum(axis=0)
     means[output, k + np.arange(len(letter))] = laws[letter, output]
-    point = np.concatenate([largest[used], matrix[:, used][between], [share]])
+    point = np.concatenate([largest[used], matrix[:, used][between], [exp_neg_level]])
     # four Newton steps go from an error of 1e-9 to that of rounding
     for _ in range(4):
         values, at = point[:-1], point[-1]
@@ -192,7 +192,9 @@ def search_level(
             return replace(before, matrix=start)
     # built only once a program is solved: known bounds may meet before
     levels = cache(lambda: LevelProgram(program))
-    family = LevelProgramFamily(program, lambda share, deadline: levels().solve_at(share, deadline))
+    family = LevelProgramFamily(
+        program, lambda gap_fraction, deadline: levels().solve_at(gap_fraction, deadline)
+    )
     search = _make_search(family, start, options, before)
     if isinstance(
         program, SymmetricLeastLeakage
@@ -243,7 +245,7 @@ def _make_search(
     start: FloatArray | None,
     options: MethodOptions,
     before: LevelSearchResult | None = None,
-    share: float = 1,
+    gap_fraction: float = 1,
 ) -> TwoSidedSearch[FloatArray, LevelMultipliers]:
     """Make the search from known mechanisms and proofs; it ends within a fraction of the tolerance."""
     program = family.program
@@ -257,7 +259,7 @@ def _make_search(
     ]
     # the search ends at a hundredth of the tolerance: the last programs cost next to nothing
     return TwoSidedSearch(
-        family, starts, proofs, share * 1e-2 * options.tolerance, options.deadline
+        family, starts, proofs, gap_fraction * 1e-2 * options.tolerance, options.deadline
     )
 
 

@@ -136,11 +136,11 @@ class LeastLeakage(Program[LevelCertificate]):
     def best_constant(self) -> FloatArray:
         """Return the lifts of the best constant output of those that all letters may emit; or NaN."""
         gains = np.zeros(self.allowed.shape) if self.floor is None else self.floor.normalized_gains
-        worth = self.columns.mean_by_output(np.where(self.allowed, gains, -np.inf))
-        if np.isneginf(worth).all():
+        gains_by_output = self.columns.mean_by_output(np.where(self.allowed, gains, -np.inf))
+        if np.isneginf(gains_by_output).all():
             return np.full(self.allowed.shape, np.nan)
         best = self.columns.broadcast_outputs(
-            np.arange(len(worth)) == worth.argmax(), self.allowed.shape
+            np.arange(len(gains_by_output)) == gains_by_output.argmax(), self.allowed.shape
         )
         return np.asarray(best, dtype=float)
 
@@ -447,8 +447,10 @@ def _least_of_pairs(
         _check_allowed_outputs(known, utility, table, allowed, limit)
     if expected is None:
         return build_least_leakage(known, allowed, letters, over)
-    asked = ExpectedUtilityFloor(utility.maximised, table, expected)
-    floor = _check_reachable(NormalizedFloor(DenseColumns(known, PML(0.0)), allowed, asked))
+    expected_floor = ExpectedUtilityFloor(utility.maximised, table, expected)
+    floor = _check_reachable(
+        NormalizedFloor(DenseColumns(known, PML(0.0)), allowed, expected_floor)
+    )
     # at the most there is each letter has its best outputs only
     # with more rounding, floats do not decide whether the floor requires each letter's best outputs
     if 1e-6 > floor.rounding >= -floor.min_gain:
@@ -505,8 +507,10 @@ def _resolve_labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, 
 
 def _make_program(kind: type[P], **fields: Any) -> P:
     """Make a program of one kind, whose model has e^-epsilon as a parameter."""
-    share = cp.Parameter(nonneg=True, value=1.0, name="share")
-    program = kind(build_model=lambda: _build_model(program), exp_neg_epsilon=share, **fields)
+    exp_neg_level = cp.Parameter(nonneg=True, value=1.0, name="share")
+    program = kind(
+        build_model=lambda: _build_model(program), exp_neg_epsilon=exp_neg_level, **fields
+    )
     return program
 
 

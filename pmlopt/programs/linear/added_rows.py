@@ -86,14 +86,14 @@ class AddedConstraintRows:
         """Compute (B,) the multipliers of the constraints, in units of the gains."""
         found = np.zeros(len(self.offset))
         found[~self.zero] = task.split_coupling_rows(point.rows)[2] / self.row_scales[~self.zero]
-        worth = np.maximum(-task.reduced_costs(point.rows, point.means), 0.0).ravel()
+        prices = np.maximum(-task.reduced_costs(point.rows, point.means), 0.0).ravel()
         if (
             task.allowed is not None
         ):  # nothing tells what they are worth where a column can only be zero
             # multipliers of a column that can only be zero are undetermined: ten times the largest cost
-            worth += np.tile(10.0 * ~task.allowed.any(axis=0), self.shape[0])
+            prices += np.tile(10.0 * ~task.allowed.any(axis=0), self.shape[0])
         one = self.coefficients[self.zero]
-        found[self.zero] = (one != 0) @ worth / one.sum(axis=1)
+        found[self.zero] = (one != 0) @ prices / one.sum(axis=1)
         return task.scale * found
 
     def price_out(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -143,11 +144,11 @@ def _mix_orbit_columns(columns: OrbitColumns, lifts: FloatArray) -> FloatArray:
     """Mix columns that miss the bound by little with their means, one by one, and normalize the rows."""
     output, starts = columns.orbits.output, columns.orbits.starts[:-1]
     means = columns.mean_by_output(lifts)
-    share = _needed_orbit_shares(columns, lifts, means)
+    weights = _needed_orbit_shares(columns, lifts, means)
     spread = np.maximum.reduceat(lifts, starts) - np.minimum.reduceat(lifts, starts)
     # a column that would change by much is left to the mixture of the whole matrix
-    share = np.where(share * spread <= MAX_COLUMN_CHANGE, share, 0.0)
-    return _normalize_lifts(columns, (1 - share[output]) * lifts + (share * means)[output])
+    weights = np.where(weights * spread <= MAX_COLUMN_CHANGE, weights, 0.0)
+    return _normalize_lifts(columns, (1 - weights[output]) * lifts + (weights * means)[output])
 
 
 def _needed_orbit_shares(columns: OrbitColumns, lifts: FloatArray, means: FloatArray) -> FloatArray:
@@ -199,7 +200,7 @@ def certify_linear(
         if proofs[0].bound > enough:
             proofs.append(_price_columns(program, gains))
     # each of them is valid, so that the least is, too
-    proof = min(proofs, key=lambda one: one.bound)
+    proof = min(proofs, key=attrgetter("bound"))
     return LinearCertificate(
         prior=program.prior,
         privacy=program.privacy,
@@ -231,18 +232,18 @@ def _repair_for_program(program: LinearDesign, matrix: FloatArray) -> RepairedMa
         return min(fixed, kept, key=lambda one: _max_residual(program, one.matrix))
     if program.privacy.has_ratios or program.added:  # bounds on each column by itself
         return fixed
-    worth = [
+    utilities = [
         program.columns.compute_expectation(program.centered_gains, one)
         for one in (matrix, fixed.matrix)
     ]
     # a repair that costs less than 3e-9 of the range needs no second one
-    if worth[0] - worth[1] <= 3e-9 * program.scale:
+    if utilities[0] - utilities[1] <= 3e-9 * program.scale:
         return fixed
     # with noise 0 small entries stay: under metric privacy they may be genuine
     kept = polish_and_repair(program.prior, program.privacy, matrix, 0.0, program.centered_gains)
     return (
         kept
-        if program.columns.compute_expectation(program.centered_gains, kept.matrix) > worth[1]
+        if program.columns.compute_expectation(program.centered_gains, kept.matrix) > utilities[1]
         else fixed
     )
 
@@ -391,9 +392,9 @@ def _select_best_multipliers(
     gains: FloatArray,
     lifts: FloatArray,
     given: FloatArray | None,
-    enough: float,
+    target_gap: float,
 ) -> tuple[FloatArray | None, float]:
-    """Select the multipliers with the least bound, and that bound; the first of at most `enough`."""
+    """Select the multipliers with the least bound, and that bound; the first of at most `target_gap`."""
     # infinite until a candidate is priced: then any finite bound wins
     best: tuple[FloatArray | None, float] = (None, math.inf)
     for rho in _candidate_multipliers(program, gains, lifts, given):
@@ -402,7 +403,7 @@ def _select_best_multipliers(
             bound += program.columns.bound_rounding(gains, rho)
             if bound < best[1]:
                 best = (rho, bound)
-        if best[1] <= enough:
+        if best[1] <= target_gap:
             break
     return best
 

@@ -269,18 +269,18 @@ class _ExpectationCertificate(RequirementCertificate):
         gains, extra = price_constraints(self.added_rows or (), centred, columns.masses)
         # in rational arithmetic: the common part of a table may dwarf what differs
         constant = columns.exact_letter_mean(columns.min_by_letter(self.table))
-        most = (
+        bound = (
             columns.dual_bound(gains, rho, self.witness)
             if self.witness
             else columns.unrounded_bound(gains, rho)
         )
         # the check recomputes with less rounding allowance than the claim was made with
-        most = extra + (most + VERIFY_ROUNDING_FRACTION * columns.bound_rounding(gains, rho))
-        return round_outward(constant, most, self.maximised)
+        bound = extra + (bound + VERIFY_ROUNDING_FRACTION * columns.bound_rounding(gains, rho))
+        return round_outward(constant, bound, self.maximised)
 
     def _check_added(self, one: AffineConstraint) -> Claim:
         """Check the claim that the mechanism meets a constraint that was added, as the file states it."""
-        share, broken = (
+        allowed, broken = (
             self._allowed_relative_violation(one),
             one.max_relative_violation(self.lifts),
         )
@@ -291,11 +291,11 @@ class _ExpectationCertificate(RequirementCertificate):
             (one.row_violations(self.lifts) <= self._allowed_violations(one) + rounding).all()
         )
         text = (
-            f"is kept, up to {share:.1g} of its size"
+            f"is kept, up to {allowed:.1g} of its size"
             if holds
             else f"is broken by {broken:.1g} of its size"
         )
-        return Claim("constraint", holds, FLOATS, f"{one.name!r} {text}", share, broken)
+        return Claim("constraint", holds, FLOATS, f"{one.name!r} {text}", allowed, broken)
 
     def _allowed_violations(self, one: AffineConstraint) -> FloatArray:
         """Return (R,) by how much the rows of an added constraint may be violated."""

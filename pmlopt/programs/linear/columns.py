@@ -10,7 +10,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -37,13 +37,13 @@ from pmlopt.programs.exact.arithmetic import round_down_to_float, round_exp_down
 from pmlopt.programs.program import CvxpyModel, build_problem
 
 
-def round_outward(constant: Fraction, most: float, maximised: bool) -> float:
-    """Return `constant + most` of a gain, `constant - most` of a loss, rounded outward."""
-    if not math.isfinite(most):
-        return most if maximised else -most
+def round_outward(constant: Fraction, bound: float, maximised: bool) -> float:
+    """Return `constant + bound` of a gain, `constant - bound` of a loss, rounded outward."""
+    if not math.isfinite(bound):
+        return bound if maximised else -bound
     if maximised:
-        return round_up_to_float(constant + Fraction(most))
-    return round_down_to_float(constant - Fraction(most))
+        return round_up_to_float(constant + Fraction(bound))
+    return round_down_to_float(constant - Fraction(bound))
 
 
 class ColumnSystem(ABC):
@@ -115,14 +115,39 @@ class ColumnSystem(ABC):
 
         It is rounded as bounds are: a value that reaches its bound is the same float.
         """
-        # centring removes the digits that all outputs of a letter share
         least = self.min_by_letter(table)
+        return self.compute_centered_value(
+            table,
+            (least, self.exact_letter_mean(least)),
+            self.center_table(table, maximised),
+            maximised,
+            lifts,
+        )
+
+    def compute_centered_value(
+        self,
+        table: FloatArray,
+        offsets: tuple[FloatArray, Fraction],
+        gains: FloatArray,
+        maximised: bool,
+        lifts: FloatArray,
+    ) -> float:
+        """Compute the same from a table that is centred already.
+
+        Args:
+            table: the values.
+            offsets: (N,) the least value of each letter, and their mean.
+            gains: the table less these, with the sign that makes more better.
+            maximised: whether the table holds gains.
+            lifts: the mechanism.
+        """
         # larger row minima would drown the digits of the values that occur
-        if float(self.masses @ np.abs(least)) > 8 * self.compute_expectation(np.abs(table), lifts):
+        if float(self.masses @ np.abs(offsets[0])) > 8 * self.compute_expectation(
+            np.abs(table), lifts
+        ):
             # the digits of the least values would drown those that occur: beyond what is allowed for
             return self.compute_expectation(table, lifts)
-        gain = self.compute_expectation(self.center_table(table, maximised), lifts)
-        return round_outward(self.exact_letter_mean(least), gain, maximised)
+        return round_outward(offsets[1], self.compute_expectation(gains, lifts), maximised)
 
     def bound_value_rounding(self, table: FloatArray, lifts: FloatArray) -> float:
         """Bound what rounding may have taken off the expectation of a table.
@@ -162,12 +187,14 @@ class ColumnSystem(ABC):
         # sums of N terms err by about N units in the last place of the sum of their sizes, and the
         # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
         sizes = np.abs(gains) + self.broadcast_letters(np.abs(rho))
-        most = float(sizes.max())  # of any column: what the relaxation is at most, without a search
+        max_size = float(
+            sizes.max()
+        )  # of any column: what the relaxation is at most, without a search
         rows = float(self.masses @ self.max_by_letter(sizes))
         # up to four times the mean, the largest entry replaces the search for the support function
-        if most > 4 * rows:
-            most = self._max_size(sizes, rows)
-        return bound_sum_rounding(self.terms, float(self.masses @ np.abs(rho)) + most)
+        if max_size > 4 * rows:
+            max_size = self._max_size(sizes, rows)
+        return bound_sum_rounding(self.terms, float(self.masses @ np.abs(rho)) + max_size)
 
     def _max_size(self, sizes: FloatArray, rows: float) -> float:
         """Bound the sizes of the terms of any column, where they are far from even."""
@@ -188,16 +215,11 @@ class DenseColumns(ColumnSystem):
 
     prior: Prior
     privacy: Requirement
+    masses: FloatArray = field(init=False)
+    terms: int = field(init=False)
 
-    @property
-    def masses(self) -> FloatArray:  # type: ignore[override]
-        """Return the probabilities of the letters."""
-        return self.prior.pmf
-
-    @property
-    def terms(self) -> int:  # type: ignore[override]
-        """Return how many letters a column has."""
-        return self.prior.size
+    def __post_init__(self) -> None:
+        vars(self).update(masses=self.prior.pmf, terms=self.prior.size)
 
     def broadcast_letters(self, rho: FloatArray) -> FloatArray:
         """Expand a number for each letter to values on pairs."""
@@ -491,15 +513,15 @@ class EquitablePartition:
         )
 
 
-def refine_colors(prior: Prior, table: FloatArray, most: int) -> EquitablePartition | None:
-    """Find the coarsest classes for a prior and a utility; None where there are more than `most` of pairs.
+def refine_colors(prior: Prior, table: FloatArray, max_classes: int) -> EquitablePartition | None:
+    """Find the coarsest classes for a prior and a utility; None for more than `max_classes` of pairs.
 
     Probabilities and values count as equal where their floats are.
 
     Args:
         prior: N letters.
         table: (N, M) the values of the utility.
-        most: the largest number of classes of pairs that is of use.
+        max_classes: the largest number of classes of pairs that is of use.
 
     Examples:
         >>> distance = np.abs(np.subtract.outer(range(8), range(8)))
@@ -510,7 +532,7 @@ def refine_colors(prior: Prior, table: FloatArray, most: int) -> EquitablePartit
         True
     """
     kinds, values = np.unique(table, return_inverse=True)
-    if len(kinds) > most:
+    if len(kinds) > max_classes:
         return None
     values = values.reshape(table.shape)
     # the coarsest start: letters of equal probability, all outputs alike
@@ -519,7 +541,7 @@ def refine_colors(prior: Prior, table: FloatArray, most: int) -> EquitablePartit
     while True:
         before = int(letter.max()), int(output.max())
         # every pair of classes has at least one value: there are too many already
-        if (before[0] + 1) * (before[1] + 1) > most:
+        if (before[0] + 1) * (before[1] + 1) > max_classes:
             return None
         letter = _split_classes(letter, _hash_rows(values, output, len(kinds)))
         output = _split_classes(output, _hash_rows(values.T, letter, len(kinds)))
@@ -529,7 +551,7 @@ def refine_colors(prior: Prior, table: FloatArray, most: int) -> EquitablePartit
     # a mixed radix code of output class, letter class and value
     codes = (output * (letter.max() + 1) + letter[:, None]) * len(kinds) + values
     different, places = np.unique(codes, return_inverse=True)
-    if len(different) > most:
+    if len(different) > max_classes:
         return None
     places = places.reshape(table.shape)
     orbits = PairOrbits.from_listed(letter, output, places, prior.weights)

@@ -13,10 +13,10 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.model.closed_forms import constant
 from pmlopt.model.privacy.factors import tightened
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import Witness
+from pmlopt.model.utility.linear import build_best_constant
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers import highs
@@ -68,7 +68,7 @@ def reserve_pair_seconds(program: LinearDesign, name: str, options: MethodOption
 def _build_constant_point(program: LinearDesign, ratios: RatioBounds) -> PrimalDualPoint:
     """Build the best constant, with the bound of no privacy at all."""
     weights = np.zeros((len(ratios.exponents), program.table.shape[1]))
-    best = constant(program.prior, program.centered_gains).matrix
+    best = build_best_constant(program.prior.probabilities, program.centered_gains)
     return PrimalDualPoint(
         best, program.centered_gains.max(axis=1), dual_certificate={"weights": weights}
     )
@@ -105,8 +105,8 @@ def solve_by_simplex(
     # the row sums as a (N, N M) matrix: np.repeat puts M ones for each letter
     sums = np.hstack([np.repeat(np.eye(n), m, axis=1), np.zeros((n, shared * m))])
     each = sparse.eye_array(m)
-    told = sparse.kron(np.hstack([products[several], -np.eye(shared)]), each)
-    rows = [sparse.csr_array(sums), told, sparse.kron(pairs, each)]
+    product_rows = sparse.kron(np.hstack([products[several], -np.eye(shared)]), each)
+    rows = [sparse.csr_array(sums), product_rows, sparse.kron(pairs, each)]
     fixed = np.concatenate([np.ones(n), np.zeros(shared * m)])
     ends = np.append(fixed, np.full(count * m, -np.inf)), np.append(fixed, np.zeros(count * m))
     costs = np.concatenate([-gains.ravel() / scale, np.zeros(shared * m)])

@@ -93,9 +93,9 @@ def optimize_marginal(
     price, law, value = 0.0, np.maximum(letters, 1e-300), -math.inf
     for _ in range(iterations):
         # Blahut-Arimoto with a multiplier of the entropy constraint as its price
-        worth = (compute_divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
+        scores = (compute_divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
         # multiplicative update, shifted by the largest exponent against overflow
-        law = law * np.exp(worth - worth.max())
+        law = law * np.exp(scores - scores.max())
         # an entry of 0 would never recover under multiplication
         law = np.maximum(law / law.sum(), 1e-300)
         before, price = (
@@ -113,12 +113,12 @@ def mix_until_allowed(
 ) -> FloatArray:
     """Mix the law with one within the bound, as far as `H(law) + <law, inner> >= b` needs."""
 
-    def mix_with_share(share: float) -> FloatArray:
-        return share * towards + (1 - share) * law
+    def mix_with_share(weight: float) -> FloatArray:
+        return weight * towards + (1 - weight) * law
 
-    def has_enough_entropy(share: float) -> bool:
+    def has_enough_entropy(weight: float) -> bool:
         return (
-            float(compute_entropies(mix_with_share(share)) + mix_with_share(share) @ inner)
+            float(compute_entropies(mix_with_share(weight)) + mix_with_share(weight) @ inner)
             >= entropy
         )
 

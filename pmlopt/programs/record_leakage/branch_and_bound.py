@@ -114,8 +114,8 @@ class CellSearch:
             self._keep_cell(corners, self._bound_cells(corners, start, enough, deadline), 0)
         # a proof by splitting is out of reach in more than 24 dimensions
         splits = not relaxation.free_count or count * (size - 1) <= 24
-        most = min(MAX_NODES, MAX_ENTRIES // (count * size**2)) if splits else 1
-        nodes = most if nodes is None else min(nodes, most)
+        max_nodes = min(MAX_NODES, MAX_ENTRIES // (count * size**2)) if splits else 1
+        nodes = max_nodes if nodes is None else min(nodes, max_nodes)
         batch = int(
             np.clip(
                 MAX_BATCH_ENTRIES // (2 * count * size * self.adversary.log_counts.size),
@@ -165,18 +165,18 @@ class CellSearch:
             self.best, self.value = joint, value
 
     def _split_cells(
-        self, chosen: list[tuple[float, int]], enough: float, deadline: Deadline
+        self, chosen: list[tuple[float, int]], sufficient_bound: float, deadline: Deadline
     ) -> None:
         """Split cells and bound their parts; when time is over, cells with no lower bounds stay whole."""
         whole = [self._open[place] for _, place in chosen]
         corners = np.repeat(np.array([cell.corners for cell in whole]), 2, axis=0)
-        simplex, ends, share = self._choose_splits(
+        simplex, ends, fraction = self._choose_splits(
             corners[::2], np.array([cell.joint for cell in whole])
         )
         first = 2 * np.arange(len(whole))
         edges = corners[first[:, None], simplex[:, None], ends]
         # bisecting an edge: each part keeps one of its ends, and the point replaces the other
-        points = share[:, None] * edges[:, 0] + (1 - share)[:, None] * edges[:, 1]
+        points = fraction[:, None] * edges[:, 0] + (1 - fraction)[:, None] * edges[:, 1]
         for end in (0, 1):
             corners[first + end, simplex, ends[:, end]] = points
         start = np.repeat(np.array([cell.multipliers for cell in whole]), 2, axis=0)
@@ -184,10 +184,10 @@ class CellSearch:
         # a warm start at the border of the cone makes Newton steps short: it is moved inside
         start[:, 0] = np.maximum(start[:, 0], MIN_START_PRICE[self.relaxation.free_count > 0])
         start[:, facets] = np.maximum(start[:, facets], MIN_START_MULTIPLIER)
-        bounds = self._bound_cells(corners, start, enough, deadline)
+        bounds = self._bound_cells(corners, start, sufficient_bound, deadline)
         late, splits = (
             deadline.expired,
-            [*zip(simplex.tolist(), *ends.T.tolist(), share.tolist(), strict=True)],
+            [*zip(simplex.tolist(), *ends.T.tolist(), fraction.tolist(), strict=True)],
         )
         for at, (bound, place) in enumerate(chosen):
             parts = slice(2 * at, 2 * at + 2)
@@ -203,10 +203,10 @@ class CellSearch:
                 self._keep_cell(corners, bounds, part, whole[at], -bound)
 
     def _bound_cells(
-        self, corners: FloatArray, start: FloatArray, enough: float, deadline: Deadline
+        self, corners: FloatArray, start: FloatArray, sufficient_bound: float, deadline: Deadline
     ) -> CellBounds:
         """Bound cells, and use the law at the largest bound as a candidate, too."""
-        found = self.relaxation.minimize_bounds(corners, start, enough, deadline)
+        found = self.relaxation.minimize_bounds(corners, start, sufficient_bound, deadline)
         self.nodes += len(corners)
         # the law at the largest bound is the relaxed optimum: a good feasible law may be near
         joint = found.joint[int(found.bound.argmax())]
@@ -223,14 +223,14 @@ class CellSearch:
         found: CellBounds,
         at: int,
         whole: _LeafCell | None = None,
-        most: float = math.inf,
+        max_bound: float = math.inf,
     ) -> None:
         """Keep a cell with its own proof, or with that of the whole cell where its bound is lower."""
         multipliers, bound = found.multipliers[at], float(found.bound[at])
         proof = multipliers[0], found.majorant[at], multipliers[1 + found.majorant[at].size :]
         # a part is inside the whole: its bound holds, whatever the solver left here
-        if whole is not None and not bound < most:
-            proof, bound = (whole.price, whole.majorant, whole.log_law), most
+        if whole is not None and not bound < max_bound:
+            proof, bound = (whole.price, whole.majorant, whole.log_law), max_bound
         place = self._cell_count
         self._open[place] = _LeafCell(corners[at], *proof, multipliers, found.joint[at])
         heapq.heappush(self._heap, (-bound, place))
@@ -267,18 +267,18 @@ class CellSearch:
         either, ends = weights[:, pairs], corners[:, pairs]
         both = either.sum(axis=2)
         # corners of no weight do not place the law on the edge: the middle is taken
-        share = np.where(both > 0, either[..., 0] / np.where(both > 0, both, 1.0), 0.5)
-        points = share[..., None] * ends[:, :, 0] + (1 - share)[..., None] * ends[:, :, 1]
+        fraction = np.where(both > 0, either[..., 0] / np.where(both > 0, both, 1.0), 0.5)
+        points = fraction[..., None] * ends[:, :, 0] + (1 - fraction)[..., None] * ends[:, :, 1]
         bends = (either * heights[:, pairs]).sum(axis=2) - both * relaxation.evaluate_phi(points)
         wide = np.abs(ends[:, :, 0] - ends[:, :, 1]).max(axis=2) > self.MIN_SIMPLEX_WIDTH
         edge = np.where(wide, bends, -math.inf).argmax(axis=1)
         # half way to the middle, so that no part becomes a sliver
-        place = np.clip((share[cells, edge] + 0.5) / 2, MIN_EDGE_FRACTION, 1 - MIN_EDGE_FRACTION)
+        place = np.clip((fraction[cells, edge] + 0.5) / 2, MIN_EDGE_FRACTION, 1 - MIN_EDGE_FRACTION)
         return simplex, pairs[edge], np.rint(place * EDGE_DENOMINATOR) / EDGE_DENOMINATOR
 
 
 def bound_by_record_entropy(
-    adversary: BoundedAdversary, record: int, enough: float, deadline: Deadline
+    adversary: BoundedAdversary, record: int, sufficient_bound: float, deadline: Deadline
 ) -> RecordKindProof:
     """Bound the leakage by the largest H(X_i): a record reveals no more than that.
 
@@ -286,7 +286,7 @@ def bound_by_record_entropy(
     """
     # posteriors on the whole simplex have phi = 0 at the corners: I <= H(X_i) is left
     relaxation = LeakageRelaxation(adversary, "posteriors")
-    found = relaxation.minimize_bounds(*relaxation.build_root(), enough, deadline)
+    found = relaxation.minimize_bounds(*relaxation.build_root(), sufficient_bound, deadline)
     line, price = np.array([[UNSPLIT_CELL, 0, 0, 0.0, 0]]), found.multipliers[:, 0]
     tree = _build_tree(relaxation, line, price, np.zeros((1, *relaxation.shape)), np.zeros((1, 0)))
     return RecordKindProof(record, float(found.bound[0]), tree)

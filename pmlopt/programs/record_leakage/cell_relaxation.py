@@ -262,8 +262,8 @@ class _CellIterates:
         # Gram matrices: positive semidefinite even after rounding
         hessian = np.swapaxes(centred * weights[:, :, None], 1, 2) @ centred
         apart = means - (self.letters[:, None, :] @ means)
-        share = self.letters / (price + (not of.free_count))[:, None]
-        hessian += np.swapaxes(apart * share[:, :, None], 1, 2) @ apart
+        weights_of_letters = self.letters / (price + (not of.free_count))[:, None]
+        hessian += np.swapaxes(apart * weights_of_letters[:, :, None], 1, 2) @ apart
         if of.free_count:
             law = np.exp(self.point[:, self.signed :])
             gradient[:, self.signed :] += law
@@ -320,8 +320,8 @@ class _CellIterates:
         step = _max_step_lengths(self.point[:, : self.signed], move[:, : self.signed])
         if self.of.free_count:
             # at small prices the bound is next to a maximum: a step leaves at least 30 % of the price
-            most = (1 - 0.3) * self.point[:, 0]
-            step = np.minimum(step, most / np.maximum(-move[:, 0], most))
+            max_decrease = (1 - 0.3) * self.point[:, 0]
+            step = np.minimum(step, max_decrease / np.maximum(-move[:, 0], max_decrease))
             step = np.minimum(
                 step, 1.0 / np.maximum(np.abs(move[:, self.signed :]).max(axis=1), 1.0)
             )
@@ -362,8 +362,8 @@ class _CellIterates:
         gains = np.abs(self.chord).max(axis=(1, 2)) + sizes.sum(axis=1)
         log_counts, entropy = of.adversary.shifted_counts
         counts = np.abs(log_counts[of.used_mask]).max() + abs(entropy) + 1
-        share = bound_sum_rounding(sum(of.adversary.rows.shape), 1.0)
-        return np.asarray(share * (1 + gains + self.point[:, 0] * counts))
+        relative_error = bound_sum_rounding(sum(of.adversary.rows.shape), 1.0)
+        return np.asarray(relative_error * (1 + gains + self.point[:, 0] * counts))
 
     def keep_cells(self, chosen: BoolArray) -> None:
         """Keep only some of the cells."""
@@ -378,8 +378,8 @@ def _select_multipliers(normals: FloatArray, free: int) -> IntArray:
     # a facet whose normal has no negative entry is implied by J >= 0
     idle = normals.min(axis=2) >= -1e-13
     # cells need arrays of one shape: those with fewer multipliers are padded with idle ones
-    most = int((~idle).sum(axis=1).max())
-    order = np.argsort(idle, axis=1, kind="stable")[:, :most]
+    max_count = int((~idle).sum(axis=1).max())
+    order = np.argsort(idle, axis=1, kind="stable")[:, :max_count]
     last = np.arange(free) + normals.shape[1]
     return 1 + np.concatenate(
         [np.full((len(idle), 1), -1), order, np.tile(last, (len(idle), 1))], axis=1

@@ -174,15 +174,15 @@ def bound_near_uniform(rows: FloatArray, log_counts: FloatArray, room: Decimal) 
         # no slack leaves the uniform law only, whose leakage is the mean
         if not room:
             return mean
-        most = max(gain for _, gain in pairs)
+        max_gain = max(gain for _, gain in pairs)
         variance = sum_decimals(mass * (gain - mean) ** 2 for mass, gain in pairs)
         price = (variance / (2 * room)).sqrt()
         # a variance of 0: g is constant, and the largest g is all that is left
         if not price:
-            return most + room
+            return max_gain + room
         # centred at the mean: for small slacks the exponents are near 0
         logs = [mass.ln() + (gain - mean) / price for mass, gain in pairs]
-        return room + min(most, mean + price * (log_sum_exp_decimals(logs) + room))
+        return room + min(max_gain, mean + price * (log_sum_exp_decimals(logs) + room))
 
 
 def _compute_log_ratios(law: DecimalRows, rows: DecimalRows) -> DecimalRows:

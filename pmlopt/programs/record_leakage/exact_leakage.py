@@ -68,7 +68,7 @@ class BranchAndBound:
         entropy: float,
         options: MethodOptions,
         start: RecordStart,
-        enough: float = 0,
+        sufficient_bound: float = 0,
     ) -> MethodResult[RecordCertificate]:
         """Search every kind of records, the best of all as the value to beat.
 
@@ -77,7 +77,7 @@ class BranchAndBound:
             entropy: b, checked.
             options: the gap that is good enough, and the deadline.
             start: laws by record.
-            enough: a leakage in nats below which a bound need not fall.
+            sufficient_bound: a leakage in nats below which a bound need not fall.
         """
         # half of the gap for the bound, half for the value
         deadline, tolerance = options.deadline, options.tolerance / 2
@@ -88,7 +88,9 @@ class BranchAndBound:
         reasons: list[str] = []
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
             # a kind whose bound is below the best value of any kind cannot be the maximum
-            target = max(enough - tolerance, *(kind.search.value for kind in kinds.values()))
+            target = max(
+                sufficient_bound - tolerance, *(kind.search.value for kind in kinds.values())
+            )
             reasons = [
                 kind.prove_bound(target, tolerance, nodes, deadline) for kind in kinds.values()
             ]

@@ -38,7 +38,7 @@ def maximize_locally(
     """
     log_counts, entropy = adversary.shifted_counts
     values = compute_informations(joints, adversary.rows)
-    guess, reach = np.zeros(len(joints)), np.full(len(joints), np.inf)
+    guess, max_steps = np.zeros(len(joints)), np.full(len(joints), np.inf)
     for _ in range(iterations):
         if deadline.expired:
             break
@@ -46,8 +46,8 @@ def maximize_locally(
         logs = np.log(np.maximum(_compute_posteriors(adversary, joints), MIN_MASS))
         exponents = np.einsum("ty,sya->sat", adversary.rows, logs)
         last = guess
-        guess, moved = _solve_entropy_prices(log_counts, exponents, entropy, last, reach)
-        reach = np.clip(4.0 * np.abs(guess - last), MIN_PRICE_REACH, MAX_PRICE_REACH)
+        guess, moved = _solve_entropy_prices(log_counts, exponents, entropy, last, max_steps)
+        max_steps = np.clip(4.0 * np.abs(guess - last), MIN_PRICE_REACH, MAX_PRICE_REACH)
         gained = compute_informations(moved, adversary.rows)
         # each of the S laws keeps its best: rounding may undo the ascent near an optimum
         better = gained > values
@@ -97,7 +97,7 @@ def _solve_entropy_prices(
     exponents: FloatArray,
     entropy: float,
     guess: FloatArray,
-    reach: FloatArray,
+    max_steps: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Find the prices, as logarithms, at which the best laws meet the entropy, and those laws.
 
@@ -127,8 +127,8 @@ def _solve_entropy_prices(
         return build_laws(log_price)[1]
 
     # the price moves little between rounds: a narrow bracket saves evaluations
-    low = np.maximum(guess - reach, MIN_LOG_PRICE)
-    high = np.minimum(guess + reach, MAX_LOG_PRICE)
+    low = np.maximum(guess - max_steps, MIN_LOG_PRICE)
+    high = np.minimum(guess + max_steps, MAX_LOG_PRICE)
     below, above = compute_surplus(low), compute_surplus(high)
     # the bracket missed the root on this side: it is widened to the full range
     if (missed := below >= 0).any():
@@ -147,8 +147,8 @@ def _solve_entropy_prices(
         if not open_.any():
             break
         # regula falsi, kept off the ends so that the bracket shrinks
-        share = np.clip(above / np.maximum(above - below, MIN_MASS), 1e-3, 1 - 1e-3)
-        middle = high - share * (high - low)
+        fraction = np.clip(above / np.maximum(above - below, MIN_MASS), 1e-3, 1 - 1e-3)
+        middle = high - fraction * (high - low)
         found = compute_surplus(middle)
         up, down = open_ & (found >= 0), open_ & (found < 0)
         # Illinois: an end that stays twice counts half, or convergence is one-sided and slow

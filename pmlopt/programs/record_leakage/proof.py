@@ -297,14 +297,14 @@ class _CellTreeCheck:
                 continue
             ends = int(tree.first[place]), int(tree.second[place])
             # floats are exact fractions: parts meet at the same point, without a gap between
-            share = Fraction(float(tree.share[place]))
+            fraction = Fraction(float(tree.share[place]))
             # parts come after the cell itself, so that the walk ends
-            known = 0 <= simplex < count and place < part < len(tree) - 1 and 0 <= share <= 1
+            known = 0 <= simplex < count and place < part < len(tree) - 1 and 0 <= fraction <= 1
             if not (known and 0 <= min(ends) < max(ends) < size):
                 return False
             corners = cell[simplex]
             between = zip(*(corners[end].exact for end in ends), strict=True)
-            point = self.make_corner(tuple(share * x + (1 - share) * y for x, y in between))
+            point = self.make_corner(tuple(fraction * x + (1 - fraction) * y for x, y in between))
             for end in ends:
                 moved = (*corners[:end], point, *corners[end + 1 :])
                 waiting.append(
@@ -322,7 +322,7 @@ class _CellTreeCheck:
             slopes.append([mu + lift for mu in slope])
         if tree.of == "posteriors":
             slopes = [
-                list(worth) for worth in zip(*slopes, strict=True)
+                list(value) for value in zip(*slopes, strict=True)
             ]  # for each letter, over the outputs
         surprises = [Decimal(0)] * len(self.rows)
         if self.shape[2]:
@@ -334,8 +334,8 @@ class _CellTreeCheck:
                 slope if tree.of == "classes" else [dot_decimals(row, slope) for row in self.rows]
             )
             pairs = [
-                (worth - surprise) / price
-                for worth, surprise in zip(worths, surprises, strict=True)
+                (value - surprise) / price
+                for value, surprise in zip(worths, surprises, strict=True)
             ]
             terms = [
                 count + gain for count, gain in zip(counts, pairs, strict=True) if count is not None

@@ -144,12 +144,12 @@ def fit_randomized_response(certificate: DesignCertificate) -> FloatArray | None
     everything = found.everything
     uniform = np.full(everything.shape, 1 / everything.shape[1])
 
-    def mix_with_uniform(share: float) -> FloatArray:
-        return np.asarray((1 - share) * everything + share * uniform)
+    def mix_with_uniform(weight: float) -> FloatArray:
+        return np.asarray((1 - weight) * everything + weight * uniform)
 
-    def meets_limits(share: float) -> bool:
+    def meets_limits(weight: float) -> bool:
         return certificate.privacy.holds(
-            certificate.prior, Mechanism(mix_with_uniform(share), certificate.prior.labels)
+            certificate.prior, Mechanism(mix_with_uniform(weight), certificate.prior.labels)
         )
 
     if not meets_limits(1.0 - 1e-9):

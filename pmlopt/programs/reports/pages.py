@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import escape_control_characters
+from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.display import format_matrix_html
 from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.mechanism import Mechanism
@@ -217,15 +217,15 @@ def build_sections(
     yield ReportSection(rows=[*about, ("checked", VERDICT_TEXTS[verdict.holds])])
     yield ReportSection("What is not promised", EXCLUDED_PROMISES, kind="list")
     if outcomes:
-        told = outcomes[:MAX_REPORTED_OUTCOMES]
+        reported = outcomes[:MAX_REPORTED_OUTCOMES]
         limit = limits.get("pml", limits.get("lip_upper"))
-        bars = [(str(one.output), one.leakage) for one in told]
+        bars = [(str(one.output), one.leakage) for one in reported]
         picture = draw_bars_svg("Leakage of each outcome in nats", bars, limit)
-        rows_told = [one.table_row for one in told[:MAX_SUMMARY_OUTCOMES]]
+        rows_told = [one.table_row for one in reported[:MAX_SUMMARY_OUTCOMES]]
         yield ReportSection(
             "What each outcome tells, in nats", (), OUTCOME_COLUMNS, rows_told, html=picture
         )
-        left = len(outcomes) - len(told)
+        left = len(outcomes) - len(reported)
         more = [f"Left out are {left} more, which tell less."] if left else []
         note = "This is under the prior of the file; the promise may be for more priors."
         yield ReportSection("", [*more, note], kind="soft")

@@ -58,7 +58,7 @@ def bound_plateaus(
     half: float,
     rho: FloatArray,
     others: float,
-    enough: float,
+    cutoff: float,
 ) -> float:
     """Bound the reduced value of every plateau in mutual information, from that of the other columns.
 
@@ -77,7 +77,7 @@ def bound_plateaus(
         half: half of the ball's radius, at most `e^-eps`.
         rho: (N,) the multipliers.
         others: what no column without plateau is worth beyond its cost.
-        enough: a bound of this much need not be lowered.
+        cutoff: a bound of this much need not be lowered.
     """
     total, light = exp_neg_epsilon + half, p <= half * (1 + CONDITION_RTOL)
     # a plateau needs an inner set of mass below half: with no light letter there is none
@@ -85,18 +85,18 @@ def bound_plateaus(
         return others
     # the inner set consists of light letters, so its mass cannot exceed theirs
     mass = min(half, float(p[light].sum()) * (1 + CONDITION_RTOL))
-    most = -math.log(total) - float(rho.min())  # what B is worth at most
+    max_value = -math.log(total) - float(rho.min())  # what B is worth at most
     # the least multiplier of a light letter is the least that the inner set can pay per mass
     rate = float(rho[light].min())
     # a taller plateau has a B that is worth less
-    same = max(0.0, -math.expm1(min(others - most, 0.0))) / exp_neg_epsilon
+    same = max(0.0, -math.expm1(min(others - max_value, 0.0))) / exp_neg_epsilon
 
     # each term is monotone or convex in c, so a cell is bounded by its two ends
     def bound_cells(low: FloatArray, high: FloatArray) -> FloatArray:
         # log 0 = -inf is wanted: such a tall plateau leaves no mass to its B
         with np.errstate(divide="ignore"):
             less = np.log(np.maximum(1 - exp_neg_epsilon * low / (mass * (1 - low)), 0.0))
-        other = np.minimum(others, most + less)
+        other = np.minimum(others, max_value + less)
         tall = np.maximum((1 - low) * same, high / mass)
         slope = np.log(np.minimum((1 - low + tall * half) / total, 1 / exp_neg_epsilon)) - rate
         alone = np.maximum(low * (low + slope), high * (high + slope))
@@ -104,7 +104,7 @@ def bound_plateaus(
 
     # beyond this c the logarithm in the bound of B is that of a negative number
     edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), _FIRST_CELL_COUNT + 1)
-    low, high, reached = edges[:-1], edges[1:], max(others, enough)
+    low, high, reached = edges[:-1], edges[1:], max(others, cutoff)
     upper = reached
     for _ in range(_MAX_HALVINGS):
         found = bound_cells(low, high)
@@ -139,9 +139,14 @@ class BallPricer(ColumnPricer):
     name: ClassVar[str] = "ball"
 
     def __init__(
-        self, exact: ColumnPricer, split: SplitPricer, told: float, information: bool
+        self, exact: ColumnPricer, split: SplitPricer, max_information: float, information: bool
     ) -> None:
-        self.exact, self.split, self.nested, self.told = exact, split, split.nested, told
+        self.exact, self.split, self.nested, self.max_information = (
+            exact,
+            split,
+            split.nested,
+            max_information,
+        )
         assert isinstance(split.nested.cone.priors, L1Ball)
         self.exp_neg_epsilon, self.half = (
             split.nested.cone.exp_neg_epsilon,
@@ -159,54 +164,54 @@ class BallPricer(ColumnPricer):
         return self.exact.build_seeds(count // 2) or self.split.build_seeds(count)
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnBatch]:
         """Find the best columns of both kinds; see `ColumnPricer.price_columns`."""
-        priced = self.exact.price_columns(rho, most, enough, deadline)
+        priced = self.exact.price_columns(rho, max_columns, cutoff, deadline)
         if self.plateaus is not None:
             # plateaus matter only where they exceed what the other columns reach already
-            least = max(enough, priced.upper_bound)
+            least = max(cutoff, priced.upper_bound)
             plateaus = self.plateaus.keep_profitable(rho, priced.upper_bound, priced.upper_bound)
-            if priced.best_value > enough:  # plateaus are gone through once there is nothing else
+            if priced.best_value > cutoff:  # plateaus are gone through once there is nothing else
                 upper = max(priced.upper_bound, plateaus.price_relaxed(rho, least, 0.0).upper_bound)
                 return PricingResult(priced.best_value, upper, priced.columns)
-            others = plateaus.price_columns(rho, most, least, deadline)
+            others = plateaus.price_columns(rho, max_columns, least, deadline)
             columns = [*priced.columns, *others.columns]
             return PricingResult(
                 max(priced.best_value, others.best_value),
                 max(priced.upper_bound, others.upper_bound),
                 columns,
             )
-        best, found = self.nested.find_best(rho, most, deadline)
+        best, found = self.nested.find_best(rho, max_columns, deadline)
         best, upper = max(best, priced.best_value), math.inf
-        if best <= enough:
-            upper = max(best, self._include_plateaus(rho, priced.upper_bound, enough, deadline))
+        if best <= cutoff:
+            upper = max(best, self._include_plateaus(rho, priced.upper_bound, cutoff, deadline))
         return PricingResult(best, upper, [*priced.columns, found])
 
     def bound_reduced_values(
-        self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
         """Compute the larger of the bounds of both kinds of columns."""
         # the closed bound on mu, and <p rho, lam> >= min rho since the mean of lam is one
-        loose = self.told - float(rho.min())
-        if loose <= enough:
+        loose = self.max_information - float(rho.min())
+        if loose <= cutoff:
             return loose
-        others = self.exact.bound_reduced_values(rho, enough, deadline)
-        return min(loose, self._include_plateaus(rho, others, enough, deadline))
+        others = self.exact.bound_reduced_values(rho, cutoff, deadline)
+        return min(loose, self._include_plateaus(rho, others, cutoff, deadline))
 
     def _include_plateaus(
-        self, rho: FloatArray, others: float, enough: float, deadline: Deadline
+        self, rho: FloatArray, others: float, cutoff: float, deadline: Deadline
     ) -> float:
         """Bound the reduced values of all columns, from the bound on those without a plateau."""
         if self.plateaus is not None:
             plateaus = self.plateaus.keep_profitable(rho, others, others)
-            return max(others, plateaus.bound_reduced_values(rho, max(enough, others), deadline))
+            return max(others, plateaus.bound_reduced_values(rho, max(cutoff, others), deadline))
         upper = math.inf
         if self.information and self.half <= self.exp_neg_epsilon:
-            upper = bound_plateaus(self.p, self.exp_neg_epsilon, self.half, rho, others, enough)
-        if upper > max(others, enough):
+            upper = bound_plateaus(self.p, self.exp_neg_epsilon, self.half, rho, others, cutoff)
+        if upper > max(others, cutoff):
             upper = min(
                 upper,
-                max(others, self.split.bound_reduced_values(rho, max(enough, others), deadline)),
+                max(others, self.split.bound_reduced_values(rho, max(cutoff, others), deadline)),
             )
         return upper

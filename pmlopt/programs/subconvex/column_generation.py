@@ -312,7 +312,7 @@ class _ColumnGeneration:
         basis: FloatArray,
         rounds: int,
         digits: float,
-        share: float,
+        gap_fraction: float,
     ) -> bool:
         """Lower the bound by relaxed columns, the costs of letters being combinations of a basis.
 
@@ -321,7 +321,7 @@ class _ColumnGeneration:
             basis: (N, D) non-negative, with rows that sum to one: sums of rows with these weights are kept.
             rounds: at most so many.
             digits: what may be left of the bound.
-            share: of the gap that may be left, too.
+            gap_fraction: of the gap that may be left, too.
 
         Returns:
             Whether columns near to them are new to the master.
@@ -337,7 +337,7 @@ class _ColumnGeneration:
             here = basis @ (duals / sizes) / p
             if (
                 self.bound - max(value, self.value)
-                <= max(digits, share * (self.bound - self.value))
+                <= max(digits, gap_fraction * (self.bound - self.value))
                 or self.deadline.expired
             ):
                 break

@@ -36,7 +36,7 @@ from pmlopt.programs.subconvex.tangents import TangentPricer, get_common_min_mas
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, list_vertices
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-MAX_LISTED_COLUMNS = 3_000_000
+MAX_ENUMERATED_COLUMNS = 3_000_000
 """Extreme columns up to which they are listed for pricing; a tenth where each is a call of a function."""
 
 
@@ -81,7 +81,7 @@ class ColumnSpace:
         if self.column_count is None:
             # large alphabets are listed without counting first, up to 100,000 columns
             return 100_000
-        return MAX_LISTED_COLUMNS if self.utility.vectorised else MAX_LISTED_COLUMNS // 10
+        return MAX_ENUMERATED_COLUMNS if self.utility.vectorised else MAX_ENUMERATED_COLUMNS // 10
 
     def list_columns(self, limit: int) -> Sequence[ColumnBatch] | None:
         """List all extreme columns but the constant, up to a limit; None past it."""
@@ -297,7 +297,7 @@ class ColumnSpace:
     def compute_bound(
         self,
         multipliers: FloatArray,
-        enough: float,
+        cutoff: float,
         proved: float | None,
         deadline: Deadline = NO_DEADLINE,
     ) -> tuple[float, str]:
@@ -305,7 +305,7 @@ class ColumnSpace:
 
         Args:
             multipliers: (N,) rho, any numbers.
-            enough: a bound of this much need not be lowered.
+            cutoff: a bound of this much need not be lowered.
             proved: what a search has proved already with these multipliers.
             deadline: what is left of the time for a search.
         """
@@ -319,14 +319,14 @@ class ColumnSpace:
             if self.column_utility is not None:
                 # the relaxed bound costs a sort; exact pricing is tried only where it is too weak
                 loose = base + self._rough_bound(multipliers) + rounding
-                if loose <= enough:
+                if loose <= cutoff:
                     return loose, "relaxed"
         pricer = self.choose_pricer()
         # a search costs as much as the solve: its proof at the same multipliers is reused
         if proved is not None and not isinstance(pricer, CountPricer | VertexPricer):
             return proved + rounding, pricer.name
         return base + pricer.bound_reduced_values(
-            multipliers, enough - base - rounding, deadline
+            multipliers, cutoff - base - rounding, deadline
         ) + rounding, pricer.name
 
     def choose_pricer(self) -> ColumnPricer:
@@ -419,7 +419,7 @@ def bound_column_utility(
     privacy: Requirement,
     utility: SubConvex,
     multipliers: FloatArray,
-    enough: float = -np.inf,
+    cutoff: float = -np.inf,
 ) -> float:
     """Bound a sub-convex utility of every mechanism that meets the requirement from above.
 
@@ -432,7 +432,7 @@ def bound_column_utility(
         privacy: the requirement.
         utility: the sub-convex utility.
         multipliers: (N,) rho; the multipliers of the rows over p reach the optimum.
-        enough: a bound of this much need not be lowered, which can save a search.
+        cutoff: a bound of this much need not be lowered, which can save a search.
 
     Raises:
         ProgramError: there are too many extreme columns for this utility.
@@ -445,4 +445,4 @@ def bound_column_utility(
         >>> round(np.exp(bound).item(), 12)
         2.0
     """
-    return build_column_space(prior, privacy, utility).compute_bound(multipliers, enough, None)[0]
+    return build_column_space(prior, privacy, utility).compute_bound(multipliers, cutoff, None)[0]

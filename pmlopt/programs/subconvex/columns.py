@@ -97,13 +97,13 @@ class ColumnFamily:
     high: BoolArray
     between: IntArray
 
-    def build_lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
+    def build_lifts(self, p: FloatArray, margin: float = 0.0) -> FloatArray:
         """Build (N, K) the columns, of mean one under p, with a relative margin to the requirement's bounds.
 
         Where the letter between has no room for what the others give up, all of them share it.
         """
         mass, letter, room = self._compute_masses(p)
-        high, family = self.high, self.family.tightened_by(share)
+        high, family = self.high, self.family.tightened_by(margin)
         low, step, extra = family.compute_values(mass, room)
         # under tightened bounds the letter between would exceed `high`: it joins the high set
         over = np.flatnonzero(extra > step)
@@ -169,10 +169,12 @@ def recognize_columns(family: BoxFamily, lifts: FloatArray) -> ColumnFamily:
     return ColumnFamily(family, high.T[extreme], letter[extreme])
 
 
-def argsort_largest(values: FloatArray, most: int) -> IntArray:
+def argsort_largest(values: FloatArray, max_count: int) -> IntArray:
     """Return the indices of the largest values, in descending order."""
     chosen = (
-        np.argpartition(-values, most - 1)[:most] if len(values) > most else np.arange(len(values))
+        np.argpartition(-values, max_count - 1)[:max_count]
+        if len(values) > max_count
+        else np.arange(len(values))
     )
     return np.asarray(chosen[np.argsort(-values[chosen], kind="stable")])
 
@@ -222,15 +224,15 @@ class DenseBatch:
     raisable: bool = True
     margins: float = RAISED_MARGIN_COUNT
 
-    def build_lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
-        """Return (N, K) the columns, of mean one under p; for `share` > 0 entries between are raised.
+    def build_lifts(self, p: FloatArray, margin: float = 0.0) -> FloatArray:
+        """Return (N, K) the columns, of mean one under p; for `margin` > 0 entries between are raised.
 
         Raising them only gives a requirement room: the largest entry stays, and so do the zeros.
         """
-        if share == 0 or not self.raisable:
+        if margin == 0 or not self.raisable:
             return self.entries
         room = np.where(self.entries > 0, self.entries.max(axis=0) - self.entries, 0.0)
-        raised = self.entries + self.margins * share * room
+        raised = self.entries + self.margins * margin * room
         return np.asarray(raised / (p @ raised))
 
     def drop_duplicates(self, p: FloatArray) -> DenseBatch:
@@ -295,19 +297,19 @@ class ColumnPricer(ABC):
 
     @abstractmethod
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnBatch]:
         """Search for columns with the largest `mu(lam) - <p rho, lam>`.
 
         Args:
             rho: (N,) the multipliers.
-            most: how many columns are wanted.
-            enough: columns worth no more than this are of no use.
+            max_columns: how many columns are wanted.
+            cutoff: columns worth no more than this are of no use.
             deadline: what is left of the time: after it the bound is what is proved by then.
         """
 
     def bound_reduced_values(
-        self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
-        """Bound `mu(lam) - <p rho, lam>` from above; a bound of `enough` need not be lowered."""
-        return self.price_columns(rho, 1, enough, deadline).upper_bound
+        """Bound `mu(lam) - <p rho, lam>` from above; a bound of `cutoff` need not be lowered."""
+        return self.price_columns(rho, 1, cutoff, deadline).upper_bound

@@ -218,21 +218,21 @@ class CountPricer(ColumnPricer):
         )
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnFamily]:
         """Find the best column for each letter between; see `ColumnPricer.price_columns`."""
         costs = self.kernel.p * rho
         best, found = -math.inf, []
         for family in self.families:
             price = self._price_box if isinstance(family, BoxFamily) else self._price_staircases
-            value, columns = price(family, costs, most)  # type: ignore[arg-type]
+            value, columns = price(family, costs, max_columns)  # type: ignore[arg-type]
             best = max(best, value)
             if len(columns):
                 found.append(columns)
         return PricingResult(best, best, found)
 
     def _price_box(
-        self, box: BoxFamily, costs: FloatArray, most: int
+        self, box: BoxFamily, costs: FloatArray, max_columns: int
     ) -> tuple[float, ColumnFamily]:
         """Find the best columns of a box family by knapsack tables over the counts of the prior."""
         p, limit = self.kernel.p, math.floor(box.max_mass * self.total * (1 + 1e-13))
@@ -248,20 +248,20 @@ class CountPricer(ColumnPricer):
             # what the letter between holds, by mean one; below zero by rounding only
             rest = np.maximum(1 - box.low - (box.high - box.low) * mass, 0.0)
             entry = np.minimum(box.low + rest / p[letter], box.high)
-            worth = (
+            utilities = (
                 mass * ends[1]
                 + p[letter] * self.kernel.phi(entry)
                 + (1 - mass - p[letter]) * ends[0]
             )
             # unreachable totals cost inf, so that their value is -inf and they drop out
             paid = (box.high - box.low) * table[first:] + (entry - box.low) * costs[letter]
-            values = worth - paid - box.low * costs.sum()
+            values = utilities - paid - box.low * costs.sum()
             if len(values):
                 place = int(values.argmax())
                 tops.append((float(values[place]), letter, first + place))
         tops = [
             top
-            for top in nlargest(min(most, self.MAX_COLUMNS_PER_ROUND), tops)
+            for top in nlargest(min(max_columns, self.MAX_COLUMNS_PER_ROUND), tops)
             if top[0] > -math.inf
         ]
         sets = [self._trace_set(costs, total, without=letter) for _, letter, total in tops]
@@ -270,7 +270,7 @@ class CountPricer(ColumnPricer):
         return best, ColumnFamily(box, np.array(sets, bool).reshape(-1, len(costs)), letters)
 
     def _price_staircases(
-        self, family: StaircaseFamily, costs: FloatArray, most: int
+        self, family: StaircaseFamily, costs: FloatArray, max_columns: int
     ) -> tuple[float, ColumnFamily]:
         # strictly below the capacity: at it the base of the staircase vanishes
         """Find the best columns of a staircase family by a knapsack table over the prior's counts."""
@@ -280,10 +280,10 @@ class CountPricer(ColumnPricer):
             table = _add_letter(table, self.counts[letter], costs[letter])
         mass = np.arange(1, limit + 1) / self.total
         low, step, _ = family.compute_values(mass, np.zeros(limit))
-        worth = mass * self.kernel.phi(low + step) + (1 - mass) * self.kernel.phi(low)
-        values = worth - low * costs.sum() - step * table[1:]
+        utilities = mass * self.kernel.phi(low + step) + (1 - mass) * self.kernel.phi(low)
+        values = utilities - low * costs.sum() - step * table[1:]
         # stable: ties end the same way on every machine
-        top = np.argsort(-values, kind="stable")[: min(most, self.MAX_COLUMNS_PER_ROUND)]
+        top = np.argsort(-values, kind="stable")[: min(max_columns, self.MAX_COLUMNS_PER_ROUND)]
         top = top[values[top] > -math.inf]
         sets = [self._trace_set(costs, int(place) + 1) for place in top]
         best = float(values[top[0]]) if len(top) else -math.inf

@@ -71,10 +71,10 @@ def bound_staircases(
     kernel: ColumnUtility,
     family: StaircaseFamily,
     rho: FloatArray,
-    enough: float = -np.inf,
+    cutoff: float = -np.inf,
     edge: float | None = None,
 ) -> tuple[float, float, float]:
-    """Bound staircases, and the masses between which they may be worth more than `enough`.
+    """Bound staircases, and the masses between which they may be worth more than `cutoff`.
 
     Their cost is replaced by that of the cheapest letters up to a mass, or by its tangent of the slope
     `edge`. What is left depends on the mass s alone: `s phi(m + step) + (1 - s) phi(m) - m <p, rho> - step
@@ -110,15 +110,15 @@ def bound_staircases(
         bounds = bounds - (low * total).min(axis=0) - (step * least).min(axis=0)
         # without it cells whose bound ties with the best would be halved for ever
         slack = max(slack, _VALUE_RTOL * float(np.abs(worths).max()))
-        promising = bounds > (best + slack if enough == -np.inf else enough)
+        promising = bounds > (best + slack if cutoff == -np.inf else cutoff)
         if not promising.any():
-            return max(best + slack, enough), room, room
+            return max(best + slack, cutoff), room, room
         # the bounds found so far are valid: stopping costs sharpness only
         if promising.sum() > _MAX_INTERVALS:
             break
         left, right = ends = ends[:, promising]
         # narrower intervals of masses are not halved
-        if enough > -np.inf and float((right - left).max()) < 1e-12:
+        if cutoff > -np.inf and float((right - left).max()) < 1e-12:
             bounds = bounds[promising]
             break
         middle = (left + right) / 2

@@ -31,7 +31,7 @@ BUDGET_RTOL = 1e-13
 
 
 def find_columns_above(
-    kernel: ColumnUtility, box: BoxFamily, rho: FloatArray, threshold: float, most: int
+    kernel: ColumnUtility, box: BoxFamily, rho: FloatArray, threshold: float, max_columns: int
 ) -> tuple[float, ColumnFamily] | None:
     """Find the columns of a box with `mu(lam) - <p rho, lam>` above a threshold; None if it takes too long.
 
@@ -54,8 +54,8 @@ def find_columns_above(
     sets = _find_sets_within(letters.room, letters.lost, letters.inside, letters.budget, window)
     if sets is None:
         return None
-    values, codes, between = letters.list_columns(sets, most)
-    top = argsort_largest(values, most)
+    values, codes, between = letters.list_columns(sets, max_columns)
+    top = argsort_largest(values, max_columns)
     high = sets[codes[top]]
     # sets were listed with the letter between as a member; in a column it is its own kind
     high[np.arange(len(top)), between[top]] = False
@@ -131,7 +131,9 @@ class _LetterBudgets:
             lambda mass: self.compute_shortfall(mass) <= self.budget, end, peak
         )[1]
 
-    def list_columns(self, sets: BoolArray, most: int) -> tuple[FloatArray, IntArray, IntArray]:
+    def list_columns(
+        self, sets: BoolArray, max_columns: int
+    ) -> tuple[FloatArray, IntArray, IntArray]:
         """List (K,) values above the threshold, indices of their sets, and letters between."""
         # (K,) masses of the sets; (K, N) @ (N,) in place of a loop over sets
         mass = sets @ self.room
@@ -151,7 +153,7 @@ class _LetterBudgets:
             left, gained = np.maximum(rest[here], 0.0), room * self._gain[letter]
             value = profit[here] - member[here] * gained + self._value_between(letter, left)
             good = np.flatnonzero(value > self.threshold)
-            good = good[argsort_largest(value[good], most)]
+            good = good[argsort_largest(value[good], max_columns)]
             found.append((value[good], here[good], np.full(len(good), letter)))
         if not found:
             return np.empty(0), np.empty(0, int), np.empty(0, int)
@@ -161,8 +163,8 @@ class _LetterBudgets:
     def _value_between(self, letter: int, rest: FloatArray) -> FloatArray:
         """Compute what a letter between its bounds adds to the reduced value of a column."""
         p, low = self._kernel.p[letter], self._box.low
-        worth = p * (self._kernel.phi(low + rest / p) - self._kernel.evaluate_phi(low))
-        return np.asarray(worth - rest * self._rho[letter])
+        utility = p * (self._kernel.phi(low + rest / p) - self._kernel.evaluate_phi(low))
+        return np.asarray(utility - rest * self._rho[letter])
 
 
 def _find_sets_within(
@@ -184,7 +186,7 @@ def _find_sets_within(
     # one such letter in the wrong set spends the whole budget: its place is fixed
     sure = lost > budget
     fixed = float(room[sure & inside].sum())
-    least, most = (mass - fixed for mass in window)
+    lower, upper = (mass - fixed for mass in window)
     free = np.flatnonzero(~sure)
     # large letters first: subsets over the largest mass are dropped early
     free = free[np.argsort(-room[free], kind="stable")]
@@ -198,7 +200,7 @@ def _find_sets_within(
             off = np.concatenate([off + out, off + into])
             codes = np.concatenate([codes, codes | 1 << place])
             # losses may reach twice the budget here, as the letter between counts in both places
-            kept = (mass <= most) & (off <= 2 * budget)
+            kept = (mass <= upper) & (off <= 2 * budget)
             mass, off, codes = mass[kept], off[kept], codes[kept]
             # at most a million subsets of half of the letters
             if len(mass) > 1_000_000:
@@ -212,8 +214,8 @@ def _find_sets_within(
     (one, off, first), (other, lacks, second) = halves[0], halves[1]
     order = np.argsort(other, kind="stable")
     # for each first subset the partners of fitting mass are one run of the sorted second half
-    start = np.searchsorted(other[order], least - one)
-    count = np.searchsorted(other[order], most - one, side="right") - start
+    start = np.searchsorted(other[order], lower - one)
+    count = np.searchsorted(other[order], upper - one, side="right") - start
     # counted before any is formed: a pair takes memory for N letters
     if count.sum() > MAX_SUBSET_PAIRS:
         return None
@@ -234,7 +236,7 @@ def find_staircases_above(
     family: StaircaseFamily,
     rho: FloatArray,
     threshold: float,
-    most: int,
+    max_columns: int,
     edge: float,
 ) -> tuple[float, ColumnFamily] | None:
     """Find the staircases with `mu(lam) - <p rho, lam>` above a threshold; None if it takes too long.
@@ -260,7 +262,7 @@ def find_staircases_above(
     mass = sets @ p
     sets = sets[(mass > 0) & (mass < family.max_mass * (1 - 1e-13))]
     values = _compute_stair_values(kernel, family, rho, sets @ p, sets @ (p * rho))
-    top = argsort_largest(values, most)
+    top = argsort_largest(values, max_columns)
     top = top[values[top] > threshold]
     return float(values[top].max(initial=-np.inf)), ColumnFamily(
         family, sets[top], np.full(len(top), -1)
@@ -327,14 +329,14 @@ def build_random_sets(
         rest: the sets of a core for a mass that is missing.
         rng: of the orders.
     """
-    found, share = [np.zeros((0, len(p)), bool)], mass / max(1e-300, float(p[letters].sum()))
+    found, fraction = [np.zeros((0, len(p)), bool)], mass / max(1e-300, float(p[letters].sum()))
     for first in range(0, wanted[0], wanted[1]):
         order = rng.permutation(letters)
         core = SubsetCore(p, order[:size])
         for _ in range(first, min(first + wanted[1], wanted[0])):
             others = rng.permutation(order[size:])
             # the mass wanted of the core varies by 10 % at random
-            aim = mass - core.mass * min(1.0, share * (1 + 0.1 * rng.normal()))
+            aim = mass - core.mass * min(1.0, fraction * (1 + 0.1 * rng.normal()))
             taken = int(np.searchsorted(np.cumsum(p[others]), aim))
             if taken < len(others) and mass - float(p[others[:taken]].sum()) > core.mass:
                 taken += 1  # a letter more, or the core is too light for what is missing
@@ -400,8 +402,8 @@ def _compute_stair_values(
     low, step, _ = family.compute_values(mass, np.zeros(mass.shape))
     # rounding may push the low value below 0, where t log t is nan
     low, phi = np.maximum(low, 0.0), kernel.phi
-    worth = mass * phi(low + step) + (1 - mass) * phi(low)
-    return np.asarray(worth - low * float(kernel.p @ rho) - step * cost)
+    utilities = mass * phi(low + step) + (1 - mass) * phi(low)
+    return np.asarray(utilities - low * float(kernel.p @ rho) - step * cost)
 
 
 CORE_LETTERS = 16
@@ -441,34 +443,34 @@ class SearchPricer(ColumnPricer):
         return join_columns([self._search_core(family, free, order, 1)[1] for order in orders])
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnFamily]:
         """Find the best columns of the core, or of all; see `ColumnPricer.price_columns`."""
         best, upper, found = -np.inf, -np.inf, []
         for family in self.families:
             bound = bound_family(self.kernel, family, rho)
-            value, columns = self._search_near_orders(family, rho, most)
+            value, columns = self._search_near_orders(family, rho, max_columns)
             # the exact search is dear: it runs only if the heuristic failed and the bound is open
-            if value <= enough < bound and not deadline.expired:
-                above = self._find_above(family, rho, enough, most)
+            if value <= cutoff < bound and not deadline.expired:
+                above = self._find_above(family, rho, cutoff, max_columns)
                 if above is not None:
                     columns, value = join_columns([columns, above[1]]), max(value, above[0])
-                    # the exhaustive search found all columns above `enough`: no other exceeds it
-                    bound = min(bound, max(value, enough))
+                    # the exhaustive search found all columns above `cutoff`: no other exceeds it
+                    bound = min(bound, max(value, cutoff))
             best, upper = max(best, value), max(upper, bound)
             found.append(columns)
         return PricingResult(best, upper, found)
 
     def bound_reduced_values(
-        self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
         """Compute the relaxed bound, or that of all columns where it is too large."""
         upper = -np.inf
         for family in self.families:
             bound = bound_family(self.kernel, family, rho)
-            if bound > enough and not deadline.expired:
+            if bound > cutoff and not deadline.expired:
                 # a good column raises the threshold, and so shrinks the exact search's budget
-                threshold = max(self._search_near_orders(family, rho, 1)[0], enough)
+                threshold = max(self._search_near_orders(family, rho, 1)[0], cutoff)
                 above = self._find_above(family, rho, threshold, 1)
                 if above is not None:
                     bound = min(bound, max(threshold, above[0]))
@@ -476,17 +478,17 @@ class SearchPricer(ColumnPricer):
         return upper
 
     def _find_above(
-        self, family: Family, rho: FloatArray, threshold: float, most: int
+        self, family: Family, rho: FloatArray, threshold: float, max_columns: int
     ) -> tuple[float, ColumnFamily] | None:
         """Find all columns of a family above a threshold; None where it takes too long."""
         if isinstance(family, BoxFamily):
-            return find_columns_above(self.kernel, family, rho, threshold, most)
+            return find_columns_above(self.kernel, family, rho, threshold, max_columns)
         order = np.argsort(rho, kind="stable")
         edge = float(rho[order[min(self._find_edge(family, rho, order), len(order) - 1)]])
-        return find_staircases_above(self.kernel, family, rho, threshold, most, edge)
+        return find_staircases_above(self.kernel, family, rho, threshold, max_columns, edge)
 
     def _search_near_orders(
-        self, family: Family, rho: FloatArray, most: int
+        self, family: Family, rho: FloatArray, max_columns: int
     ) -> tuple[float, ColumnFamily]:
         """Find the best columns of the cores in the order of the multipliers, and in orders near to it."""
         # without chords, as for staircases, a letter gains where its multiplier is small
@@ -500,12 +502,14 @@ class SearchPricer(ColumnPricer):
             shift = self._rng.normal(size=len(gain)) * spread if near else 0.0
             order = np.argsort(-(gain + shift), kind="stable")
             parts.append(
-                self._search_core(family, rho, order, most if near == 0 else most // 4 + 1)
+                self._search_core(
+                    family, rho, order, max_columns if near == 0 else max_columns // 4 + 1
+                )
             )
         return max(value for value, _ in parts), join_columns([columns for _, columns in parts])
 
     def _search_core(
-        self, family: Family, rho: FloatArray, order: IntArray, most: int
+        self, family: Family, rho: FloatArray, order: IntArray, max_columns: int
     ) -> tuple[float, ColumnFamily]:
         """Find the best columns with the first letters of the order, any of the next, none of the last."""
         p = self.kernel.p
@@ -520,10 +524,10 @@ class SearchPricer(ColumnPricer):
         if isinstance(family, BoxFamily):
             others = [int(letter) for letter in order if p[letter] > family.max_mass]
             value, subset, letter = self._search_between(
-                family, rho, core, others, mass, cost, most
+                family, rho, core, others, mass, cost, max_columns
             )
         else:
-            value, subset = self._search_staircases(family, rho, mass, cost, most)
+            value, subset = self._search_staircases(family, rho, mass, cost, max_columns)
             letter = np.full(len(subset), -1)
         high = np.zeros((len(subset), len(p)), bool)
         high[:, fixed] = True
@@ -549,7 +553,7 @@ class SearchPricer(ColumnPricer):
         others: list[int],
         mass: FloatArray,
         cost: FloatArray,
-        most: int,
+        max_columns: int,
     ) -> tuple[FloatArray, IntArray, IntArray]:
         """Find the best subsets of a core with a letter between: their values, subsets and letters."""
         p, phi, rise = self.kernel.p, self.kernel.phi, box.high - box.low
@@ -570,14 +574,14 @@ class SearchPricer(ColumnPricer):
             free, left = free[here], left[here]
             value = base + mass[free] * (ends[1] - ends[0]) - rise * cost[free] - left * rho[letter]
             value += p[letter] * (phi(box.low + left / p[letter]) - ends[0])
-            top = argsort_largest(value, most)
+            top = argsort_largest(value, max_columns)
             values.append(value[top])
             chosen.append(free[top])
             letters.append(np.full(len(top), letter))
         if not values:
             return np.empty(0), np.empty(0, int), np.empty(0, int)
         value = np.concatenate(values)
-        top = argsort_largest(value, most)
+        top = argsort_largest(value, max_columns)
         return value[top], np.concatenate(chosen)[top], np.concatenate(letters)[top]
 
     def _search_staircases(
@@ -586,10 +590,10 @@ class SearchPricer(ColumnPricer):
         rho: FloatArray,
         mass: FloatArray,
         cost: FloatArray,
-        most: int,
+        max_columns: int,
     ) -> tuple[FloatArray, IntArray]:
         """Find the best staircases on subsets of a core: their values and subsets."""
         inside = np.flatnonzero((mass > 0) & (mass < family.max_mass * (1 - 1e-13)))
         values = _compute_stair_values(self.kernel, family, rho, mass[inside], cost[inside])
-        top = argsort_largest(values, most)
+        top = argsort_largest(values, max_columns)
         return values[top], inside[top]

@@ -49,7 +49,7 @@ class NestedPricer:
         ]
 
     def find_best(
-        self, rho: FloatArray, most: int, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, max_columns: int, deadline: Deadline = NO_DEADLINE
     ) -> tuple[float, DenseBatch]:
         """Find the best columns, and the reduced value of the best."""
         spread = float(np.abs(rho - rho.mean()).mean())
@@ -59,7 +59,7 @@ class NestedPricer:
         shifts[0] = 0.0
         orders = [np.argsort(rho + shift, kind="stable") for shift in shifts]
         inner, outer = _join_pairs([_list_nested_prefixes(order) for order in orders])
-        found = self._climb(inner, outer, rho, most, deadline)
+        found = self._climb(inner, outer, rho, max_columns, deadline)
         return float(self._reduced_values(found, rho).max(initial=-np.inf)), found
 
     def search_near(
@@ -71,7 +71,12 @@ class NestedPricer:
         return self._climb(*nested, rho, 50, deadline)
 
     def _climb(
-        self, inner: BoolArray, outer: BoolArray, rho: FloatArray, most: int, deadline: Deadline
+        self,
+        inner: BoolArray,
+        outer: BoolArray,
+        rho: FloatArray,
+        max_columns: int,
+        deadline: Deadline,
     ) -> DenseBatch:
         """Return the best of these columns, and those on the local search's path from the first of them."""
         parts: list[FloatArray] = []
@@ -88,7 +93,7 @@ class NestedPricer:
                 break
             # strict improvement by more than rounding ends the climb after finitely many steps
             last = float(values.max())
-            top = np.argsort(-values, kind="stable")[: most if not parts else 20]
+            top = np.argsort(-values, kind="stable")[: max_columns if not parts else 20]
             parts.append(columns[top].entries)
             inner, outer = _list_neighbours(columns.entries[:, top[0]])
         return DenseBatch(np.hstack(parts)) if parts else self._build_columns(inner[:0], outer[:0])
@@ -226,7 +231,7 @@ def _make_split_family(
     values: tuple[int, ...],
     by_mid: list[FloatArray],
     by_top: list[FloatArray],
-    share: float,
+    mid_rate: float,
     exp_neg_epsilon: float,
 ) -> SplitFamily:
     """Build a split family from its coefficients of mid and top, with equal rates for all rows."""
@@ -234,7 +239,7 @@ def _make_split_family(
         np.stack([np.atleast_2d(part) for part in parts], axis=1) for parts in (by_mid, by_top)
     )
     rows = np.ones(len(mid))
-    return SplitFamily(values, mid, top, share * rows, exp_neg_epsilon * rows)
+    return SplitFamily(values, mid, top, mid_rate * rows, exp_neg_epsilon * rows)
 
 
 class SplitRelaxation:
@@ -298,7 +303,7 @@ class SplitRelaxation:
         return np.column_stack([mean, kept])
 
     def minimize_bounds(
-        self, cells: FloatArray, dual: FloatArray, radius: FloatArray, steps: int, enough: float
+        self, cells: FloatArray, dual: FloatArray, radius: FloatArray, steps: int, cutoff: float
     ) -> tuple[FloatArray, FloatArray]:
         """Minimize (B,) bounds on (B, 4) cells over the (B, 1 + K) multipliers that prove them.
 
@@ -331,7 +336,7 @@ class SplitRelaxation:
             depth = np.where(outside, -here[np.arange(len(here)), worst], depth)
             moved, going = _cut_ellipsoid(centre[live], shape[live], slope, depth)
             centre[live], shape[live] = moved[0], moved[1]
-            live = live[going & (best[live] > enough)]
+            live = live[going & (best[live] > cutoff)]
             if not len(live):
                 break
         # the bound is rounded outward by the size of its terms
@@ -406,32 +411,32 @@ class SplitPricer(ColumnPricer):
         return self.bound_reduced_values(rho, -np.inf, digits=1e-2)
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[DenseBatch]:
-        """Find the best columns, and a bound where they are no better than `enough`."""
-        best, found = self.nested.find_best(rho, most, deadline)
-        upper = np.inf if best > enough else self.bound_reduced_values(rho, enough, deadline)
+        """Find the best columns, and a bound where they are no better than `cutoff`."""
+        best, found = self.nested.find_best(rho, max_columns, deadline)
+        upper = np.inf if best > cutoff else self.bound_reduced_values(rho, cutoff, deadline)
         return PricingResult(best, max(best, upper), [found])
 
     # What the search of cells may leave of a bound on one set of multipliers.
     def bound_reduced_values(
-        self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE, digits: float = 1e-4
+        self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE, digits: float = 1e-4
     ) -> float:
         """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
         loose = self.nested.chords.compute_bound(rho)
-        if loose <= enough or not self.splits:
+        if loose <= cutoff or not self.splits:
             return loose
         cells = [_CellRefinement(self.kernel, split, rho, self._largest) for split in self.splits]
-        return min(loose, max(family.refine(enough, digits, deadline) for family in cells))
+        return min(loose, max(family.refine(cutoff, digits, deadline) for family in cells))
 
     def price_relaxed(
-        self, rho: FloatArray, enough: float, digits: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, cutoff: float, digits: float, deadline: Deadline = NO_DEADLINE
     ) -> RelaxedPricing:
         """Compute the bound with the relaxed columns that are near to it, and columns near to those."""
         upper, lifts, worths, guesses = -np.inf, [], [], []
         for split in self.splits:
             cells = _CellRefinement(self.kernel, split, rho, self._largest)
-            upper = max(upper, cells.refine(enough, digits, deadline))
+            upper = max(upper, cells.refine(cutoff, digits, deadline))
             # a round adds at most twelve relaxed columns of each family
             for place, (top, mid) in enumerate(cells.list_peaks(12)):
                 if deadline.expired:
@@ -459,8 +464,8 @@ class SplitPricer(ColumnPricer):
             cone.exp_neg_epsilon * lifts.max(axis=0) * (1 + FACTOR_MARGIN_RTOL) - least, 0.0
         )
         # the constant has 1 - keep to spare: mixing is linear in the shortfall
-        share = lacks / (lacks + max(1 - cone.exp_neg_epsilon, FACTOR_MARGIN_RTOL))
-        return DenseBatch((1 - share) * lifts + share)
+        weight = lacks / (lacks + max(1 - cone.exp_neg_epsilon, FACTOR_MARGIN_RTOL))
+        return DenseBatch((1 - weight) * lifts + weight)
 
 
 class _CellRefinement:
@@ -482,14 +487,14 @@ class _CellRefinement:
         self._cells = np.array([(*tops[i : i + 2], *ratios[j : j + 2]) for i, j in places])
         self._points: list[tuple[float, float, float]] = []
 
-    def refine(self, enough: float, digits: float = 0.0, deadline: Deadline = NO_DEADLINE) -> float:
+    def refine(self, cutoff: float, digits: float = 0.0, deadline: Deadline = NO_DEADLINE) -> float:
         """Refine until the largest bound is within `digits` of what a point attains, or enough; return it."""
         relaxation, cells = self._relaxation, self._cells
         radius = np.full(len(cells), self._radius)
         start = np.zeros((len(cells), relaxation.dimension))
         start[:, 1:] = self._radius / 4
         bounds, dual = relaxation.minimize_bounds(
-            cells, start, radius, FIRST_ELLIPSOID_STEPS, enough
+            cells, start, radius, FIRST_ELLIPSOID_STEPS, cutoff
         )
         looked, reached = len(cells), -np.inf
         while True:
@@ -498,7 +503,7 @@ class _CellRefinement:
                 reached, self._evaluate_middles(cells[top[:8]], dual[top[:8]], radius[top[:8]])
             )
             # cells below what a point attains cannot be refined away, and need not be
-            target = max(enough, reached + max(digits, 1e-7 * (1 + abs(reached))))
+            target = max(cutoff, reached + max(digits, 1e-7 * (1 + abs(reached))))
             if bounds[top[0]] <= target or looked > MAX_REFINED_CELLS or deadline.expired:
                 return float(bounds[top[0]])
             # 200 cells are halved together
@@ -506,9 +511,9 @@ class _CellRefinement:
             chosen = chosen[bounds[chosen] > target]
             parts = _halve_cells(cells[chosen])
             above, begin = np.tile(bounds[chosen], 2), np.tile(dual[chosen], (2, 1))
-            reach = np.tile(radius[chosen], 2)
+            radii = np.tile(radius[chosen], 2)
             found, better = relaxation.minimize_bounds(
-                parts, begin, reach, LATER_ELLIPSOID_STEPS, enough
+                parts, begin, radii, LATER_ELLIPSOID_STEPS, cutoff
             )
             moved = np.abs(better - begin).max(axis=1)
             # halved cells are replaced by their parts; all others keep bound and multipliers
@@ -517,7 +522,7 @@ class _CellRefinement:
             # the bound of the whole holds for its parts: refining never makes it worse
             bounds = np.concatenate([bounds[rest], np.minimum(found, above)])
             # multipliers of a part are sought at least so far from those of its cell
-            wider = np.clip(3 * moved, np.maximum(reach / 2, 1.0), 4 * reach)
+            wider = np.clip(3 * moved, np.maximum(radii / 2, 1.0), 4 * radii)
             radius = np.concatenate([radius[rest], wider])
             looked += len(parts)
 
@@ -532,13 +537,13 @@ class _CellRefinement:
         self._points += [(v, m[0], m[0] * m[2]) for v, m in pairs]
         return float(values.max())
 
-    def list_peaks(self, most: int) -> list[tuple[float, float]]:
+    def list_peaks(self, max_peaks: int) -> list[tuple[float, float]]:
         """List points at which the bound is largest, some distance apart."""
         found: list[tuple[float, float]] = []
         for _, top, mid in sorted(self._points, reverse=True):
             if all(abs(top - t) + abs(mid - m) > 1e-3 for t, m in found):
                 found.append((top, mid))
-            if len(found) == most:
+            if len(found) == max_peaks:
                 break
         return found
 

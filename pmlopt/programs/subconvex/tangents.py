@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
-from pmlopt.core.roots import bisect_intervals
+from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding
 from pmlopt.model.uncertainty.columns import ColumnCone
+from pmlopt.programs.subconvex.column_kinds import (
+    BISECTION_STEPS,
+    ColumnKinds,
+    MinMassKinds,
+    PlateauKinds,
+)
 from pmlopt.programs.subconvex.columns import (
     RAISED_MARGIN_COUNT,
     ColumnPricer,
@@ -23,9 +25,6 @@ from pmlopt.programs.subconvex.columns import (
     RelaxedPricing,
 )
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
-
-BISECTION_STEPS = 50
-"""Halvings of the mass at which a concave worth is touched by its tangent: to its rounding."""
 
 MAX_NODES_BY_STAGE = (100, 3_000, 200_000)
 """Partial sets of one kind that are kept at a letter, and when nothing is found; the bound counts all."""
@@ -40,284 +39,6 @@ def get_common_min_mass(cone: ColumnCone) -> float | None:
         return None
     nu = cone.priors.float_probability  # type: ignore[attr-defined]
     return float(nu.lower[0] / nu.total) if np.ptp(nu.lower) == 0 else None
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnKinds(ABC):
-    """Kinds of columns v that grow with a set S of some letters.
-
-    With `D = <p, v>`, a column of mean one is v / D, and `mu(v / D) D` is concave in the mass P = p(S).
-
-    Attributes:
-        p: (N,) the prior.
-        free: (K, N) the letters that S may have.
-        count: (K,) how many it has; None for any number, of some mass at least.
-    """
-
-    p: FloatArray
-    free: BoolArray
-    count: IntArray | None
-
-    def get_known_bounds(self, enough: float) -> FloatArray:
-        """Return (K,) known bounds on the reduced values of columns, times D."""
-        return np.full(len(self), np.inf)
-
-    @abstractmethod
-    def __getitem__(self, chosen: IntArray) -> Self:
-        """Select some of the kinds."""
-
-    @abstractmethod
-    def compute_means(self, mass: FloatArray) -> FloatArray:
-        """Compute (K, ...) the mean D at the masses of S."""
-
-    @abstractmethod
-    def compute_values(self, mass: FloatArray) -> FloatArray:
-        """Compute (K, ...) `mu(v / D) D` at the masses of S."""
-
-    @abstractmethod
-    def compute_slopes(self, mass: FloatArray) -> FloatArray:
-        """Compute (K, ...) the derivative of the value at the masses of S."""
-
-    @abstractmethod
-    def compute_costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute (K,) the cost of v without its set at given prices, and (K, N) what each letter adds."""
-
-    @abstractmethod
-    def build_columns(self, sets: FloatArray) -> FloatArray:
-        """Build (N, K) columns of mean one, one of each kind, from (K, N) shares of letters in the sets."""
-
-    def __len__(self) -> int:
-        return len(self.free)
-
-    def find_best_sets(self, gains: FloatArray) -> BoolArray:
-        """Find (K, N) the sets of the largest gains, from (K, N) gains."""
-        if self.count is None:
-            return np.asarray(self.free & (gains > 0))
-        # letters that are not free sort last, so that the first `count` are free
-        order = np.argsort(np.where(self.free, -gains, np.inf), axis=1)
-        sets = np.zeros(gains.shape, bool)
-        np.put_along_axis(sets, order, np.arange(len(self.p)) < self.count[:, None], axis=1)
-        return sets
-
-    @cached_property
-    def mass_range(self) -> tuple[FloatArray, FloatArray]:
-        """Return (K,) the least and the largest mass of the sets."""
-        masses = np.broadcast_to(self.p, self.free.shape)
-        least, most = (
-            (self.find_best_sets(sign * masses) * self.p).sum(axis=1) for sign in (-1, 1)
-        )
-        return least, most
-
-
-@dataclass(frozen=True, eq=False)
-class MinMassKinds(ColumnKinds):
-    """Columns with 1 on a set S of some letters, `share` at one letter f, and `low` elsewhere.
-
-    Attributes:
-        low: (K,) r.
-        share: (K,) of f, 0 where there is none.
-        own: (K,) the mass of f, 0 where there is none.
-    """
-
-    low: FloatArray
-    share: FloatArray
-    own: FloatArray
-
-    @classmethod
-    def build(cls, p: FloatArray, mass: float, exp_neg_epsilon: float) -> MinMassKinds:
-        """Build the kinds that contain every extreme column of PML over priors of a minimum mass.
-
-        k letters leave `r = (e^-eps - k mass) / (1 - k mass)` for all others, or the rest to one of them.
-        """
-        n = len(p)
-        count = np.arange(1, n)
-        count = count[count * mass < exp_neg_epsilon]
-        low = (exp_neg_epsilon - count * mass) / (1 - count * mass)
-        none, free = np.zeros(len(count)), np.ones((len(count), n), bool)
-        kinds = cls(p, free, count, low, none, none)
-        full = len(count)  # so many letters, and one in part, are enough by themselves
-        if full >= n - 1 or mass == 0:
-            return kinds
-        share = np.append(none, np.full(n, (exp_neg_epsilon - full * mass) / mass))
-        free, count = np.vstack([free, ~np.eye(n, dtype=bool)]), np.append(count, np.full(n, full))
-        return cls(p, free, count, np.append(low, np.zeros(n)), share, np.append(none, p))
-
-    def __getitem__(self, chosen: IntArray) -> MinMassKinds:
-        assert self.count is not None
-        low, share, own = (value[chosen] for value in (self.low, self.share, self.own))
-        return MinMassKinds(self.p, self.free[chosen], self.count[chosen], low, share, own)
-
-    def compute_means(self, mass: FloatArray) -> FloatArray:
-        return np.asarray(self.low * (1 - self.own) + self.share * self.own + (1 - self.low) * mass)
-
-    def compute_values(self, mass: FloatArray) -> FloatArray:
-        mean = self.compute_means(mass)
-        rest = (
-            _negative_entropy(self.low) * (1 - self.own - mass)
-            + _negative_entropy(self.share) * self.own
-        )
-        return np.asarray(rest - _negative_entropy(mean))
-
-    def compute_slopes(self, mass: FloatArray) -> FloatArray:
-        return np.asarray(
-            -(1 - self.low) * (np.log(self.compute_means(mass)) + 1) - _negative_entropy(self.low)
-        )
-
-    def compute_costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        own = np.where(self.free, 0.0, prices).sum(axis=1)
-        return self.low * (prices.sum() - own) + self.share * own, (1 - self.low)[:, None] * prices
-
-    def build_columns(self, sets: FloatArray) -> FloatArray:
-        v = np.where(self.free, sets + self.low[:, None] * (1 - sets), self.share[:, None])
-        return np.asarray(v.T / (v @ self.p))
-
-
-@dataclass(frozen=True, eq=False)
-class PlateauKinds(ColumnKinds):
-    """Plateaus over an l1 ball: `s >= 1` on a set A lighter than `half`, 1 on a set S and 0 elsewhere.
-
-    With k = e^-eps, the radius 2 half leaves `s = (p(A) + P - half) / k`, and the worth is concave in P where
-    `half <= 2 k`: its second derivative is `a / (k^2 s) - (1 + a / k)^2 / D` with a = p(A) and
-    `D = (k + a) s + half - a`, which is not positive where `a (half - a) <= s k (k + a)`.
-
-    Attributes:
-        own: (K,) p(A).
-        least: (K,) the least mass of S.
-        most: (K,) the largest.
-        limits: (K,) what no column is worth beyond its cost and `enough`, times D, as far as it is known.
-        exp_neg_epsilon: e^-epsilon.
-        half: half of the ball's radius.
-        enough: what the limits leave out of the worth of a column of mean one.
-    """
-
-    own: FloatArray
-    least: FloatArray
-    most: FloatArray
-    limits: FloatArray
-    exp_neg_epsilon: float
-    half: float
-    enough: float = 0.0
-
-    @classmethod
-    def build(cls, p: FloatArray, exp_neg_epsilon: float, half: float) -> PlateauKinds | None:
-        """Build all plateaus, one for each A; None where they are not concave or too many."""
-        if half > 2 * exp_neg_epsilon:
-            return None
-        order = np.flatnonzero(p < half)
-        sets, mass = np.zeros((1, len(p)), bool), np.zeros(1)
-        for letter in order:
-            more = np.flatnonzero(mass + p[letter] < half)
-            added = sets[more]
-            added[:, letter] = True
-            sets, mass = np.vstack([sets, added]), np.append(mass, mass[more] + p[letter])
-            # at most 10,000 sets A are enumerated
-            if len(sets) > 10_000:
-                return None
-        # the first set is the empty one, which is no plateau
-        own = mass[1:]
-        ends = exp_neg_epsilon + half - own, 1 - own
-        return cls(p, ~sets[1:], None, own, *ends, np.full(len(own), np.inf), exp_neg_epsilon, half)
-
-    def __getitem__(self, chosen: IntArray) -> PlateauKinds:
-        every = {
-            name: getattr(self, name)[chosen] for name in ("free", "own", "least", "most", "limits")
-        }
-        return replace(self, **every)
-
-    def keep_profitable(
-        self, rho: FloatArray, others: float, enough: float, slack: float
-    ) -> PlateauKinds:
-        """Keep the plateaus of possibly positive reduced value, between the masses where it may be positive.
-
-        The column that is constant on the union U of A and S is one of the ball, too, with
-        `mu(1_U / p(U)) = -log p(U)`. If it is worth at most `others` beyond its cost, the cost of U is known
-        from below, and v is worth at most
-
-            F(P) = mu(v / D) D + p(U) (log p(U) + others) - (s - 1) times the cost of A
-
-        beyond its own. F is concave where `half <= exp_neg_epsilon`: F'' has the sign of
-        `half (half - a) - e^-eps (e^-eps + a) s`. (v = 1_U + (s - 1) 1_A)
-
-        Args:
-            rho: (N,) what a letter costs, as a share of its mass.
-            others: what no column without plateau is worth beyond its cost.
-            enough: columns worth no more than this beyond their cost are of no use: it counts as a cost.
-            slack: what rounding may hide, for a column of mean one.
-        """
-        if self.half > self.exp_neg_epsilon:
-            return self
-        prices, others = self.p * (rho + enough), others - enough
-        cost = np.where(self.free, 0.0, prices).sum(axis=1)
-
-        def compute_slope(mass: FloatArray) -> FloatArray:
-            return np.asarray(
-                self.compute_slopes(mass)
-                + np.log(self.own + mass)
-                + 1
-                + others
-                - cost / self.exp_neg_epsilon
-            )
-
-        def compute_reduced_value(mass: FloatArray) -> FloatArray:
-            union = self.own + mass
-            told = self.compute_values(mass) + union * (np.log(union) + others)
-            return np.asarray(told - (self._plateau_height(mass) - 1) * cost)
-
-        peak = _find_crossings(self.least, self.most, compute_slope)
-        left = _find_crossings(self.least, peak, lambda mass: -compute_reduced_value(mass))
-        right = _find_crossings(peak, self.most, compute_reduced_value)
-        limits = compute_reduced_value(peak)
-        needed = np.flatnonzero(limits > slack * self.compute_means(peak))
-        return replace(self, least=left, most=right, limits=limits, enough=enough)[needed]
-
-    def get_known_bounds(self, enough: float) -> FloatArray:
-        change = self.enough - enough  # for each column of mean one, and so D times as much here
-        return self.limits + np.maximum(
-            change * self.compute_means(self.least), change * self.compute_means(self.most)
-        )
-
-    def _plateau_height(self, mass: FloatArray) -> FloatArray:
-        return np.maximum((self.own + mass - self.half) / self.exp_neg_epsilon, 1.0)
-
-    def compute_means(self, mass: FloatArray) -> FloatArray:
-        return np.asarray(self.own * self._plateau_height(mass) + mass)
-
-    def compute_values(self, mass: FloatArray) -> FloatArray:
-        return self.own * _negative_entropy(self._plateau_height(mass)) - _negative_entropy(
-            self.compute_means(mass)
-        )
-
-    def compute_slopes(self, mass: FloatArray) -> FloatArray:
-        rate = self.own / self.exp_neg_epsilon
-        told = rate * (np.log(self._plateau_height(mass)) + 1) - (1 + rate) * (
-            np.log(self.compute_means(mass)) + 1
-        )
-        return np.asarray(told)
-
-    def compute_costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rate = np.where(self.free, 0.0, prices).sum(axis=1) / self.exp_neg_epsilon
-        return (self.own - self.half) * rate, prices + rate[:, None] * self.p
-
-    def build_columns(self, sets: FloatArray) -> FloatArray:
-        v = np.where(self.free, sets, self._plateau_height(sets @ self.p)[:, None])
-        return np.asarray(v.T / (v @ self.p))
-
-    @cached_property
-    def mass_range(self) -> tuple[FloatArray, FloatArray]:
-        return self.least, self.most
-
-
-def _find_crossings(
-    low: FloatArray, high: FloatArray, falling: Callable[[FloatArray], FloatArray]
-) -> FloatArray:
-    """Find (K,) where decreasing functions fall below zero, or the end at which they are next to it."""
-    return np.asarray(
-        np.mean(bisect_intervals(lambda at: falling(at) > 0, low, high, BISECTION_STEPS), axis=0)
-    )
-
-
-def _negative_entropy(values: FloatArray) -> FloatArray:
-    return np.where(values > 0, values * np.log(np.where(values > 0, values, 1.0)), 0.0)
 
 
 class TangentPricer(ColumnPricer):
@@ -363,10 +84,10 @@ class TangentPricer(ColumnPricer):
             return None
         return cls(kinds, exp_neg_epsilon, RAISED_MARGIN_COUNT, 1 + half / exp_neg_epsilon**2)
 
-    def keep_profitable(self, rho: FloatArray, enough: float, others: float) -> Self:
-        """Keep the plateaus that may exceed `enough`, where no other column is worth over `others`."""
+    def keep_profitable(self, rho: FloatArray, cutoff: float, others: float) -> Self:
+        """Keep the plateaus that may exceed `cutoff`, where no other column is worth over `others`."""
         assert isinstance(self.kinds, PlateauKinds)
-        kinds = self.kinds.keep_profitable(rho, others, enough, self._bound_rounding(rho))
+        kinds = self.kinds.keep_profitable(rho, others, cutoff, self._bound_rounding(rho))
         return type(self)(kinds, self.exp_neg_epsilon, self.margins, self.roundings)
 
     def bound_roughly(self, rho: FloatArray) -> float:
@@ -374,12 +95,12 @@ class TangentPricer(ColumnPricer):
         return self.price_relaxed(rho, 0.0, 0.0).upper_bound
 
     def price_relaxed(
-        self, rho: FloatArray, enough: float, digits: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, cutoff: float, digits: float, deadline: Deadline = NO_DEADLINE
     ) -> RelaxedPricing:
         """Compute the bound from tangents only, with the relaxed columns that are near to it."""
         values, sets, shares, _ = self._relax_kinds(rho, 0.0)
-        least, most = (self.kinds.compute_means(end) for end in self.kinds.mass_range)
-        worths = values / np.where(values > 0, least, most)
+        min_means, max_means = (self.kinds.compute_means(end) for end in self.kinds.mass_range)
+        worths = values / np.where(values > 0, min_means, max_means)
         upper = float(worths.max(initial=-math.inf)) + self._bound_rounding(rho)
         mass = shares @ self.p
         # the five best kinds bring a column of the requirement, too
@@ -387,42 +108,49 @@ class TangentPricer(ColumnPricer):
         guesses = DenseBatch(
             self.kinds[best].build_columns(sets[best].astype(float)), True, self.margins
         )
-        told = self.kinds.compute_values(mass) / self.kinds.compute_means(mass)
-        return RelaxedPricing(upper, self.kinds.build_columns(shares), told, [guesses])
+        utilities = self.kinds.compute_values(mass) / self.kinds.compute_means(mass)
+        return RelaxedPricing(upper, self.kinds.build_columns(shares), utilities, [guesses])
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[DenseBatch]:
-        """Find the best columns worth more than `enough`, and a bound; see `ColumnPricer.price_columns`."""
-        loose = self.price_relaxed(rho, enough, 0.0).upper_bound
-        if enough > -math.inf:
-            if loose <= enough:
+        """Find the best columns worth more than `cutoff`, and a bound; see `ColumnPricer.price_columns`."""
+        loose = self.price_relaxed(rho, cutoff, 0.0).upper_bound
+        if cutoff > -math.inf:
+            if loose <= cutoff:
                 return PricingResult(-math.inf, loose, [])
-            return self._price_above(rho, most, enough, MAX_NODES_BY_STAGE, deadline)
+            return self._price_above(rho, max_columns, cutoff, MAX_NODES_BY_STAGE, deadline)
         # the first threshold is 1e-3 below the relaxed bound
         below = 1e-3
         while True:  # thresholds that fall until there are some
-            priced = self._price_above(rho, most, loose - below, MAX_NODES_BY_STAGE, deadline)
+            priced = self._price_above(
+                rho, max_columns, loose - below, MAX_NODES_BY_STAGE, deadline
+            )
             if priced.best_value > -math.inf or deadline.expired:
                 return priced
             below *= 10
 
     def _price_above(
-        self, rho: FloatArray, most: int, enough: float, steps: Sequence[int], deadline: Deadline
+        self,
+        rho: FloatArray,
+        max_columns: int,
+        cutoff: float,
+        steps: Sequence[int],
+        deadline: Deadline,
     ) -> PricingResult[DenseBatch]:
-        """Find the columns worth more than `enough`, with more nodes for kinds that have none yet."""
+        """Find the columns worth more than `cutoff`, with more nodes for kinds that have none yet."""
         rounding = self._bound_rounding(rho)
-        enough -= rounding
-        costs = self.p * (rho + enough)
-        values, _, shares, extra = self._relax_kinds(rho, enough)
+        cutoff -= rounding
+        costs = self.p * (rho + cutoff)
+        values, _, shares, extra = self._relax_kinds(rho, cutoff)
         left, open_ = np.maximum(values, 0.0), np.flatnonzero(values > 0)
-        each = max(1, most // max(1, len(open_)))
+        each = max(1, max_columns // max(1, len(open_)))
         best, found = 0.0, [np.empty((len(self.p), 0))]
         for nodes in steps:
             remaining = open_[left[open_] > 0] if best == 0 else open_[:0]
             for place in remaining[np.argsort(-left[remaining], kind="stable")].tolist():
                 # after a hundred kinds with profitable columns the others wait for another round
-                if deadline.expired or len(found) > max(most, 100):
+                if deadline.expired or len(found) > max(max_columns, 100):
                     break
                 kind = self.kinds[np.array([place])]
                 search = _SetSearch(
@@ -440,7 +168,7 @@ class TangentPricer(ColumnPricer):
         )
         columns = DenseBatch(np.hstack(found), True, self.margins)
         return PricingResult(
-            best + enough if best else -math.inf, upper + enough + rounding, [columns]
+            best + cutoff if best else -math.inf, upper + cutoff + rounding, [columns]
         )
 
     def _bound_rounding(self, rho: FloatArray) -> float:
@@ -449,19 +177,21 @@ class TangentPricer(ColumnPricer):
         return bound_sum_rounding(len(self.p), self.roundings * size)
 
     def list_near_optimal(
-        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> Sequence[DenseBatch]:
-        """List many columns worth more than `enough`, some of every kind."""
-        return self._price_above(rho, most, enough, MAX_NODES_BY_STAGE[1:2], deadline).columns
+        """List many columns worth more than `cutoff`, some of every kind."""
+        return self._price_above(
+            rho, max_columns, cutoff, MAX_NODES_BY_STAGE[1:2], deadline
+        ).columns
 
     def bound_reduced_values(
-        self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> float:
         """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
-        return self.price_columns(rho, sys.maxsize, enough, deadline).upper_bound
+        return self.price_columns(rho, sys.maxsize, cutoff, deadline).upper_bound
 
     def _relax_kinds(
-        self, rho: FloatArray, enough: float
+        self, rho: FloatArray, cutoff: float
     ) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
         """Compute (K,) bounds on `mu(v / D) D` less the cost of v, by kind, and where they are attained.
 
@@ -471,16 +201,17 @@ class TangentPricer(ColumnPricer):
             least.
         """
         p, kinds = self.p, self.kinds
-        fixed, each = kinds.compute_costs(p * (rho + enough))
-        least, most = kinds.mass_range
-        low, high = least - 1, most
+        fixed, each = kinds.compute_costs(p * (rho + cutoff))
+        min_mass, max_mass = kinds.mass_range
+        low, high = min_mass - 1, max_mass
         steeper = (
-            np.maximum((each / p).max(axis=1, initial=0.0) - kinds.compute_slopes(least), 0.0) + 1
+            np.maximum((each / p).max(axis=1, initial=0.0) - kinds.compute_slopes(min_mass), 0.0)
+            + 1
         )
         bounds = np.full(len(kinds), np.inf)
 
         def evaluate_top(at: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-            mass = np.maximum(at, least)
+            mass = np.maximum(at, min_mass)
             slope = kinds.compute_slopes(mass) + steeper * (mass - at)
             gains = slope[:, None] * p - each
             sets = kinds.find_best_sets(gains)
@@ -501,12 +232,12 @@ class TangentPricer(ColumnPricer):
         (one, *_), (other, *_) = evaluate_top(low), evaluate_top(high)
         span = (one.astype(float) - other) @ p
         middle = (low + high) / 2
-        wanted = np.maximum(middle, least) - other @ p
-        share = np.where(np.abs(span) > 1e-15, wanted / np.where(span == 0, 1, span), 1.0)
-        share = np.clip(share, 0.0, 1.0)[:, None]
-        shares = share * one + (1 - share) * other
-        bounds = np.minimum(bounds - fixed, kinds.get_known_bounds(enough))
-        return bounds, one, shares, steeper * np.maximum(least - middle, 0.0)
+        wanted = np.maximum(middle, min_mass) - other @ p
+        fraction = np.where(np.abs(span) > 1e-15, wanted / np.where(span == 0, 1, span), 1.0)
+        fraction = np.clip(fraction, 0.0, 1.0)[:, None]
+        shares = fraction * one + (1 - fraction) * other
+        bounds = np.minimum(bounds - fixed, kinds.get_known_bounds(cutoff))
+        return bounds, one, shares, steeper * np.maximum(min_mass - middle, 0.0)
 
 
 class _SetSearch:
@@ -556,14 +287,14 @@ class _SetSearch:
             edge = (ranked[count - 1] + ranked[min(count, len(ranked) - 1)]) / 2
         order = free[np.argsort(-np.abs(gains[0, free] - edge), kind="stable")]
         sets, size, mass = np.zeros((1, len(p)), bool), np.zeros(1, int), np.zeros(1)
-        worth = (kind.compute_values(self._touching) - self._slopes * self._touching - self._fixed)[
+        value = (kind.compute_values(self._touching) - self._slopes * self._touching - self._fixed)[
             None, :
         ]
         for place, letter in enumerate(order):
             rest = order[place + 1 :]
             size = np.concatenate([size, size + 1])
             mass = np.concatenate([mass, mass + p[letter]])
-            worth = np.concatenate([worth, worth + gains[:, letter]])
+            value = np.concatenate([value, value + gains[:, letter]])
             if count is None:
                 reached = mass + p[rest].sum() >= self._least * (1 - lighter)
                 able = np.flatnonzero(reached & (mass <= self._most + lighter))
@@ -576,7 +307,7 @@ class _SetSearch:
                 # (A, T): per tangent the largest gains of so many of the letters left
                 filled = ends[:, missing[able]].T
             # each of the five tangents is a bound, so that the least of them is
-            bounds = (worth[able] + filled).min(axis=1)
+            bounds = (value[able] + filled).min(axis=1)
             kept = np.flatnonzero(bounds > 0)
             if len(kept) > nodes:
                 ranking = np.argsort(-bounds[kept], kind="stable")
@@ -587,7 +318,7 @@ class _SetSearch:
             inside = chosen >= len(sets)
             sets = sets[chosen % len(sets)]
             sets[inside, letter] = True
-            size, mass, worth = size[chosen], mass[chosen], worth[chosen]
+            size, mass, value = size[chosen], mass[chosen], value[chosen]
             if not len(sets):
                 return
         mass = sets @ p

@@ -95,7 +95,7 @@ def list_vertices(
 
 def _list_box(p: FloatArray, box: BoxFamily, limit: int) -> ColumnFamily | None:
     """List a box's columns letter by letter, the largest first, and drop partial columns that cannot end."""
-    n, most = len(p), box.max_mass * (1 + CAPACITY_RTOL)
+    n, max_mass = len(p), box.max_mass * (1 + CAPACITY_RTOL)
     least = box.max_mass * (1 - CAPACITY_RTOL)
     # the largest letters first: partial columns that exceed the capacity die early
     order = np.argsort(-p, kind="stable")
@@ -104,7 +104,7 @@ def _list_box(p: FloatArray, box: BoxFamily, limit: int) -> ColumnFamily | None:
     sets = np.zeros((1, -(-n // LETTERS_PER_WORD)), np.uint16)
     mass, between = np.zeros(1), np.full(1, -1)
     for place, letter in enumerate(order):
-        fits, free = np.flatnonzero(mass + p[letter] <= most), np.flatnonzero(between < 0)
+        fits, free = np.flatnonzero(mass + p[letter] <= max_mass), np.flatnonzero(between < 0)
         joined = sets[fits]
         joined[:, letter // LETTERS_PER_WORD] |= np.uint16(1 << letter % LETTERS_PER_WORD)
         sets = np.concatenate([sets, joined, sets[free]])
@@ -169,17 +169,17 @@ class VertexPricer(ColumnPricer, Generic[B]):
     @property
     def max_value(self) -> float:
         """Return the largest value of a column; 0 without one."""
-        return max((float(part.worth.max()) for part in self.parts), default=0.0)
+        return max((float(part.utilities.max()) for part in self.parts), default=0.0)
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[B]:
         """Find the best columns of the list; see `ColumnPricer.price_columns`."""
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):
-            values = part.worth - part.costs(self.p * rho)
+            values = part.utilities - part.costs(self.p * rho)
             # exact: the list has every extreme column, so the best value is the bound, too
-            top = argsort_largest(values, most)
+            top = argsort_largest(values, max_columns)
             best = max(best, float(values[top[0]]))
             found.append(columns[top])
         return PricingResult(best, best, found)
@@ -201,7 +201,7 @@ class _ListedColumns:
             worths.column_values if isinstance(worths, ColumnUtility) else worths,
         )
         if isinstance(columns, DenseBatch):
-            self.worth = of(columns.entries)
+            self.utilities = of(columns.entries)
             return
         self.sets = pack_sets(columns.high)
         self.letter = np.where(columns.between >= 0, columns.between, 0)
@@ -209,12 +209,12 @@ class _ListedColumns:
         mass = sum_over_sets(self.sets, p)
         self.low, self.step, self.extra = columns.family.compute_values(mass, room)
         if isinstance(worths, ColumnUtility):
-            self.worth = worths.two_level_values(mass, room, self.low, self.step, self.extra)
+            self.utilities = worths.two_level_values(mass, room, self.low, self.step, self.extra)
             return
         parts = [
             slice(start, start + sets_at_a_time) for start in range(0, len(columns), sets_at_a_time)
         ]
-        self.worth = np.concatenate([of(columns[part].build_lifts(p)) for part in parts])
+        self.utilities = np.concatenate([of(columns[part].build_lifts(p)) for part in parts])
 
     def costs(self, prices: FloatArray) -> FloatArray:
         """Compute (K,) the costs of the columns, at the prices p[x] rho[x] of the letters."""

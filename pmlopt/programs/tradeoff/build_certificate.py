@@ -100,7 +100,7 @@ def audit_leakage(
     matrix: FloatArray,
     tolerance: float,
     *,
-    enough: float = 0.0,
+    sufficient_bound: float = 0.0,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
     nodes: int | None = None,
@@ -111,7 +111,7 @@ def audit_leakage(
     options = MethodOptions(deadline.at_least(1e-3), tolerance)
     return (
         BranchAndBound(nodes, seed)
-        .search_kinds(channel, program.entropy, options, {}, enough)
+        .search_kinds(channel, program.entropy, options, {}, sufficient_bound)
         .certificate
     )
 

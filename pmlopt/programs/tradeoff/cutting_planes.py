@@ -127,9 +127,10 @@ class TradeoffSearch:
         """
         program, self.audits = self.program, self.audits + 1
         leakage = program.sense == "leakage"
+        reached = max(self.lower_bound, lower) + 0.9 * self.tolerance
         audit = audit_leakage(
             program, matrix, self.tolerance / 4, seed=self.seed, deadline=until or self.deadline,
-            enough=max(self.lower_bound, lower) + 0.9 * self.tolerance if leakage else program.limit,
+            sufficient_bound=reached if leakage else program.limit,
             nodes=max(1, min(nodes, self.remaining_cells)),
         )  # fmt: skip
         self.remaining_cells -= sum(len(proof.cells or ()) for proof in audit.proofs)
@@ -417,8 +418,8 @@ class CuttingPlanePhase:
             search.priors.append(WorstCasePrior(audit.record, allowed))
         if not leakage and audit.bound > program.limit:
 
-            def mix_with_constant(share: float) -> FloatArray:
-                return combine_convexly(matrix, program.constant_matrix, share)
+            def mix_with_constant(weight: float) -> FloatArray:
+                return combine_convexly(matrix, program.constant_matrix, weight)
 
             search.follow_path(
                 mix_with_constant, audit, self.leakage_slack, self.deadline, MAX_AUDIT_CELLS

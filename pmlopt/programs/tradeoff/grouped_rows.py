@@ -257,5 +257,5 @@ def find_member(rows: GroupedRows, family: MechanismFamily) -> FloatArray:
     if is_within(1.0):
         return family(1.0)
     # the member of the family, to its last digits
-    share = bisect(lambda share: is_within(1 - share), 0.0, 1.0, 1e-15)
-    return program.repair_matrix(family(1 - share))
+    weight = bisect(lambda weight: is_within(1 - weight), 0.0, 1.0, 1e-15)
+    return program.repair_matrix(family(1 - weight))

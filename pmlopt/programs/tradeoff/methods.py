@@ -168,7 +168,7 @@ def _certify_given(
     # leakage is convex and 0 at a constant: mixing makes any matrix feasible
     if program.sense == "distortion" and audit.bound > program.limit:
         rows = mix_within_leakage(program, rows, audit, max(0.0, program.limit - tolerance))
-        audit = audit_leakage(program, rows, tolerance, enough=program.limit)
+        audit = audit_leakage(program, rows, tolerance, sufficient_bound=program.limit)
     return wrap_given_certificate(
         certify_tradeoff(program, audit, program.trivial_bound, TradeoffProof((), 0.0))
     )

@@ -219,8 +219,8 @@ def _build_interior_start(program: TradeoffProgram) -> FloatArray:
     if program.sense == "distortion" or spent <= program.limit:
         return combine_convexly(program.least_distortion_matrix, uniform, 0.5)
     # distortion is linear: this share of the uniform answer meets the limit exactly
-    share = (program.limit - program.min_distortion) / (spent - program.min_distortion)
-    return combine_convexly(program.least_distortion_matrix, uniform, max(share, 1e-3))
+    weight = (program.limit - program.min_distortion) / (spent - program.min_distortion)
+    return combine_convexly(program.least_distortion_matrix, uniform, max(weight, 1e-3))
 
 
 def _compute_merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) -> float:
@@ -240,14 +240,21 @@ def _certify_end(
         matrix = program.repair_matrix(matrix)
         message = f"; a violation of {excess:.1e} was mixed away"
     enough = program.limit if program.sense == "distortion" else 0.0
-    audit = audit_leakage(program, matrix, 1e-7, enough=enough, seed=seed, deadline=deadline)
+    audit = audit_leakage(
+        program, matrix, 1e-7, sufficient_bound=enough, seed=seed, deadline=deadline
+    )
     excess = audit.bound - program.limit
     if program.sense == "distortion" and 0 < excess <= PENALTY_MARGIN:
         # mixed slightly further than needed, for the audit to stay within L
         room = program.limit * 1e-6
         matrix = mix_within_leakage(program, matrix, audit, program.limit - room)
         audit = audit_leakage(
-            program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, deadline=deadline
+            program,
+            matrix,
+            max(room / 2, 1e-12),
+            sufficient_bound=enough,
+            seed=seed,
+            deadline=deadline,
         )
         message = f"; a violation of {excess:.1e} was mixed away"
     return certify_tradeoff(program, audit, -math.inf, None), message

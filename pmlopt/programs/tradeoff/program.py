@@ -144,9 +144,9 @@ class TradeoffProgram(Program[TradeoffCertificate]):
         spent = self.tradeoff.compute_distortion(matrix)
         if spent <= self.limit:
             return matrix
-        share = (spent - self.limit) / max(spent - self.min_distortion, 1e-300)
+        weight = (spent - self.limit) / max(spent - self.min_distortion, 1e-300)
         for more in EXTRA_MIXING_SHARES:
-            mixed = combine_convexly(matrix, self.least_distortion_matrix, min(1.0, share + more))
+            mixed = combine_convexly(matrix, self.least_distortion_matrix, min(1.0, weight + more))
             if self.tradeoff.compute_distortion(mixed) <= self.limit:
                 return mixed
         return self.least_distortion_matrix
@@ -156,9 +156,9 @@ class TradeoffProgram(Program[TradeoffCertificate]):
         return Mechanism(matrix, self.orbits.query.values, self.outputs)
 
 
-def combine_convexly(matrix: FloatArray, other: FloatArray, share: float) -> FloatArray:
-    """Compute the convex combination `(1 - share) * matrix + share * other` of two mechanisms."""
-    return np.asarray((1 - share) * matrix + share * other)
+def combine_convexly(matrix: FloatArray, other: FloatArray, weight: float) -> FloatArray:
+    """Compute the convex combination `(1 - weight) * matrix + weight * other` of two mechanisms."""
+    return np.asarray((1 - weight) * matrix + weight * other)
 
 
 def build_tradeoff_model(
@@ -201,11 +201,11 @@ def build_tradeoff_model(
     variables = {"mechanism": matrix}
     constraints = {"rows": cp.sum(matrix, axis=1) == 1}
     if sense == "leakage":
-        most = cp.Variable(name="leakage")
-        variables["leakage"] = most
-        constraints["priors"] = leaked <= most
+        leakage_bound = cp.Variable(name="leakage")
+        variables["leakage"] = leakage_bound
+        constraints["priors"] = leaked <= leakage_bound
         constraints["distortion"] = spent <= limit
-        aim = most
+        aim = leakage_bound
     else:
         constraints["priors"] = leaked <= limit
         aim = spent

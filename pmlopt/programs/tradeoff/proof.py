@@ -160,10 +160,12 @@ def compute_tradeoff_bound(
     of_gains, of_losses, offset = _compute_factors(
         leakage, limit, total, factor * proof.price, factor
     )
-    worth = np.where(tradeoff.allowed, of_gains * gains + of_losses * tradeoff.losses, math.inf)
+    values = np.where(tradeoff.allowed, of_gains * gains + of_losses * tradeoff.losses, math.inf)
     # the largest sum of terms over one entry of each row: what rounding is relative to
     size = float((of_gains * sizes + of_losses * tradeoff.losses).max(axis=1).sum()) + abs(offset)
-    return max(0.0, float(worth.min(axis=1).sum() - offset) - bound_sum_rounding(worth.size, size))
+    return max(
+        0.0, float(values.min(axis=1).sum() - offset) - bound_sum_rounding(values.size, size)
+    )
 
 
 def _compute_factors(
@@ -339,7 +341,7 @@ def bound_in_decimals(
     of_gains, of_losses, offset = _compute_factors(
         leakage, Decimal(limit), weights, Decimal(proof.price), Decimal(1)
     )
-    worth = np.where(tradeoff.allowed, of_gains * gains + of_losses * losses, math.inf)
+    values = np.where(tradeoff.allowed, of_gains * gains + of_losses * losses, math.inf)
     # a sum of exact minima less the offset: weak duality in 50 digits
-    least: Decimal = sum_decimals(worth.min(axis=1)) - offset
+    least: Decimal = sum_decimals(values.min(axis=1)) - offset
     return max(floor, least)

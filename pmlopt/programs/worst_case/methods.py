@@ -95,13 +95,13 @@ def _certify_given(
 def _build_certificate(
     program: BestWorstCase,
     low: int,
-    most: int,
+    max_rank: int,
     kept: LevelCertificate,
     beyond: LevelCertificate | None,
 ) -> ThresholdCertificate:
-    """Build the claim that the rank `low` is kept, and those up to `most` are not ruled out."""
-    of = np.arange(1.0, low + most + 1) if program.utilities is None else program.utilities
-    value, bound = float(of[low - 1]), float(of[most - 1])
+    """Build the claim that the rank `low` is kept, and those up to `max_rank` are not ruled out."""
+    of = np.arange(1.0, low + max_rank + 1) if program.utilities is None else program.utilities
+    value, bound = float(of[low - 1]), float(of[max_rank - 1])
     return ThresholdCertificate(
         mechanism=kept.mechanism,
         value=value,

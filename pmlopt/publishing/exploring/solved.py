@@ -136,9 +136,9 @@ def make_point(
     if result is None:
         return plain
     certificate, prior = result.certificate, result.certificate.listed_prior
-    warned = list_outcome_warnings(result.tells) if result.tells else ()
+    warned = list_outcome_warnings(result.outcome_summaries) if result.outcome_summaries else ()
     if isinstance(certificate, ListedCertificate) and prior is not None:
-        warned = list_warnings(prior, certificate.privacy, result.tells)
+        warned = list_warnings(prior, certificate.privacy, result.outcome_summaries)
     return replace(
         plain,
         promise=certificate.statement,
@@ -161,10 +161,10 @@ def make_parts(result: Result[Any], name: str = "") -> tuple[ExploredPart, ...]:
 def compute_facts(result: Result[Any], half_width: float) -> tuple[tuple[str, str], ...]:
     """Compute the PML of a design under its prior, and how many people an estimate needs."""
     prior, mechanism = result.certificate.listed_prior, result.mechanism
-    if not result.tells or prior is None:
+    if not result.outcome_summaries or prior is None:
         return ()
     return (
-        ("what the worst outcome tells", format_nats(result.tells[0].leakage)),
+        ("what the worst outcome tells", format_nats(result.outcome_summaries[0].leakage)),
         (
             f"people for frequencies within {half_width:g}",
             _count_people(prior, mechanism, half_width),

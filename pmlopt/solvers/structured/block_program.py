@@ -460,8 +460,8 @@ def find_attainable(block: ColumnBlock, allowed: BoolArray) -> BoolArray:
     if block.weights is None or block.mean is None or block.hinge is not None:
         return allowed
     # the most that a row can reach with allowed entries at their upper end
-    most = np.maximum(block.weights, 0.0) @ allowed * block.upper[0]
-    return np.asarray(allowed & (most > block.mean[:, :1]).all(axis=0))
+    max_means = np.maximum(block.weights, 0.0) @ allowed * block.upper[0]
+    return np.asarray(allowed & (max_means > block.mean[:, :1]).all(axis=0))
 
 
 def have_shapes(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> bool:

@@ -62,7 +62,7 @@ def follow_central_path(
     task: BlockLP,
     start: Iterate,
     gap_of: Callable[[Iterate], float],
-    enough: float,
+    target_gap: float,
     deadline: Deadline = NO_DEADLINE,
 ) -> InteriorPointResult:
     """Follow the central path until the certified gap is small enough, or nothing improves.
@@ -71,11 +71,11 @@ def follow_central_path(
         task: the program.
         start: strictly inside.
         gap_of: the certified gap at a point, in units of the task's costs.
-        enough: the gap that is wanted; where it can, it ends at a hundredth of it.
+        target_gap: the gap that is wanted; where it can, it ends at a hundredth of it.
         deadline: what is left of the time.
     """
     # certifying costs more than a step: it is done near the goal, and then at halvings
-    watch = _BestIterate(gap_of, enough, start)
+    watch = _BestIterate(gap_of, target_gap, start)
     point, done, idle = start, 0, 0
     if task.border is None and task.costs.size > MIN_SINGLE_PRECISION_ENTRIES:
         point, done = _begin_in_single(task, start, watch, deadline)
@@ -96,7 +96,7 @@ def follow_central_path(
                 trouble = f"numerical trouble: {cause}"
         if trouble:
             watch.certify_point(point)
-            if done and watch.gap > enough and not _reason_to_stop(iteration, 0, deadline):
+            if done and watch.gap > target_gap and not _reason_to_stop(iteration, 0, deadline):
                 following, trouble, done, idle = (
                     start,
                     "",
@@ -140,8 +140,8 @@ def _begin_in_single(
 def _is_limited_by_rounding(newton: NewtonSystem, last: NewtonSystem) -> bool:
     """Return whether equations are violated by more than before, and by more than rounding makes."""
     return any(
-        here > max(there, most)
-        for here, there, most in zip(
+        here > max(there, limit)
+        for here, there, limit in zip(
             newton.max_residuals, last.max_residuals, SINGLE_PRECISION_RESIDUALS, strict=True
         )
     )
@@ -153,11 +153,13 @@ class _BestIterate:
     TARGET_GAP_FRACTION: ClassVar[float] = 0.01
     """The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
 
-    def __init__(self, gap_of: Callable[[Iterate], float], enough: float, start: Iterate) -> None:
-        self.gap_of, self.enough = gap_of, enough
+    def __init__(
+        self, gap_of: Callable[[Iterate], float], target_gap: float, start: Iterate
+    ) -> None:
+        self.gap_of, self.enough = gap_of, target_gap
         self.best, self.gap = start, np.inf
         # a smaller gap may never come
-        self.least = max(enough, 1e-14 * start.duality_gap)
+        self.least = max(target_gap, 1e-14 * start.duality_gap)
         self.near = CERTIFY_DISTANCE * self.TARGET_GAP_FRACTION * self.least
 
     @property

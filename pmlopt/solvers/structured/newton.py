@@ -68,9 +68,9 @@ class NewtonSystem:
             self.loss = _mask_in_place(
                 1 / (self.theta["excess"] + self.theta["cut"]), self.task.hinge_mask
             )
-            share = self.loss * self.theta["cut"]
-            self.sway = self.hinge.sign * share
-            ends.append((share * self.theta["excess"], self.hinge.threshold_coefficients))
+            fraction = self.loss * self.theta["cut"]
+            self.sway = self.hinge.sign * fraction
+            ends.append((fraction * self.theta["excess"], self.hinge.threshold_coefficients))
         total = ends[0][0]
         for weight, _ in ends[1:]:
             total = total + weight
@@ -82,7 +82,9 @@ class NewtonSystem:
         self.pull = []
         for j in range(len(self.block.interior_scalars)):
             parts = [
-                (share, end[j]) for share, (_, end) in zip(shares, ends, strict=True) if share.size
+                (fraction, end[j])
+                for fraction, (_, end) in zip(shares, ends, strict=True)
+                if fraction.size
             ]
             self.pull.append(_combine_scaled(parts))
         self.stiff = []
@@ -143,7 +145,7 @@ class NewtonSystem:
         self.spread = self.pulled
         for back, thrown in zip(bent, self.thrown, strict=True):
             self.spread = [
-                part - share * thrown for part, share in zip(self.spread, back, strict=True)
+                part - fraction * thrown for part, fraction in zip(self.spread, back, strict=True)
             ]
         self.root = factor_of_squares(np.array([*rows, *bent]))
 
@@ -489,11 +491,11 @@ class NewtonSystemByOutputs(NewtonSystem):
         own = self._letter_blocks()
         own[np.diag_indices(len(own))] += self.rest[:first].reshape(len(own), -1)
         self.own = factor_cholesky(own)
-        beside = np.zeros((first, count - first), kind)
+        border = np.zeros((first, count - first), kind)
         if task.border is not None:
-            beside[:, : last - first] = self._side_letter_block(task.border).T
+            border[:, : last - first] = self._side_letter_block(task.border).T
         self.shared = self._substitute_letters(
-            np.hstack([beside, *(part[:first] for part in self.weighed)])
+            np.hstack([border, *(part[:first] for part in self.weighed)])
         )
         self.pushed = self._substitute_letters(np.hstack([part[:first] for part in self.pulled]))
 

@@ -167,7 +167,7 @@ def test_a_set_is_vacuous_iff_its_columns_are_those_of_ldp() -> None:
 def test_what_the_search_proves_is_above_every_column(
     name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MAX_LISTED_COLUMNS", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MAX_ENUMERATED_COLUMNS", 0)
     monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_REFINED_CELLS", 64)
     utility, worth = UTILITIES[name]
     rng = np.random.default_rng([KINDS.index(kind), KERNELS.index(name)])

@@ -70,7 +70,7 @@ def test_the_level_of_the_secret_is_that_of_the_bins() -> None:
 def test_a_plane_is_bracketed() -> None:
     secret = Continuous([scipy.stats.uniform(), scipy.stats.uniform()])
     result = solve(
-        design(secret, PML(1.0), DistanceLoss()), solver=GridRefinement(most=64, boxes=400)
+        design(secret, PML(1.0), DistanceLoss()), solver=GridRefinement(max_bins=64, boxes=400)
     )
     assert result.status is Status.UNPROVED
     assert 0 < result.bound < result.value

@@ -184,7 +184,7 @@ def test_columns_that_are_not_listed_are_searched_and_bounded(
     listed = solve(design(prior, privacy, utility))
     best = listed.certificate
     assert listed.status.value == "optimal"
-    monkeypatch.setattr("pmlopt.programs.estimation.columns.MAX_LISTED_COLUMNS", 2)
+    monkeypatch.setattr("pmlopt.programs.estimation.columns.MAX_ESTIMATION_COLUMNS", 2)
     program = design(prior, privacy, utility)
     found = solve(program)
     assert not program.columns.is_complete
@@ -212,7 +212,7 @@ def test_one_frequency_is_that_of_a_response_about_it(
 ) -> None:
     """Randomized response about one letter leaves `p (1 - p) + e^eps / (e^eps - 1)^2`; J is singular."""
     if not listed:
-        monkeypatch.setattr("pmlopt.programs.estimation.columns.MAX_LISTED_COLUMNS", 2)
+        monkeypatch.setattr("pmlopt.programs.estimation.columns.MAX_ESTIMATION_COLUMNS", 2)
     p = float(NEAR.pmf[letter])
     known = p * (1 - p) + math.e / (math.e - 1) ** 2
     found = solve(design(NEAR, LDP(1.0), EstimationError(np.eye(5)[[letter]])))

@@ -49,7 +49,7 @@ def declare_none(monkeypatch: pytest.MonkeyPatch, listing: bool) -> None:
     """Programs start from the constant and the closed forms, and pricing is a list or a search."""
     monkeypatch.setattr("pmlopt.programs.subconvex.program.MAX_DECLARED_COLUMNS", 0)
     if not listing:
-        monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MAX_LISTED_COLUMNS", 0)
+        monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MAX_ENUMERATED_COLUMNS", 0)
 
 
 def zipf(n: int) -> FloatArray:

@@ -16,6 +16,7 @@ from pmlopt.model.uncertainty.columns import BoxFamily, ColumnCone, StaircaseFam
 from pmlopt.model.utility import MutualInformation
 from pmlopt.programs.subconvex import split_pricing
 from pmlopt.programs.subconvex.ball_pricing import BallPricer, bound_plateaus
+from pmlopt.programs.subconvex.column_kinds import ColumnKinds, MinMassKinds, PlateauKinds
 from pmlopt.programs.subconvex.columns import (
     ColumnBatch,
     ColumnPricer,
@@ -35,12 +36,7 @@ from pmlopt.programs.subconvex.split_pricing import (
     build_split_families,
     solve_relaxed_column,
 )
-from pmlopt.programs.subconvex.tangents import (
-    ColumnKinds,
-    MinMassKinds,
-    PlateauKinds,
-    TangentPricer,
-)
+from pmlopt.programs.subconvex.tangents import TangentPricer
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 P = np.array([0.1, 0.12, 0.18, 0.25, 0.35])
@@ -78,7 +74,7 @@ def allowed_sets(kinds: ColumnKinds, place: int) -> list[BoolArray]:
             continue
         if (
             isinstance(kinds, PlateauKinds)
-            and not kinds.least[place] <= inside @ P <= kinds.most[place]
+            and not kinds.min_mass[place] <= inside @ P <= kinds.max_mass[place]
         ):
             continue
         found.append(inside)
@@ -203,7 +199,7 @@ class Flat(ColumnPricer):
         self.others = others
 
     def price_columns(
-        self, rho: FloatArray, most: int, enough: float, deadline: Deadline = NO_DEADLINE
+        self, rho: FloatArray, max_columns: int, cutoff: float, deadline: Deadline = NO_DEADLINE
     ) -> PricingResult[ColumnBatch]:
         return PricingResult(self.others, self.others, [])
 
@@ -542,9 +538,9 @@ def test_a_bound_has_its_rounding_added(monkeypatch: pytest.MonkeyPatch) -> None
 
     class Seen(Flat):
         def bound_reduced_values(
-            self, rho: FloatArray, enough: float, deadline: Deadline = NO_DEADLINE
+            self, rho: FloatArray, cutoff: float, deadline: Deadline = NO_DEADLINE
         ) -> float:
-            asked.append(enough)
+            asked.append(cutoff)
             return self.others
 
     monkeypatch.setattr(type(space), "bound_rounding", lambda self, multipliers: 0.25)

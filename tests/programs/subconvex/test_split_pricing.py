@@ -110,7 +110,7 @@ def test_what_the_search_leaves_is_between_it_and_the_list(monkeypatch: pytest.M
     program = design(prior, PML(1.0, over=MinimumMass(9, 0.04)), MutualInformation())
     exact = solve(program)
     monkeypatch.setattr("pmlopt.programs.subconvex.program.MAX_DECLARED_COLUMNS", 10)
-    monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MAX_LISTED_COLUMNS", 10)
+    monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MAX_ENUMERATED_COLUMNS", 10)
     found = solve(
         design(prior, PML(1.0, over=MinimumMass(9, 0.04)), MutualInformation()), tolerance=0.1
     )

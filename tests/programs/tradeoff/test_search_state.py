@@ -31,7 +31,7 @@ def test_an_audit_leaves_nine_tenths_of_the_gap_and_counts_its_cells(
     asked: list[tuple[float, int, float]] = []
 
     def audit(*args: Any, **options: Any) -> SimpleNamespace:
-        asked.append((options["enough"], options["nodes"], args[2]))
+        asked.append((options["sufficient_bound"], options["nodes"], args[2]))
         return SimpleNamespace(bound=0.4, proofs=[SimpleNamespace(cells=range(45))])
 
     monkeypatch.setattr(cutting_planes, "audit_leakage", audit)

@@ -131,7 +131,7 @@ def _build_randomized_response(epsilon: float, prior: ThePrior) -> Mechanism:
     return Mechanism(randomized_response(prior.size, epsilon).matrix, prior.labels, prior.labels)
 
 
-FORMS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
+SHORTHAND_CONSTRUCTORS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     Prior: {"": _build_prior},
     Secret: {"": _build_secret},
     Requirement: {
