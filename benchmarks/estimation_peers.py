@@ -102,7 +102,7 @@ def _decoded(matrix: FloatArray) -> Contestant:
         counts = sum(
             rng.multinomial(count, matrix[x]) for x, count in enumerate(np.bincount(letters))
         )
-        return estimate(matrix, counts, least_fit=0.0).frequencies
+        return estimate(matrix, counts, min_p_value=0.0).frequencies
 
     return answer
 

@@ -86,7 +86,7 @@ def coverage(
     truth = workload @ law
     kinds = [kind for kind in get_args(Intervals) if kind != "exact"]
     for counts in rng.multinomial(people, law @ matrix, samples):
-        one = estimate(matrix, counts, workload=workload, least_fit=0.0)
+        one = estimate(matrix, counts, workload=workload, min_p_value=0.0)
         for kind, confidence in product(kinds, CONFIDENCES):
             sure = kind == "bernstein"
             ends = one.confidence_interval(confidence, kind=kind, simultaneous=sure)

@@ -151,10 +151,10 @@ class InfeasibleError(PmloptError):
 
 
 class SolverError(PmloptError):
-    """No solver reached a certified optimum.
+    """No solver found a mechanism, or what was found contradicts itself.
 
-    `result` carries the best certified `Result` at hand, or None where there is none: its mechanism
-    satisfies the privacy requirement, and its gap states how far from optimal it may be.
+    A mechanism that is feasible is a `Result` and no error, however large its gap is. `result` carries the
+    certified `Result` whose value is beyond its own bound, or None where there is none.
     """
 
     def __init__(self, message: str, result: Any | None = None) -> None:

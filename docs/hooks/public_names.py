@@ -37,7 +37,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "Programs": ("programs",),
     "Estimates and releases": ("releases.estimation", "releases"),
     "Closed forms and noise": ("model.closed_forms", "releases.noise"),
-    "Where people work": ("adapters.transformer", "adapters.expressions", "adapters.measurements"),
+    "Integrations": ("adapters.transformer", "adapters.expressions", "adapters.measurements"),
     "Problem files, plots, tests, errors": ("library", "programs.plots", "testing", "errors"),
     "More": (),
 }

@@ -16,8 +16,8 @@ from pmlopt.cli.data_options import (
     KeepOptions,
     KeepOrder,
     MissingCells,
+    PersonColumn,
     Seed,
-    Who,
     show_row_progress,
     warn_of_order,
     warn_of_seed,
@@ -64,7 +64,7 @@ class LedgerOptions:
     ledger_file: Annotated[Path | None, OptionNote(
         "Check the release against this ledger, publish it and record it, together or not at all.", "--ledger"
     )] = None  # fmt: skip
-    who: Who = None
+    person_column: PersonColumn = None
 
     @contextmanager
     def publish_with_ledger(
@@ -77,8 +77,8 @@ class LedgerOptions:
         `Ledger.publish` states what holds after a kill in between.
         """
         if self.ledger_file is None:
-            if self.who is not None:
-                raise InputError("--who names the people of a ledger: give --ledger too")
+            if self.person_column is not None:
+                raise InputError("--person-column names the people of a ledger: give --ledger too")
             yield output, None
             return
         from pmlopt.releases import Ledger
@@ -95,7 +95,7 @@ class LedgerOptions:
             print_finished(book)
             if str(target) in book.finished:
                 sys.exit()  # this very release
-            draws = RecordedDraws(releases, table, self.who)
+            draws = RecordedDraws(releases, table, self.person_column)
             with begin_draft(target, compute_file_key(self.ledger_file)) as draft:
                 yield draft.partial_path, draws.add_batch
                 outcomes = draws.record(book)
@@ -127,7 +127,7 @@ def apply(
     account: LedgerOptions,
     form: DataOptions,
     workers: WorkerOptions,
-    also: Annotated[
+    and_mechanism: Annotated[
         tuple[Any, ...],
         OptionNote(
             "Another mechanism for another column, in the same pass: MECHANISM COLUMN.",
@@ -165,14 +165,17 @@ def apply(
     if not is_data_folder(data):
         files.check_target(output)
     if is_orbit_file(mechanism_file):
-        if assess or also or len(columns) > 1 or account != LedgerOptions():
+        if assess or and_mechanism or len(columns) > 1 or account != LedgerOptions():
             raise InputError(
-                "a mechanism by orbits releases one column: leave out --assess, --also and --ledger"
+                "a mechanism by orbits releases one column: leave out --assess, --and-mechanism and --ledger"
             )
         warn_of_order(keep_order)
         apply_orbits(mechanism_file, data, form, columns[0], output, beside, seed, keep_order)
         return
-    chosen = [(mechanism_file, tuple(columns)), *((file, (column,)) for file, column in also)]
+    chosen = [
+        (mechanism_file, tuple(columns)),
+        *((file, (column,)) for file, column in and_mechanism),
+    ]
     held = [load_trusted(file) for file, _ in chosen]
     releases = [
         ColumnRelease(getattr(one, "mechanism", one), names)

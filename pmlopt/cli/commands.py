@@ -111,7 +111,7 @@ def verify_command(
 
     All is computed again from FILE (.json, .npz) only. Exits with 1 when a part is false, and with 3 where a
     part cannot be checked from the file, and states which. The script verifier.py of the package checks most
-    kinds with Python's standard library only.
+    kinds with Python's standard library only. `audit` is for a mechanism with a prior, `check` for releases.
     """
     from pmlopt.verification import verify_file
 
@@ -189,9 +189,9 @@ def _build_orbit_requirement(
     """Build the requirement that the options name, over an l1 ball where the prior does not list its
     letters.
     """
-    if asked.delta is not None or asked.secret is not None:
+    if asked.confidence_delta is not None or asked.secret is not None:
         raise InputError(
-            "--delta and --about need a list of letters: leave out --records and --circle"
+            "--confidence-delta and --about need a list of letters: leave out --records and --circle"
         )
     return asked.build_requirement(epsilon, prior)
 
@@ -257,7 +257,8 @@ def solve_command(problem: Annotated[str, ArgumentNote("PROBLEM")], run: SolveOp
 
     run.check()
     instance = find(problem)
-    result, expected = run.solve_and_write(instance.program), instance.expected
+    result = run.solve_and_write(instance.program, instance.solver, instance.solver_options)
+    expected = instance.expected
     agrees: bool | None = expected is None or expected.agrees_with(result.value)
     rows = []
     if expected is not None:
@@ -368,7 +369,8 @@ _Deltas: TypeAlias = Annotated[str | None, OptionNote(
     "with each of them.", "--envelope"
 )]  # fmt: skip
 _Samples: TypeAlias = Annotated[bool, OptionNote(
-    "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter."
+    "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter.",
+    "--from-samples",
 )]  # fmt: skip
 
 
@@ -386,7 +388,9 @@ def audit(
     ] = None,
     deltas: _Deltas = None,
     samples: _Samples = False,
-    confidence: Annotated[float | None, OptionNote("With --samples; 0.95 where left out.")] = None,
+    confidence: Annotated[
+        float | None, OptionNote("With --from-samples; 0.95 where left out.")
+    ] = None,
     no_header: Annotated[bool, OptionNote("The CSV matrix has numbers alone, no labels.")] = False,
     normalise: Annotated[bool, OptionNote("Divide the rows of the matrix by their sums.")] = False,
     output: _Proof = None,
@@ -396,7 +400,8 @@ def audit(
 
     MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx.
     Exits with 1 when the claim fails. A saved result needs no prior:
-    it is audited under its own, against all that it claims (see `verify`). With --samples the level is
+    it is audited under its own, against all that it claims, as `verify` does; `check` is for the folder of a
+    release. With --from-samples the level is
     bounded from both sides with confidence, and 3 states that it is not decided.
     """
     from pmlopt import measures
@@ -409,7 +414,7 @@ def audit(
     by_orbits = not samples and is_orbit_file(mechanism_file)
     if output is not None and (epsilon is None or samples or by_orbits):
         raise InputError(
-            "-o writes the proof of a claim on a matrix: give --epsilon, and no --samples"
+            "-o writes the proof of a claim on a matrix: give --epsilon, and no --from-samples"
         )
     if by_orbits:
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
@@ -448,7 +453,7 @@ def audit(
             "levels": {name: finite_or_none(level) for name, level in levels.items()},
             "privacy": asked.privacy_name,
             "epsilon": epsilon,
-            **{name: getattr(asked, name) for name in ("radius", "delta", "slack")},
+            **{name: getattr(asked, name) for name in ("radius", "confidence_delta", "delta")},
             "about": None if secret is None else describe_secret_level(secret, mechanism),
             "claimed": {name: finite_or_none(level) for name, level in claimed.items()},
             "holds": holds,
@@ -491,11 +496,15 @@ def _check_audit_options(
     if not has_prior:
         asked.check()
     if samples and deltas is not None:
-        raise InputError("--envelope needs a mechanism, and --samples are counts: leave one out")
+        raise InputError(
+            "--envelope needs a mechanism, and --from-samples are counts: leave one out"
+        )
     if confidence is not None and not samples:
-        raise InputError("--confidence belongs to --samples")
+        raise InputError("--confidence belongs to --from-samples")
     if asked.is_robust and deltas is not None and not samples:
-        raise InputError("--envelope is for the given prior alone: leave out --radius and --delta")
+        raise InputError(
+            "--envelope is for the given prior alone: leave out --radius and --confidence-delta"
+        )
 
 
 def print_outcomes(

@@ -44,7 +44,7 @@ MissingCells: TypeAlias = Annotated[Missing, OptionNote(
 KeepOrder: TypeAlias = Annotated[bool, OptionNote(
     "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.", "--keep-order"
 )]  # fmt: skip
-Who: TypeAlias = Annotated[
+PersonColumn: TypeAlias = Annotated[
     str | None,
     OptionNote("With --ledger: the column of DATA with the numbers of the people, from 0."),
 ]
@@ -128,9 +128,11 @@ def count_command(
         OptionNote("The column of DATA to count; of several, their tuples.", "--column"),
     ],
     form: DataOptions,
-    by: Annotated[
+    secret_column: Annotated[
         str | None,
-        OptionNote("Another column, such as that of a secret: count the pairs, as a crosstab."),
+        OptionNote(
+            "The column of DATA that holds a secret: count its pairs with the other column, as a crosstab."
+        ),
     ] = None,
     missing: MissingCells = "refuse",
     output: Annotated[
@@ -140,28 +142,28 @@ def count_command(
 ) -> None:
     """Count the values in columns of DATA.
 
-    DATA is CSV, Parquet or Arrow. What it writes is a prior for --prior and --counts, of several columns with
-    their tuples as letters; or with --by a joint law for --about: a row for each value of that column, and a
-    column for each value of the other.
+    DATA is CSV, Parquet or Arrow. The file that is written is a prior for --prior and --counts, whose letters
+    are tuples if several columns are counted. With --secret-column it is a joint law for --about: a row for
+    each value of the secret, and a column for each value of the other column.
     """
     from pmlopt.data.tables import cross_counts
 
-    if by is not None and len(columns) > 1:
-        raise InputError("--by counts the pairs with one column: give --column once")
-    if by is None:
+    if secret_column is not None and len(columns) > 1:
+        raise InputError("--secret-column counts the pairs with one column: give --column once")
+    if secret_column is None:
         found = form.count_tuples(data, columns, missing)
         rows: list[list[Any]] = [
             [*columns, "count"],
             *([*label, count] for label, count in found.items()),
         ]
     else:
-        pairs = cross_counts(data, by, columns[0], missing, form.csv_format)
+        pairs = cross_counts(data, secret_column, columns[0], missing, form.csv_format)
         letters = list(
             dict.fromkeys(letter for _, letter in sorted(pairs, key=lambda pair: str(pair[1])))
         )
         values = list(dict.fromkeys(value for value, _ in pairs))
         rows = [
-            [by, *letters],
+            [secret_column, *letters],
             *([value, *(pairs.get((value, letter), 0) for letter in letters)] for value in values),
         ]
     files.atomic_write(output, files.encode_csv(rows), private=True)  # they are true counts

@@ -61,13 +61,13 @@ def estimate_command(
             "--column",
         ),
     ] = (),
-    by: Annotated[
+    group_by: Annotated[
         tuple[str, ...],
         OptionNote(
             "With --data: a column that was left clear; frequencies are of its values, too."
         ),
     ] = (),
-    weight: Annotated[
+    weight_column: Annotated[
         str | None,
         OptionNote("With --data: a column with the weight of each row's person in the sample."),
     ] = None,
@@ -83,7 +83,7 @@ def estimate_command(
         ),
     ] = "score",
     confidence: _Confidence = 0.95,
-    least_fit: Annotated[
+    min_p_value: Annotated[
         float,
         OptionNote("Counts that fit the mechanism with a lower p-value are refused; 0: never."),
     ] = 1e-6,
@@ -108,7 +108,7 @@ def estimate_command(
     folder = (
         mechanism_files[0] if len(mechanism_files) == 1 and mechanism_files[0].is_dir() else None
     )
-    given = (counts_file, data, by, weight)
+    given = (counts_file, data, group_by, weight_column)
     if folder is not None:
         parts, sample = _read_release(folder, columns, any(given))
         mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
@@ -117,23 +117,25 @@ def estimate_command(
             raise InputError(
                 "give the outputs by --counts FILE, or by --data FILE with --column NAME"
             )
-        if (by or weight) and data is None:
-            raise InputError("--by and --weight name columns of the data: give --data FILE")
-        named = [*columns, *by, *([weight] if weight else [])]
+        if (group_by or weight_column) and data is None:
+            raise InputError(
+                "--group-by and --weight-column name columns of the data: give --data FILE"
+            )
+        named = [*columns, *group_by, *([weight_column] if weight_column else [])]
         seen = {} if data is None else form.count_tuples(data, named, missing)
         outcomes = list(seen) if counts_file is None else _read_outcomes(counts_file)
-        parts = _read_mechanisms(mechanism_files, columns if data else (), by, outcomes)
+        parts = _read_mechanisms(mechanism_files, columns if data else (), group_by, outcomes)
         mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
         sample = (
             {"counts": counts_file}
             if data is None
-            else _read_sample(seen, mechanism, data, bool(weight))
+            else _read_sample(seen, mechanism, data, bool(weight_column))
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what is printed says it
         found = estimate(
             mechanism, method=method, confidence=confidence, workload=workload, intervals=intervals,
-            least_fit=least_fit, **sample,
+            min_p_value=min_p_value, **sample,
         )  # fmt: skip
     if posterior is None:
         _print_estimate(found, _test_independence(parts, found), as_json)
@@ -149,7 +151,9 @@ def _read_release(
     from pmlopt.publishing.estimating import read_outcomes
 
     if more:
-        raise InputError(f"{folder} has its data: leave out --counts, --data, --by and --weight")
+        raise InputError(
+            f"{folder} has its data: leave out --counts, --data, --group-by and --weight-column"
+        )
     parts, observed = read_outcomes(folder, columns)
     return parts, {"counts": dict(zip(_to_labels(observed), observed.values(), strict=True))}
 
@@ -157,7 +161,7 @@ def _read_release(
 def _read_mechanisms(
     mechanism_files: Sequence[Path],
     columns: Sequence[str],
-    by: Sequence[str],
+    group_by: Sequence[str],
     outcomes: Sequence[tuple[Label, ...]],
 ) -> list[Mechanism]:
     """Return the mechanism of each column: those of files, and one that changes nothing of each in clear."""
@@ -171,7 +175,7 @@ def _read_mechanisms(
     ]
     if len(parts) > 1 and columns and len(columns) != len(parts):
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
-    for place, name in enumerate(by, len(columns)):
+    for place, name in enumerate(group_by, len(columns)):
         values = tuple(dict.fromkeys(key[place] for key in outcomes))
         # Of a column in clear, by which a table is estimated.
         if len(values) > 1_000:
@@ -374,7 +378,7 @@ def audit_samples(
 
     if asked.is_robust or asked.privacy_name not in ("pml", "ldp"):
         raise InputError(
-            "--samples bounds pml and ldp for the given prior: leave the other options out"
+            "--from-samples bounds pml and ldp for the given prior: leave the other options out"
         )
     share = 0.95 if confidence is None else confidence
     found = level_from_samples(asked.read_prior(), path, share, asked.privacy_name)  # type: ignore[arg-type]

@@ -181,36 +181,38 @@ def record_release(
     data: Annotated[Path, ArgumentNote("DATA")],
     columns: _Columns,
     form: DataOptions,
-    who: Annotated[
+    person_column: Annotated[
         str | None,
         OptionNote(
             "The column of DATA with the numbers of the people, from 0; else all, in order."
         ),
     ] = None,
-    again: Annotated[
-        bool, OptionNote("A release like one that is recorded was made once more.")
+    allow_duplicate: Annotated[
+        bool, OptionNote("Record a release that equals a recorded one: it was made once more.")
     ] = False,
 ) -> None:
     """Record in LEDGER what MECHANISM released, a column of DATA (CSV, Parquet or Arrow).
 
-    A release that might break the total is refused, and so is one that is recorded already: the file stays
-    as it is. See `ledger check`, and `apply --ledger`, which records what it releases. Without --who the
-    rows of DATA are the people in order, as `apply --keep-order` writes them: in a random order they would
-    be others.
+    A release that might exceed the total is refused, and so is one that is recorded already; the file is then
+    left unchanged. See `ledger check`, and `apply --ledger`, which records what it releases. Without
+    --person-column the rows of DATA must be the people in order, as `apply --keep-order` writes them: rows in
+    a random order would be recorded for the wrong people.
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases import Ledger
     from pmlopt.releases.ledger_entries import parse_person_numbers
 
     mechanism = Mechanism.load(mechanism_file)
-    released = form.read_texts(data, [*columns] if who is None else [*columns, who])
-    if who is None:
+    released = form.read_texts(
+        data, [*columns] if person_column is None else [*columns, person_column]
+    )
+    if person_column is None:
         print_line(
             f"warning: the rows of {data} are taken for the people in order, from 0: what apply and release "
-            "write without --keep-order has a random order; name the people by --who",
+            "write without --keep-order has a random order; name the people by --person-column",
             err=True,
         )
-    people = None if who is None else parse_person_numbers(released.pop(), who)
+    people = None if person_column is None else parse_person_numbers(released.pop(), person_column)
     outcomes: list[Any] = released[0]
     labels: list[Label] = [
         str(output) for output in mechanism.outputs
@@ -228,7 +230,7 @@ def record_release(
     as_text = Mechanism(mechanism.matrix, mechanism.inputs, labels)
     with Ledger.open(ledger_file) as book:
         print_finished(book)
-        book.record(as_text, outcomes, people, again=again)
+        book.record(as_text, outcomes, people, allow_duplicate=allow_duplicate)
     note_spent(f"{ledger_file} holds the release")
     print_recorded(book, ledger_file, len(outcomes))
 
@@ -242,7 +244,7 @@ def check_release(
         Path | None,
         OptionNote("A data file (CSV, Parquet or Arrow) with the people in the release."),
     ] = None,
-    who: Annotated[
+    person_column: Annotated[
         str | None,
         OptionNote("The column of --data with their numbers, from 0; else all people are in it."),
     ] = None,
@@ -257,15 +259,15 @@ def check_release(
     from pmlopt.releases import Ledger
     from pmlopt.releases.ledger_entries import parse_person_numbers
 
-    if (data is None) != (who is None):
+    if (data is None) != (person_column is None):
         raise InputError(
-            "--data and --who name the people in the release together: give both or neither"
+            "--data and --person-column name the people in the release together: give both or neither"
         )
     book, mechanism = Ledger.load(ledger_file), Mechanism.load(mechanism_file)
     people = (
         None
-        if data is None or who is None
-        else parse_person_numbers(form.read_texts(data, [who])[0], who)
+        if data is None or person_column is None
+        else parse_person_numbers(form.read_texts(data, [person_column])[0], person_column)
     )
     kept, level = book.allows(mechanism, people), book.level_after(mechanism, people)
     if as_json:
@@ -351,7 +353,7 @@ def stream_group() -> None:
 def new_stream(
     data: Annotated[Path, ArgumentNote("DATA")],
     form: DataOptions,
-    person: Annotated[str, OptionNote("The column of DATA that says whose row it is.")],
+    person_column: Annotated[str, OptionNote("The column of DATA with the person of each row.")],
     column: Annotated[str, OptionNote("The column with the states.")],
     epsilon: Annotated[float, OptionNote("What all releases may tell of each state, in nats.")],
     output: Annotated[
@@ -362,7 +364,7 @@ def new_stream(
             TARGET,
         ),
     ],
-    time: Annotated[
+    time_column: Annotated[
         str | None,
         OptionNote("The column with the times; left out, earlier rows stand above later ones."),
     ] = None,
@@ -387,13 +389,13 @@ def new_stream(
     from pmlopt.releases import Crowd, Stream, Streams
 
     ending = files.file_format(output, (".json", ".npz"))
-    paths = state_sequences(data, person, column, time, form.csv_format)
+    paths = state_sequences(data, person_column, column, time_column, form.csv_format)
     chain = Chain.from_sequences(paths, smoothing)
     what: Any = int(about) if about.isdecimal() else about
     levels = None if caps is None else read_numbers(caps, "--caps")
     first = Stream(chain, PML(epsilon), utility, what, levels)
     if ending == ".npz":
-        Crowd(first, dict.fromkeys(form.read_texts(data, [person])[0]), designs).save(output)
+        Crowd(first, dict.fromkeys(form.read_texts(data, [person_column])[0]), designs).save(output)
     else:
         Streams(first).save(output)
     print_line(f"{output}: streams of {chain.size} states, counted over {len(paths)} people")
@@ -403,10 +405,14 @@ def new_stream(
 def release_states(
     file: Annotated[Path, ArgumentNote("STREAMS")],
     form: DataOptions,
-    person: Annotated[str, OptionNote("Whose state it is; with --data the column that says so.")],
-    state: Annotated[str | None, OptionNote("The state now.")] = None,
+    person: Annotated[str | None, OptionNote("The person whose state is released.")] = None,
+    state: Annotated[str | None, OptionNote("With --person: the present state.")] = None,
     data: Annotated[
-        Path | None, OptionNote("Instead: a row for each person, with the state now.")
+        Path | None,
+        OptionNote("Instead: a data file with a row for each person and the present state."),
+    ] = None,
+    person_column: Annotated[
+        str | None, OptionNote("With --data: the column with the person of each row.")
     ] = None,
     column: Annotated[str | None, OptionNote("With --data: the column with the states.")] = None,
     output: Annotated[
@@ -427,15 +433,20 @@ def release_states(
     from pmlopt.data.tables.row_order import shuffle_list
     from pmlopt.data.tables.writing import choose_sink, write_table
 
-    if (state is None) == (data is None) or (data is None) != (column is None and output is None):
-        raise InputError("give --state, or --data FILE with --column NAME and --output FILE")
+    of_one = (person, state)
+    of_many = (data, person_column, column)
+    if None not in of_one and all(one is None for one in (*of_many, output)):
+        rows = [of_one]
+    elif None not in of_many and of_one == (None, None) and (output is not None or as_json):
+        assert data is not None
+        rows = list(zip(*form.read_texts(data, [str(person_column), str(column)]), strict=True))
+    else:
+        raise InputError(
+            "give --person NAME and --state STATE, or --data FILE with --person-column NAME, --column NAME "
+            "and --output FILE (or --json)"
+        )
     if output is not None:
         choose_sink(output)
-    rows = (
-        [(person, state)]
-        if data is None
-        else list(zip(*form.read_texts(data, [person, column or ""]), strict=True))
-    )
     twice = next(
         (who for who, number in Counter(who for who, _ in rows).items() if number > 1), None
     )
@@ -460,7 +471,7 @@ def release_states(
             )
         )
     if output is not None:
-        write_table(output, {person: list(told), str(column): list(told.values())})
+        write_table(output, {str(person_column): list(told), str(column): list(told.values())})
     if as_json:
         print_json(
             {
@@ -469,7 +480,7 @@ def release_states(
             }
         )
     elif output is None:
-        print_line(f"{told[person]}")
+        print_line(f"{told[str(person)]}")
     else:
         print_line(
             f"{output}: {pluralize(len(told), 'output')}; at most {format_nats(level)} are told of a person"

@@ -186,19 +186,20 @@ def _print_comparison(solved: str, rows: list[ComparisonRow]) -> None:
     )
 
 
-_Least: TypeAlias = Annotated[float | None, OptionNote(
-    "At most the least probability of the estimate, where it is known: for the first privacy region."
+_MinProbability: TypeAlias = Annotated[float | None, OptionNote(
+    "A lower bound on the smallest probability of the estimate, where it is known: for the first privacy "
+    "region."
 )]  # fmt: skip
 
 
-@add_command(main)
-def plan(
+@add_command(main, "sample-size")
+def compute_sample_size(
     letters: Annotated[int, OptionNote("N, the number of letters.")],
     epsilon: Annotated[float, OptionNote("The PML level at the estimate, in nats.")],
     target: Annotated[
         float | None, OptionNote("The level above it under the true distribution, in nats.")
     ] = None,
-    delta: Annotated[
+    confidence_delta: Annotated[
         float | None, OptionNote("The probability over the sample that it fails.")
     ] = None,
     samples: Annotated[int | None, OptionNote("The number of observations.")] = None,
@@ -208,34 +209,38 @@ def plan(
             "At least the balance of the true distribution, where it is known: shrinks the radius."
         ),
     ] = 0.5,
-    least: _Least = None,
+    min_probability: _MinProbability = None,
     as_json: Json = False,
 ) -> None:
-    """State what a sample can promise.
+    """Compute the sample size that a bound needs.
 
-    Give two of --samples, --target and --delta for the third. A mechanism of level epsilon under the
-    empirical distribution has at most the target level under the true one, except with probability delta over
-    the sample.
+    Give two of --samples, --target and --confidence-delta to compute the third. A mechanism of level epsilon
+    under the empirical distribution has at most the target level under the true one, except with the
+    probability --confidence-delta over the sample.
     """
     from pmlopt.model.uncertainty import failure_bound, samples_needed, true_level_with_confidence
 
-    if None not in (target, delta, samples):
+    if None not in (target, confidence_delta, samples):
         raise InputError(
-            "--samples, --target and --delta are all given: leave out the one to compute"
+            "--samples, --target and --confidence-delta are all given: leave out the one to compute"
         )
-    if target is not None and delta is not None:
-        samples = samples_needed(letters, epsilon, target, delta, kappa, least)
+    if target is not None and confidence_delta is not None:
+        samples = samples_needed(letters, epsilon, target, confidence_delta, kappa, min_probability)
     elif target is not None and samples is not None:
-        delta = failure_bound(samples, letters, epsilon, target, kappa, least)
-    elif delta is not None and samples is not None:
-        target = true_level_with_confidence(samples, letters, epsilon, delta, kappa, least)
+        confidence_delta = failure_bound(samples, letters, epsilon, target, kappa, min_probability)
+    elif confidence_delta is not None and samples is not None:
+        target = true_level_with_confidence(
+            samples, letters, epsilon, confidence_delta, kappa, min_probability
+        )
     else:
-        raise InputError("give two of --samples, --target and --delta: the third is computed")
+        raise InputError(
+            "give two of --samples, --target and --confidence-delta: the third is computed"
+        )
     found = {
         "letters": letters,
         "epsilon": epsilon,
         "target": target,
-        "delta": delta,
+        "confidence_delta": confidence_delta,
         "samples": samples,
     }
     if as_json:
@@ -245,7 +250,7 @@ def plan(
         ("letters", str(letters)),
         ("level at the estimate", format_nats(epsilon)),
         ("level in truth", format_nats(target)),
-        ("failure probability", f"{delta:.3g}"),
+        ("failure probability", f"{confidence_delta:.3g}"),
         ("samples", f"{samples:,}"),
     ])  # fmt: skip
 

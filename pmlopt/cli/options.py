@@ -211,13 +211,43 @@ class StrictCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options, and refuse one that is given again, of which the last would win silently."""
-        given = self.make_parser(ctx).parse_args(list(args))[2]
+        try:
+            given = self.make_parser(ctx).parse_args(list(args))[2]
+        except click.NoSuchOption as error:
+            self._suggest_option(ctx, error.option_name)
+            raise
         for option in given:
             if isinstance(option, click.Option) and not option.multiple and given.count(option) > 1:
                 raise click.UsageError(
                     f"{'/'.join(option.opts)} is given more than once: give it once", ctx
                 )
         return super().parse_args(ctx, args)
+
+    def _suggest_option(self, ctx: click.Context, name: str) -> None:
+        """Raise with the option of this command that is meant by another name, where there is one."""
+        own = {flag for one in self.params for flag in one.opts}
+        for meant in OPTIONS_MEANT.get(name, ()):
+            if meant in own:
+                message = f"No such option {name!r}: write {meant}"
+                raise click.NoSuchOption(name, message, ctx=ctx) from None
+
+
+OPTIONS_MEANT = {
+    "--again": ("--allow-duplicate",),
+    "--also": ("--and-mechanism",),
+    "--beside": ("--compare",),
+    "--by": ("--secret-column", "--group-by"),
+    "--delta": ("--confidence-delta",),
+    "--least": ("--min-probability",),
+    "--least-fit": ("--min-p-value",),
+    "--person": ("--person-column",),
+    "--samples": ("--from-samples",),
+    "--slack": ("--delta",),
+    "--time": ("--time-column",),
+    "--weight": ("--weight-column",),
+    "--who": ("--person-column",),
+}
+"""What to write for names of options that there are not: the first that the command has."""
 
 
 COMMANDS_MEANT = {
@@ -237,6 +267,7 @@ COMMANDS_MEANT = {
     "export": "pmlopt design ... -o FILE, whose ending names the format",
     "convert": "pmlopt design ... -o FILE, whose ending names the format",
     "list": "pmlopt problems",
+    "plan": "pmlopt sample-size, or pmlopt release --plan FILE",
 }
 """What to type for names of commands that there are not."""
 
@@ -487,8 +518,23 @@ class SolveOptions(SolverChoice):
         own = {name: getattr(self, name) for name in names}
         return {**own, "solver_options": read_solver_options(self.solver_option)}
 
-    def solve_and_write(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
-        """Declare the program, solve it and write the files."""
+    def solve_and_write(
+        self,
+        declare: Callable[[], Program[Any]],
+        solver: str = "auto",
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> Result[Any]:
+        """Declare the program, solve it and write the files.
+
+        Args:
+            declare: makes the program.
+            solver: what solves it where the command names none.
+            solver_options: those of that solver, which options of the command replace one by one.
+        """
+        how = self.solve_arguments
+        if how["solver"].lower() == "auto":
+            options = {**(solver_options or {}), **how["solver_options"]}
+            how |= {"solver": solver, "solver_options": options}
         with show_status("solving", self.as_json):
             from pmlopt.programs.solving import solve
 
@@ -500,7 +546,7 @@ class SolveOptions(SolverChoice):
             if self.mps is not None:
                 program.write_mps(self.mps)
             with _redirect_solver_logs() if self.verbose else nullcontext():
-                result = solve(program, **self.solve_arguments)
+                result = solve(program, **how)
         if self.output is not None:
             result.save(self.output)
         if self.plot is not None:

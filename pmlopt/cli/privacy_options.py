@@ -45,36 +45,36 @@ class PriorSetOptions:
     radius: Annotated[float | None, OptionNote(
         "PML only: for every prior within this l1 distance of the given one; with --about joint law."
     )] = None  # fmt: skip
-    delta: Annotated[float | None, OptionNote(
+    confidence_delta: Annotated[float | None, OptionNote(
         "PML only: for the true distribution, except with this probability over the sample."
     )] = None  # fmt: skip
     region: Annotated[Literal["l1-ball", "clopper-pearson"] | None, OptionNote(
-        "With --delta: the set that holds the true distribution; else the l1 ball."
+        "With --confidence-delta: the set that holds the true distribution; else the l1 ball."
     )] = None  # fmt: skip
 
     def check(self) -> None:
         """Raise for options that do not belong together."""
-        if self.radius is not None and self.delta is not None:
+        if self.radius is not None and self.confidence_delta is not None:
             raise InputError(
-                "--radius and --delta both say how large the set of priors is: give one"
+                "--radius and --confidence-delta both say how large the set of priors is: give one"
             )
-        if self.region is not None and self.delta is None:
-            raise InputError("--region is about a sample: give --delta too")
+        if self.region is not None and self.confidence_delta is None:
+            raise InputError("--region is about a sample: give --confidence-delta too")
 
     def build_prior_set(self, prior: Prior, sample: Prior | dict[Label, int]) -> PriorSet | None:
         """Build the set of priors; None where it is the given one only."""
         from pmlopt.model.uncertainty import REGIONS, L1Ball
 
-        if self.delta is not None:
-            return REGIONS[self.region or "l1-ball"](sample, self.delta)
+        if self.confidence_delta is not None:
+            return REGIONS[self.region or "l1-ball"](sample, self.confidence_delta)
         return None if self.radius is None else L1Ball(prior, self.radius)
 
     def build_joint_laws(self, secret: Secret) -> JointLaws:
         """Build the set of joint laws, where a radius or delta is given."""
         from pmlopt.model.uncertainty import JointLaws
 
-        if self.delta is not None:
-            return JointLaws.confidence(secret, self.delta)
+        if self.confidence_delta is not None:
+            return JointLaws.confidence(secret, self.confidence_delta)
         return JointLaws.ball(secret, self.radius or 0.0)
 
 
@@ -87,8 +87,9 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         "take a column each, and are tuples then.", "--prior"
     )] = None  # fmt: skip
     counts_file: Annotated[Path | None, OptionNote(
-        "The same with whole counts only: the sample size counts. Beside --prior, by which the utility is "
-        "then measured, it is the sample of --delta, and may have letters that were not seen.", "--counts"
+        "The same with whole counts only: the sample size counts. If --prior is given too, the utility is "
+        "measured under --prior, and these counts are the sample of --confidence-delta, in which letters may "
+        "be missing.", "--counts"
     )] = None  # fmt: skip
     privacy_name: Annotated[str, OptionNote(
         "pml, pml-given-known, ldp, lip, pmc, maximal-leakage, vulnerability, approximate-pml, renyi-pml, "
@@ -108,8 +109,8 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         "g-leakage and vulnerability: CSV matrix of gains, a row for each letter and a column for each "
         "guess.", "--gain"
     )] = None  # fmt: skip
-    slack: Annotated[float | None, SetsFields(("delta",)), OptionNote(
-        "Approximate PML only: what may be added to e^epsilon P(E)."
+    delta: Annotated[float | None, SetsFields(("delta",)), OptionNote(
+        "Approximate PML only: the delta that is added to e^epsilon P(E)."
     )] = None  # fmt: skip
     alpha: Annotated[float | None, SetsFields(("alpha",)), OptionNote(
         "PML of finite order, Sibson's information and maximal alpha-leakage: the order, above 1."
@@ -124,7 +125,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     lower: Annotated[float | None, SetsFields(("lower",)), OptionNote(
         "LIP only: the bound on the other side; else epsilon."
     )] = None  # fmt: skip
-    by: Annotated[
+    secret_column: Annotated[
         str | None,
         OptionNote("With --about DATA and --column: the column of DATA that holds the secret."),
     ] = None
@@ -137,12 +138,12 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
 
         if self.about_file is None:
             return None
-        if self.by is None or not self.columns:
+        if self.secret_column is None or not self.columns:
             return Secret.load(self.about_file)
         pairs = cross_counts(
-            self.about_file, self.by, self.columns[0], self.missing, self.csv_format
+            self.about_file, self.secret_column, self.columns[0], self.missing, self.csv_format
         )
-        return Secret.from_counts(pairs, name=self.by)
+        return Secret.from_counts(pairs, name=self.secret_column)
 
     def read_prior(self) -> Prior:
         """Read the prior, from a joint law, probabilities or counts: with both of these, the
@@ -181,7 +182,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     @property
     def is_robust(self) -> bool:
         """Return whether the bound is for more priors than the given one."""
-        return self.radius is not None or self.delta is not None
+        return self.radius is not None or self.confidence_delta is not None
 
     def check(self) -> None:
         """Raise for options that do not belong together."""
@@ -194,15 +195,19 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
             raise InputError(
                 "--about has the law of the data in it: leave out --prior and --counts"
             )
-        if self.prior_file is not None and self.counts_file is not None and self.delta is None:
+        if (
+            self.prior_file is not None
+            and self.counts_file is not None
+            and self.confidence_delta is None
+        ):
             raise InputError(
-                "--prior and --counts are both given: with --delta the counts are its sample"
+                "--prior and --counts are both given: with --confidence-delta the counts are its sample"
             )
         if self.about_file is not None and len(self.columns) > 1:
             raise InputError("--about has one column of the data: give --column once")
-        if (self.by is None) != (not self.columns or self.about_file is None):
+        if (self.secret_column is None) != (not self.columns or self.about_file is None):
             raise InputError(
-                "of data, --about takes --column and --by, the column of the secret: give both"
+                "of data, --about takes --column and --secret-column, the column of the secret: give both"
             )
         self.check_belonging()
         super().check()
@@ -233,7 +238,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
         }
         if self.is_robust and "over" not in fields:
             raise InputError(
-                f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}"
+                f"--radius and --confidence-delta belong to --privacy pml, not to {self.privacy_name}"
             )
         for name, (option, gives) in _find_field_setters().items():
             given = getattr(self, name)
@@ -246,10 +251,15 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
                     f"--privacy {self.privacy_name} and {option} belong together: give both"
                 )
             if given is not None and not fits:
-                raise InputError(
+                text = (
                     f"--privacy {belongs[0]} and {option} belong together: give both" if together else
                     f"{option} belongs to --privacy {' or '.join(belongs)}, not to {self.privacy_name}"
                 )  # fmt: skip
+                if name == "delta" and "over" in fields:
+                    text += (
+                        "; the bound for the true distribution of a sample is --confidence-delta"
+                    )
+                raise InputError(text)
         optional = {field for _, gives in _find_field_setters().values() for field in gives.fields}
         beyond = (
             {name for name, required in fields.items() if required} - optional - {*LEVELS, "over"}

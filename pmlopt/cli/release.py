@@ -15,8 +15,8 @@ from pmlopt.cli.data_options import (
     DataOptions,
     KeepOrder,
     MissingCells,
+    PersonColumn,
     Seed,
-    Who,
     warn_of_order,
     warn_of_seed,
 )
@@ -58,7 +58,7 @@ class SingleReleaseOptions:
         OptionNote("Without a plan: the column; several are released as one tuple.", "--column"),
     ] = ()
     epsilon: Annotated[float | None, OptionNote("With --column: the PML bound in nats.")] = None
-    delta: Annotated[float | None, OptionNote(
+    confidence_delta: Annotated[float | None, OptionNote(
         "With --epsilon: the data are a sample; the bound holds for its population but with this probability."
     )] = None  # fmt: skip
     utility: Annotated[
@@ -84,7 +84,7 @@ class SingleReleaseOptions:
     ledger_file: Annotated[Path | None, OptionNote(
         "A ledger that must allow the release, and records it when it is published.", "--ledger"
     )] = None  # fmt: skip
-    who: Who = None
+    person_column: PersonColumn = None
     within_ledger: Annotated[bool, OptionNote(
         "With --ledger: design within what it leaves to each of the people, with or without --epsilon."
     )] = False  # fmt: skip
@@ -95,7 +95,7 @@ class SingleReleaseOptions:
 
         if not self.columns:
             raise InputError("give --column NAME for one release, or --plan FILE for several")
-        keys = ("epsilon", "delta", "utility")
+        keys = ("epsilon", "confidence_delta", "utility")
         table = {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
         if self.within_ledger:
             table["within_ledger"] = True
@@ -111,7 +111,9 @@ class SingleReleaseOptions:
                 dropped = tuple(
                     name for name in rows.names if name not in (*self.columns, *self.keep)
                 )
-        return ReleasePlan(named, self.keep, dropped, self.total, ledger=ledger, who=self.who)
+        return ReleasePlan(
+            named, self.keep, dropped, self.total, ledger=ledger, person_column=self.person_column
+        )
 
 
 @add_command(main, "release", extra=(imports,), spends=True)
@@ -179,8 +181,9 @@ def release_command(
         mechanisms = plan.make_mechanisms(data, missing, form.csv_format)
         draft = release(
             data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
-            law=law, ledger=ledger, who=plan.who, issuer=plan.issuer, exact_counts=plan.exact_counts,
-            drop_missing=missing == "drop", keep_order=plan.keep_order, form=form.csv_format,
+            law=law, ledger=ledger, person_column=plan.person_column, issuer=plan.issuer,
+            exact_counts=plan.exact_counts, drop_missing=missing == "drop", keep_order=plan.keep_order,
+            form=form.csv_format,
         )  # fmt: skip
         if replace(draft.digests, rows="") != digests:
             raise InputError(
@@ -311,7 +314,8 @@ def check_command(folder: Annotated[Path, ArgumentNote("FOLDER")], as_json: Json
 
     Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
     the released file can have come from the mechanisms. Exits with 1 when a claim fails or a file is missing,
-    and with 3 where a part cannot be checked from the folder, which is stated.
+    and with 3 where a part cannot be checked from the folder, which is stated. `verify` is
+    for one saved result, and `audit` for a mechanism under a prior.
     """
     from pmlopt.publishing import check
     from pmlopt.publishing.checking import explain_undecided
@@ -364,7 +368,7 @@ _Epsilons: TypeAlias = Annotated[str | None, OptionNote(
     "The levels in nats: with commas between, or START:STOP:COUNT; left out, 40 up to 3 nats at most.",
     "--epsilon"
 )]  # fmt: skip
-_Beside: TypeAlias = Annotated[str | None, OptionNote(
+_Compare: TypeAlias = Annotated[str | None, OptionNote(
     "What a design is compared with, with commas between: ldp, response (randomized response), nothing (what "
     "releasing nothing is worth); left out, all of them; none for none."
 )]  # fmt: skip
@@ -391,7 +395,7 @@ def explore_command(
     utility_name: _UtilityName = None,
     minimise: Minimise = False,
     epsilons: _Epsilons = None,
-    beside: _Beside = None,
+    compare: _Compare = None,
     total: _Total = None,
     person: _Person = None,
     half_width: _HalfWidth = None,
@@ -416,7 +420,7 @@ def explore_command(
     options |= {} if time_limit is None else {"time_limit": time_limit}
     with show_status("exploring", False):
         if saved is not None:
-            others = (utility_name, beside, total)
+            others = (utility_name, compare, total)
             if asked != UNASKED or exact_counts or any(one is not None for one in others):
                 raise InputError(f"{saved} says what is explored: leave out the options of a prior")
             found = _explore_file(saved, person, epsilons, options)
@@ -429,7 +433,7 @@ def explore_command(
             found = _explore_columns(asked, (utility_name, minimise), total, epsilons, options)
         else:
             options["exact_counts"] = exact_counts
-            found = _explore_prior(asked, (utility_name, minimise), epsilons, beside, options)
+            found = _explore_prior(asked, (utility_name, minimise), epsilons, compare, options)
         found.save(output)
     for line in found.warnings:
         print_line(f"warning: {line}", err=True)
@@ -488,7 +492,7 @@ def _explore_prior(
     asked: PrivacyOptions,
     asked_utility: tuple[str, bool],
     epsilons: str | None,
-    beside: str | None,
+    compare: str | None,
     options: dict[str, Any],
 ) -> Exploration:
     """Explore the designs for a prior or a secret, by the options given."""
@@ -498,10 +502,10 @@ def _explore_prior(
     from pmlopt.publishing.stated_law import restate_prior, restate_secret
 
     exact = options["exact_counts"]
-    if asked.delta is not None and not exact:
+    if asked.confidence_delta is not None and not exact:
         raise InputError(
-            "--delta needs the exact counts of the sample, which the page does not have: leave it out, or "
-            "give --exact-counts"
+            "--confidence-delta needs the exact counts of the sample, which the page does not show: leave it "
+            "out, or give --exact-counts"
         )
     known, secret = asked.read_prior(), asked.secret
     if secret is not None:
@@ -511,7 +515,7 @@ def _explore_prior(
     utility, outputs = read_utility(*asked_utility, prior)
     plain = asked.privacy_name in ("pml", "ldp") and all(value is None for value in given.values())
     names = (
-        BESIDE if beside is None else tuple(name for name in beside.split(",") if name != "none")
+        BESIDE if compare is None else tuple(name for name in compare.split(",") if name != "none")
     )
     found = explore(
         prior,
@@ -520,7 +524,7 @@ def _explore_prior(
         if plain
         else lambda epsilon: asked.build_requirement(epsilon, prior, given),
         None if epsilons is None else read_grid(epsilons),
-        beside=names if asked.secret is None or beside is not None else BESIDE[1:],
+        beside=names if asked.secret is None or compare is not None else BESIDE[1:],
         outputs=outputs,
         title=f"{asked.title}: {Path(asked_utility[0]).stem}",
         copied=_make_command_line(asked, asked_utility, prior, secret),
@@ -541,10 +545,10 @@ def _make_command_line(
     from pmlopt.model.privacy import LDP
     from pmlopt.publishing.exploring.sources import make_copy_format, written_pairs, written_prior
 
-    others = {one.name for one in fields(asked)} - PRIOR - {"about_file", "by"}
+    others = {one.name for one in fields(asked)} - PRIOR - {"about_file", "secret_column"}
     law, rest_of, before = (
         format_options(asked, PRIOR),
-        format_options(asked, {*others, "about_file", "by"}),
+        format_options(asked, {*others, "about_file", "secret_column"}),
         "",
     )
     if not np.array_equal(prior.pmf, asked.read_prior().pmf):

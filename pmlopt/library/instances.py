@@ -10,7 +10,7 @@ import os
 import reprlib
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -118,10 +118,17 @@ class ProblemFile:
     source: ProblemSource
     params: Mapping[str, Any]
     expected: ExpectedOptimum | None = None
+    solver: str = "auto"
+    solver_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.builder not in BUILDERS:
             raise InstanceError(f"builder is {self.builder!r}: write one of {', '.join(BUILDERS)}")
+        if self.solver_options and self.solver.lower() == "auto":
+            raise InstanceError(
+                f"solver_options has {', '.join(self.solver_options)}, which are of one solver: name it, as "
+                'in solver = "clarabel"'
+            )
         form, forms = (
             self.expected and self.expected.closed_form,
             CLOSED_FORMS_OF.get(self.builder, ()),
@@ -140,6 +147,8 @@ class Instance:
         cite, where: the key in references.bib and the place in the source.
         builder: what declares it, such as `pmlopt.design`.
         arguments: what the builder is called with, by name.
+        expected: what is known of the optimum.
+        solver, solver_options: how `pmlopt solve` solves it, as `pmlopt.solve` takes them.
     """
 
     id: str
@@ -150,6 +159,8 @@ class Instance:
     builder: Callable[..., Program[Any]]
     arguments: Mapping[str, Any]
     expected: ExpectedOptimum | None
+    solver: str = "auto"
+    solver_options: Mapping[str, Any] = field(default_factory=dict)
 
     def program(self, **changes: Any) -> Program[Any]:
         """Declare the program, with other values for some of its arguments where they are given."""
@@ -296,7 +307,16 @@ def load(path: str | os.PathLike[str]) -> Instance:
         raise InstanceError(f"{file}: {cause}") from None
     source = found.source
     return Instance(
-        found.id, found.title, file, source.cite, source.where, builder, arguments, found.expected
+        found.id,
+        found.title,
+        file,
+        source.cite,
+        source.where,
+        builder,
+        arguments,
+        found.expected,
+        found.solver,
+        found.solver_options,
     )
 
 

@@ -57,12 +57,12 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     """The certified gap is within the tolerance."""
     UNPROVED = "unproved"
-    """The method finished, and the gap is what could be proved: constraints were added whose part in the
-    bound is not sharp, a search found nothing better and no proof that there is nothing, or the method proves
-    no bound at all."""
+    """The method finished, and the gap is what could be proved: the tolerance is below what floats allow,
+    constraints were added whose part in the bound is not sharp, a search found nothing better and no proof
+    that there is nothing, or the method proves no bound at all."""
     LIMIT_REACHED = "limit_reached"
-    """A limit on time or rounds ended the search; the mechanism meets its limits, and its gap is above the
-    tolerance."""
+    """A limit on time or rounds ended the search, or every solver failed; the mechanism meets its limits, and
+    its gap is above the tolerance."""
     VIOLATED = "violated"
     """The method ended at a mechanism that breaks a limit; the certificate states by how much."""
 

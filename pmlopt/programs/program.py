@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
 from pmlopt.core.display import format_facts_html
+from pmlopt.core.fields import Record
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
@@ -154,6 +155,22 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
         constraints = {**self.constraints, **self.added}
         facts |= {f"constraint {name}": f"{one.size} rows" for name, one in constraints.items()}
         return format_facts_html(repr(self).strip("<>"), facts)
+
+
+def has_foreign_parts(program: Program[Any]) -> bool:
+    """Return whether a requirement, utility, set of priors or constraint is of a class of another package."""
+    return any(_is_foreign(part) for part in vars(program).values())
+
+
+def _is_foreign(part: object) -> bool:
+    """Return whether a record, or a record within it, is of a class that is not pmlopt's own."""
+    if isinstance(part, list | tuple):
+        return any(map(_is_foreign, part))
+    if not isinstance(part, Record):
+        return False
+    # by the top package: subclasses of pmlopt's classes elsewhere count as foreign
+    own = type(part).__module__.partition(".")[0] == "pmlopt"
+    return not own or any(map(_is_foreign, vars(part).values()))
 
 
 P = TypeVar("P", bound=Program[Any])
@@ -317,8 +334,6 @@ class MethodRegistry(Generic[P, S, C]):
             before a deadline; an InputError where that does not fit the program. A `WarmStart` that does not
             fit is left out.
         certify_matrix: the certificate of a matrix from anywhere, with multipliers or without.
-        accepts_gap: whether a result whose gap is above the tolerance is returned with the status that
-            states so; else `solve` raises a SolverError that carries it.
         make_cvxpy_method: the row of a solver of cvxpy, by its name, where any of them can be requested.
         find_first_result: a feasible mechanism in milliseconds, for when the time is over; a MethodError
             without one.
@@ -329,7 +344,6 @@ class MethodRegistry(Generic[P, S, C]):
     methods: tuple[Method[P, S, C], ...]
     make_start: Callable[[P, WarmStartLike, Deadline], S]
     certify_matrix: Callable[[P, FloatArray, FloatArray | None], MethodResult[C]]
-    accepts_gap: Callable[[P], bool] = accept_all
     make_cvxpy_method: Callable[[str], Method[P, S, C]] | None = None
     find_first_result: Callable[[P], MethodResult[C]] | None = None
     compares_first: bool = False

@@ -14,7 +14,6 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import copy_float_array
-from pmlopt.core.fields import Record
 from pmlopt.core.programming_errors import (
     describe_error,
     is_programming_error,
@@ -28,11 +27,11 @@ from pmlopt.errors import (
     MechanismError,
     PmloptError,
     ProgramError,
-    SolverError,
     SolverOptionError,
     SolverUnavailableError,
 )
-from pmlopt.programs.certificate import C_co, Status, Timings, WarmStart, WarmStartLike
+from pmlopt.programs.best_feasible import MethodAttempts, make_result, select_best_result
+from pmlopt.programs.certificate import C_co, Status, WarmStartLike
 from pmlopt.programs.continuous import methods as continuous
 from pmlopt.programs.envelope import methods as envelope
 from pmlopt.programs.envelope_design import methods as envelope_design
@@ -41,7 +40,14 @@ from pmlopt.programs.former_names import replace_former_method
 from pmlopt.programs.least_leakage import epsilon_search as least_epsilon
 from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.linear import methods as linear
-from pmlopt.programs.program import Method, MethodError, MethodRegistry, MethodResult, Program
+from pmlopt.programs.program import (
+    Method,
+    MethodError,
+    MethodRegistry,
+    MethodResult,
+    Program,
+    has_foreign_parts,
+)
 from pmlopt.programs.record_leakage import methods as record_leakage
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex import methods as subconvex
@@ -157,9 +163,6 @@ PROPAGATED_ERRORS = (
 )
 """What ends `solve` wherever it comes from: nothing else that a method raises does."""
 
-FIRST_FEASIBLE = "first-feasible"
-"""What a result names as its solver where a formula gave the mechanism, after the time was over."""
-
 
 def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
     """Return the methods that can solve a program: those that `auto` tries first, in order, with reasons.
@@ -209,10 +212,9 @@ def solve(
     method was given as an object: the result is OPTIMAL only where its certificate verifies. A value beyond
     its own bound by more than rounding is never OPTIMAL.
 
-    Where no method closes the gap: a design with a linear utility raises a SolverError that carries the best
-    result, unless constraints were added whose part in the bound is not sharp (cones, kinks such as a sum of
-    absolute values, variables without bounds). All other questions return the result at hand with the status
-    UNPROVED, or LIMIT_REACHED where a limit on time or rounds ended the search.
+    Where no method closes the gap, the best feasible mechanism is returned with its value, its level and the
+    best bound: with the status UNPROVED where a method ended without being stopped, else LIMIT_REACHED. Where
+    every method was stopped or failed, a mechanism by formula takes the place of a worse one, or of none.
 
     Args:
         program: from a builder such as `design`, with constraints of your own if wanted.
@@ -234,7 +236,8 @@ def solve(
     Raises:
         InfeasibleError: the constraints that were added to the program allow no mechanism.
         SolverOptionError: the solver does not know an option, or takes none.
-        SolverError: no method reached the tolerance; `.result` carries the best certified Result.
+        SolverError: no feasible mechanism is known, every method ended with a mistake, or every value is
+            beyond its own bound; `.result` then carries that Result.
         SolverUnavailableError: the solver's name is unknown, or it cannot take this program.
         InputError: a limit is not positive, the warm start does not fit, or processes cannot be forked here.
 
@@ -258,19 +261,16 @@ def solve(
     start = question.make_start(program, warm_start, options.deadline)
     arguments = program, options, start
     allowed = program.compute_allowed_gap(options.tolerance)
-    attempts: list[str] = []
-    results: list[Result[C_co]] = []
-    within: list[Result[C_co]] = []
+    attempts: MethodAttempts[C_co] = MethodAttempts()
     methods = question.select_methods(program, solver, start)
     _check_accepts_options(methods, solver, options)
     for method in methods:
-        if options.deadline.expired and (results or attempts):
+        if options.deadline.expired and attempts.accounts:
             break
         try:
             found = run_in_process(method, *arguments) if isolated else method.run(*arguments)
-            status = _choose_status(
-                found, allowed, question.accepts_gap(program) and found.finished
-            )
+            own_end = found.finished and not found.certificate.is_beyond_bound
+            status = _choose_status(found, allowed, own_end)
             # classes of other packages may be wrong: then the certificate decides, not the method
             checked = status is Status.OPTIMAL and (method is solver or has_foreign_parts(program))
             failures = found.certificate.failures if checked else ()
@@ -278,26 +278,23 @@ def solve(
             raise
         except BaseException as cause:  # a solver may fail in any way: the next one is tried
             raise_if_strict(cause)
-            account = cause if isinstance(cause, MethodError) else describe_error(cause)
-            attempts.append(f"{method.id}: {account}")
+            attempts.add_failure(method, cause, method is solver)
             continue
         # a false certificate is no result: the next method is tried
         if failures:
-            attempts.append(f"{method.id}: its certificate fails: {'; '.join(map(str, failures))}")
+            attempts.add_mistake(
+                f"{method.id}: its certificate fails: {'; '.join(map(str, failures))}"
+            )
             continue
-        result = _make_result(found, method, status, attempts, time.perf_counter() - begin)
+        seconds = time.perf_counter() - begin
+        result = make_result(found, method, status, attempts.accounts, seconds)
         result = replace(result, solver_options=options.solver_options)
         if status is Status.OPTIMAL:
             return result
-        results.append(result)
-        within += [result] if _keeps_all_limits(found) else []
-        attempts.append(f"{method.id}: {found.message}, {_describe_shortcoming(found, allowed)}")
+        attempts.add_result(result, found, _describe_shortcoming(found, allowed))
         if found.certificate.is_beyond_bound and has_foreign_parts(program):
             break  # a person's own class contradicts itself: a worse mechanism would only hide it
-    # without any result a formula is better than an error
-    spent = options.deadline.is_limited and (options.deadline.expired or not results)
-    stopped = _build_stopped_result(question, program, within, attempts, begin) if spent else None
-    return _select_best_result(question, program, results, attempts) if stopped is None else stopped
+    return select_best_result(question, program, attempts, options.deadline, begin)
 
 
 def certify(
@@ -339,9 +336,8 @@ def certify(
         status = Status.UNPROVED
     seconds = time.perf_counter() - begin
     found = replace(found, certify_seconds=seconds)
-    return _make_result(
-        found, Method("given", found.message, lambda *_: found), status, [], seconds
-    )
+    given_matrix: Method[Any, Any, C_co] = Method("given", found.message, lambda *_: found)
+    return make_result(found, given_matrix, status, [], seconds)
 
 
 def check_solver_name(name: object) -> str:
@@ -444,127 +440,3 @@ def _describe_shortcoming(found: MethodResult[Any], allowed: float) -> str:
     if certificate.is_beyond_bound:
         return f"its value is {-certificate.gap:.3g} beyond its bound, so that one of both is false"
     return f"certified gap {certificate.gap:.3g} above the tolerance {allowed:.3g}"
-
-
-def has_foreign_parts(program: Program[Any]) -> bool:
-    """Return whether a requirement, utility, set of priors or constraint is of a class of another package."""
-    return any(_is_foreign(part) for part in vars(program).values())
-
-
-def _is_foreign(part: object) -> bool:
-    """Return whether a record, or a record within it, is of a class that is not pmlopt's own."""
-    if isinstance(part, list | tuple):
-        return any(map(_is_foreign, part))
-    if not isinstance(part, Record):
-        return False
-    # by the top package: subclasses of pmlopt's classes elsewhere count as foreign
-    own = type(part).__module__.partition(".")[0] == "pmlopt"
-    return not own or any(map(_is_foreign, vars(part).values()))
-
-
-def _make_result(
-    found: MethodResult[C_co],
-    method: Method[Any, Any, Any],
-    status: Status,
-    attempts: list[str],
-    seconds: float,
-) -> Result[C_co]:
-    """Return the result of a program from that of a method."""
-    detail = found.message if found.detail is None else found.detail
-    return Result(
-        status=status,
-        certificate=found.certificate,
-        solver=method.name,
-        method=method.id,
-        reason=f"{method.reason}: {detail}" if detail else method.reason,
-        attempts=tuple(attempts),
-        iterations=found.iterations,
-        warm_started=found.warm_started,
-        timings=Timings(
-            compile=found.compile_seconds,
-            solve=found.solve_seconds,
-            certify=found.certify_seconds,
-            total=seconds,
-        ),
-        closed_form=found.closed_form,
-        restart=WarmStart(method.name, found.arrays),
-    )
-
-
-def _build_stopped_result(
-    question: MethodRegistry[Any, Any, Any],
-    program: Program[C_co],
-    within: Sequence[Result[C_co]],
-    attempts: list[str],
-    begin: float,
-) -> Result[C_co] | None:
-    """Return the best mechanism of a solve that ran out of time, with the best bound; None without any.
-
-    One by formula is looked at where there is no other, or where a solver that was stopped may have less.
-    """
-    if question.find_first_result is None or (within and not question.compares_first):
-        return None
-    known = list(within)
-    try:
-        found = question.find_first_result(program)
-    except (MethodError, MechanismError) as error:
-        attempts.append(f"{FIRST_FEASIBLE}: {error}")
-    else:
-        formula: Method[Any, Any, C_co] = Method(
-            FIRST_FEASIBLE, "the time was over before a solver had a better one", lambda *_: found
-        )
-        known.append(
-            _make_result(
-                found, formula, Status.LIMIT_REACHED, attempts, time.perf_counter() - begin
-            )
-        )
-    if not known:
-        return None
-    sign = 1 if program.maximised else -1
-    best = max(known, key=lambda result: sign * result.value)
-    # bounds hold for the program, not for a mechanism: the best one of any method fits
-    tightest = min(known, key=lambda result: sign * result.bound)
-    return replace(best, certificate=best.certificate.with_bound_from(tightest.certificate))
-
-
-def _keeps_all_limits(found: MethodResult[Any]) -> bool:
-    """Return whether a certificate keeps every required limit, and does not contradict itself."""
-    certificate = found.certificate
-    return (
-        found.requirement_unchanged
-        and certificate.violation == 0
-        and not certificate.is_beyond_bound
-    )
-
-
-def _get_proved_gap(result: Result[Any]) -> float:
-    """Return the gap that the certificate of a result proves."""
-    return float(result.certificate.proved_gap)
-
-
-def _select_best_result(
-    question: MethodRegistry[Any, Any, Any],
-    program: Program[Any],
-    results: list[Result[C_co]],
-    attempts: list[str],
-) -> Result[C_co]:
-    """Select the best result without a proof of optimality, or raise an error that carries it."""
-    # a method that ended on its own is preferred to one that a limit stopped
-    unproved = [result for result in results if result.status is Status.UNPROVED]
-    if unproved:
-        sign = 1 if program.maximised else -1
-        # values without a proof that differ by less are equal, and the smaller gap decides
-        ahead = max(sign * result.value for result in unproved) - 1e-6
-        return min((r for r in unproved if sign * r.value >= ahead), key=_get_proved_gap)
-    if results and question.accepts_gap(program):
-        return min(results, key=_get_proved_gap)
-    tried = "; ".join(attempts)
-    if not results:
-        raise SolverError(f"no solver could solve it: {tried}")
-    advice = "Allow more time or a larger tolerance"
-    if all(result.certificate.is_beyond_bound for result in results):
-        advice = "Check a requirement, a utility or a set of priors of your own by pmlopt.testing"
-    raise SolverError(
-        f"no solver reached the tolerance: {tried}. {advice}",
-        min(results, key=_get_proved_gap),
-    )

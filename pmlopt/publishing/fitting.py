@@ -56,7 +56,8 @@ def _fits_ledger(plan: ReleasePlan, draft: ReleaseDraft, missing: Missing, epsil
     planned = draft.planned
     made = release(
         draft.data, changed.make_mechanisms(draft.data, missing, draft.form), keep=planned.kept,
-        drop=planned.dropped, law=draft.law, ledger=draft.ledger, who=draft.who, form=draft.form,
+        drop=planned.dropped, law=draft.law, ledger=draft.ledger, person_column=draft.person_column,
+        form=draft.form,
     )  # fmt: skip
     allowed = made.check_ledger()
     return allowed is not None and allowed[1]

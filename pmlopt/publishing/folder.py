@@ -39,6 +39,9 @@ their order."""
 People: TypeAlias = Annotated[int, Range(1, MAX_EXACT_INTEGER)]
 DESCRIPTION = SEALED_BY
 MECHANISMS = "mechanisms"
+
+MAX_JSON_ENTRIES = 2_000_000
+"""Entries of a matrix up to which its file is JSON, for people to read; beyond, it is NPZ, for speed."""
 RELEASED = "released"
 """The folder of the released files, or, with an ending, the one file."""
 REPORTS = ("report.html", "report.md")
@@ -256,6 +259,21 @@ def restrict_to_occurring(
     labels = [mechanism.inputs[row] for row in rows]
     prior = Prior.from_counts(counts[rows].tolist(), labels)
     return prior, Mechanism(mechanism.matrix[rows], labels, mechanism.outputs)
+
+
+def choose_mechanism_files(
+    columns: Sequence[Sequence[str]], mechanisms: Sequence[Mechanism]
+) -> list[str]:
+    """Choose distinct paths within the folder for the files of mechanisms, which any system takes."""
+    found: list[str] = []
+    for names, mechanism in zip(columns, mechanisms, strict=True):
+        plain = "".join(one if one.isalnum() or one in "-_" else "_" for one in "+".join(names))
+        ending = ".json" if mechanism.matrix.size <= MAX_JSON_ENTRIES else ".npz"
+        path, number = f"{MECHANISMS}/{plain[:60] or 'column'}{ending}", 2
+        while path.lower() in [other.lower() for other in found]:
+            path, number = f"{MECHANISMS}/{plain[:60]}-{number}{ending}", number + 1
+        found.append(path)
+    return found
 
 
 def compute_joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> AttributeLevels:

@@ -49,8 +49,8 @@ class PlannedColumn:
         columns: of the data; left out, the column that has the name of the table.
         mechanism: a file of a mechanism, next to the plan; or it is designed for the law of the letters:
         epsilon: the bound of a PML requirement in nats,
-        delta: with it, for the true law of which the people are a sample, except with this probability over
-            the sample (at most one half),
+        confidence_delta: with it, the bound holds for the true law of which the people are a sample, except
+            with this probability over the sample (at most one half),
         privacy: or any requirement, as a problem file has it,
         utility: a name (hamming, absolute, squared, mutual-information, estimation-error), or as a
             problem file has it,
@@ -62,7 +62,7 @@ class PlannedColumn:
     columns: tuple[str, ...] | None = None
     mechanism: str | None = None
     epsilon: float | None = None
-    delta: Annotated[float, Range(0, 0.5)] | None = None
+    confidence_delta: Annotated[float, Range(0, 0.5)] | None = None
     privacy: Requirement | None = None
     utility: Utility | str | None = None
     outputs: Count | tuple[Label, ...] | None = None
@@ -73,9 +73,9 @@ class PlannedColumn:
             name: getattr(self, name) for name in ("epsilon", "privacy", "utility", "outputs")
         }
         given = [name for name, value in designed.items() if value is not None]
-        if self.mechanism is not None and (given or self.delta is not None):
+        if self.mechanism is not None and (given or self.confidence_delta is not None):
             raise InputError(
-                f"a mechanism is given, and {given[0] if given else 'delta'} to design one: give one"
+                f"a mechanism is given, and {(*given, 'confidence_delta')[0]} to design one: give one"
             )
         bounds = (self.epsilon is not None) + (self.privacy is not None)
         if self.mechanism is None and (bounds > 1 or (bounds == 0 and not self.within_ledger)):
@@ -88,8 +88,8 @@ class PlannedColumn:
             raise InputError(
                 'give a utility, what must stay useful: "hamming", "absolute", "squared", ...'
             )
-        if self.delta is not None and self.epsilon is None:
-            raise InputError("delta goes with epsilon")
+        if self.confidence_delta is not None and self.epsilon is None:
+            raise InputError("confidence_delta goes with epsilon")
 
     def make_mechanism(
         self,
@@ -110,7 +110,7 @@ class PlannedColumn:
             return folder / self.mechanism
         privacy = self.privacy
         if self.epsilon is not None:
-            over = None if self.delta is None else ball(prior, self.delta)
+            over = None if self.confidence_delta is None else ball(prior, self.confidence_delta)
             privacy = PML(self.epsilon, over)
         if self.within_ledger:
             if remaining is None:
@@ -136,7 +136,8 @@ class ReleasePlan:
         law: a data file with the same columns, next to the plan, for the law of the letters; left out, the
             data that are released.
         ledger: the file of a ledger, next to the plan, that must allow the release, and then records it.
-        who: the column with the numbers of its people, from 0; left out, the rows are all of them in order.
+        person_column: the column with the numbers of its people, from 0; left out, the rows are all of
+            them in order.
         title: of the report.
         issuer: who answers for the release, named in the report.
         exact_counts: whether the exact number of people with each letter is published; else counts are
@@ -151,7 +152,7 @@ class ReleasePlan:
     total: Annotated[float, Range(0)] | None = None
     law: str | None = None
     ledger: str | None = None
-    who: str | None = None
+    person_column: str | None = None
     title: str = ""
     issuer: str = ""
     exact_counts: bool = False
@@ -220,7 +221,8 @@ class ReleasePlan:
             if not self.exact_counts and _needs_sample(table.get("privacy")):
                 raise InputError(
                     f"release.{name}.privacy: a confidence set needs the exact counts, which are not "
-                    "published: give epsilon and delta, which allow for the rounding, or exact_counts = true"
+                    "published: give epsilon and confidence_delta, which allow for the rounding, or "
+                    "exact_counts = true"
                 )
             # rounded counts are no sample: a prior with a sample size would promise too much
             make_prior = Prior.from_counts if self.exact_counts else Prior.from_weights
@@ -257,7 +259,7 @@ class ReleasePlan:
         path = self.folder / self.ledger
 
         def build_remaining(prior: Prior) -> Requirement:
-            return build_remaining_requirement(path, prior, data, self.who, form)
+            return build_remaining_requirement(path, prior, data, self.person_column, form)
 
         return build_remaining
 

@@ -46,6 +46,7 @@ from pmlopt.publishing.folder import (
     ClearColumnLevels,
     ReleasedMechanism,
     ReleaseFile,
+    choose_mechanism_files,
     compute_joint_levels,
     digest_folder,
 )
@@ -111,7 +112,7 @@ class ReleaseDraft:
         levels: what all releases leak together, and about each part.
         planned: what `release.json` will say, as far as it does not depend on the draws and the files.
         ledger: the file of the ledger that records the release, if there is one.
-        who: the column with the numbers of its people; None where the rows are all, in order.
+        person_column: the column with the numbers of its people; None where the rows are all, in order.
         law: the data whose law of the letters is known, where they are others.
         digests: of what all this was computed from.
     """
@@ -122,7 +123,7 @@ class ReleaseDraft:
     levels: AttributeLevels
     planned: ReleaseFile
     ledger: str | os.PathLike[str] | None = None
-    who: str | None = None
+    person_column: str | None = None
     drop_missing: bool = False
     form: CsvFormat | None = None
     law: Any = None
@@ -140,9 +141,11 @@ class ReleaseDraft:
         if self.ledger is None:
             return None
         book, people = Ledger.load(self.ledger), None
-        if self.who is not None:
+        if self.person_column is not None:
             with open_table(self.data, self.form) as table:
-                people = parse_person_numbers(read_texts(table, [self.who])[0], self.who)
+                people = parse_person_numbers(
+                    read_texts(table, [self.person_column])[0], self.person_column
+                )
         joint = build_joint_mechanism(self.releases, book.initial)
         return (
             book,
@@ -154,7 +157,7 @@ class ReleaseDraft:
         """Return a digest of the rows of the data, to be updated while they are read."""
         if self.digests.data is not None:  # it has the other columns
             return RowDigest(table, ())
-        return RowDigest(table, [*self.planned.kept, *(() if self.who is None else (self.who,))])
+        return RowDigest(table, _list_digested_columns(self.planned.kept, self.person_column))
 
     def check_unchanged(self, rows: str | None, data: str | None = None) -> None:
         """Raise unless all that this was computed from is as it was.
@@ -186,7 +189,7 @@ def release(
     total: float | None = None,
     law: Any = None,
     ledger: str | os.PathLike[str] | None = None,
-    who: str | None = None,
+    person_column: str | None = None,
     drop_missing: bool = False,
     keep_order: bool = False,
     seed: int | None = None,
@@ -218,7 +221,8 @@ def release(
             that which an adversary knows; None takes the data's own.
         ledger: the file of a ledger on the letters, or the tuples of letters, that are released: it must
             allow the release, which is recorded there and published together, or neither.
-        who: the column with the numbers of its people, from 0; None where the rows are all, in order.
+        person_column: the column with the numbers of its people, from 0; None where the rows are all, in
+            order.
         drop_missing: leave out rows with a missing cell that is no input.
         keep_order: leave the rows in the order of the data, which may reveal what these are sorted by: no
             level counts that. They are written in a uniformly random order otherwise.
@@ -265,15 +269,15 @@ def release(
         raise InputError(
             f"two of the columns that are written have one name: {join_words([*written, *keep], 9)}"
         )
-    if who is not None and ledger is None:
-        raise InputError("who names the people of a ledger: give the ledger too")
+    if person_column is not None and ledger is None:
+        raise InputError("person_column names the people of a ledger: give the ledger too")
     if ledger is not None and drop_missing:
         raise InputError(
             "a ledger has a row for each person in it: leave no row out for a missing cell"
         )
     largest = None if total is None else check_nonnegative(total, "the total", InputError)
     digests = DataDigests.compute(data, law)
-    other = () if digests.data is not None else (*keep, *(() if who is None else (who,)))
+    other = () if digests.data is not None else _list_digested_columns(keep, person_column)
     of_data, clear, rows = _count_letters(data, releases, keep, drop_missing, form, other)
     people = of_data if law is None else _count_letters(law, releases, (), drop_missing, form)[0]
     strange = np.argwhere((of_data > 0) & (people == 0))
@@ -288,7 +292,8 @@ def release(
         for exact in (of_data, people):
             _check_designed_for(made, matrices, given, exact)
     levels = compute_joint_levels(stated, matrices)
-    parts = zip(releases, choose_file_names(releases), levels.alone, levels.each, strict=True)
+    names = choose_mechanism_files([one.columns for one in releases], matrices)
+    parts = zip(releases, names, levels.alone, levels.each, strict=True)
     planned = ReleaseFile(
         format=FORMAT,
         title=title,
@@ -299,10 +304,7 @@ def release(
         left_out=0,
         random=SYSTEM,
         order=IN_ORDER if keep_order else RANDOM_ORDER,
-        parts=tuple(
-            ReleasedMechanism(one.columns, f"{MECHANISMS}/{file}.json", *own)
-            for one, file, *own in parts
-        ),
+        parts=tuple(ReleasedMechanism(one.columns, name, *own) for one, name, *own in parts),
         together=levels.together,
         total=largest,
         kept=tuple(keep),
@@ -321,8 +323,8 @@ def release(
     )
     digests = replace(digests, rows=rows)
     draft = ReleaseDraft(
-        data, releases, made, levels, planned, ledger, who, drop_missing, form, law, digests
-    )
+        data, releases, made, levels, planned, ledger, person_column, drop_missing, form, law, digests
+    )  # fmt: skip
     if target is not None:
         write_release(draft, target, seed, executor)
     return draft
@@ -363,7 +365,9 @@ def write_release(
             made.save(folder / part.mechanism)
         with open_table(draft.data, draft.form) as table:
             delimiter = (table.form.delimiter if table.form else None) or ","
-            draws = None if book is None else RecordedDraws(draft.releases, table, draft.who)
+            draws = (
+                None if book is None else RecordedDraws(draft.releases, table, draft.person_column)
+            )
             known: dict[str, str] = {}
             how: dict[str, Any] = {
                 "keep": planned.kept,
@@ -409,6 +413,11 @@ def write_release(
         if draws is not None and book is not None:
             draws.record(book)
     return described
+
+
+def _list_digested_columns(kept: Sequence[str], person_column: str | None) -> list[str]:
+    """Return the columns of a frame that are digested: those in clear, and that of the people."""
+    return [*kept] if person_column is None else [*kept, person_column]
 
 
 def _check_designed_for(
@@ -584,17 +593,3 @@ def _count_letters(
     if not people.any():
         raise InputError("there is no row without a missing cell: nothing can be released")
     return people.reshape(shape), clear, rows.compute_digest()
-
-
-def choose_file_names(releases: Sequence[ColumnRelease]) -> list[str]:
-    """Return a name for the file of each mechanism, which any system takes, and which differ."""
-    found: list[str] = []
-    for release in releases:
-        plain = "".join(
-            one if one.isalnum() or one in "-_" else "_" for one in "+".join(release.columns)
-        )
-        name, number = plain[:60] or "column", 2
-        while name.lower() in [other.lower() for other in found]:
-            name, number = f"{plain[:60]}-{number}", number + 1
-        found.append(name)
-    return found

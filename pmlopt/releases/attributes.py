@@ -80,7 +80,8 @@ def attribute_levels(
             "for each mechanism, in their order"
         )
     outcomes = math.prod(len(part.outputs) for part in parts)
-    if outcomes * max(law.shape) > MAX_PRODUCT_ENTRIES:
+    # one mechanism is in memory already
+    if len(parts) > 1 and outcomes * max(law.shape) > MAX_PRODUCT_ENTRIES:
         raise MechanismError(f"there are {outcomes} outcomes: give fewer attributes or outputs")
     # Pairs of tuples of letters that occur and of outcomes that are looked at: some ten seconds.
     if int((law > 0).sum()) * outcomes > 2_000_000_000:

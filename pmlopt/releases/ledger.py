@@ -157,7 +157,7 @@ class Ledger:
         Examples:
             >>> ledger = Ledger([0.5, 0.5])
             >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0])
-            >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0], again=True)
+            >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0], allow_duplicate=True)
             >>> np.exp(ledger.levels_of_order(2)).round(12)  # (1.8^2 + 0.2^2) / 2
             array([1.64])
         """
@@ -371,7 +371,7 @@ class Ledger:
         outcomes: Iterable[Label],
         people: ArrayLike | None = None,
         *,
-        again: bool = False,
+        allow_duplicate: bool = False,
     ) -> None:
         """Record what a mechanism released, one outcome for each person in the release.
 
@@ -385,7 +385,8 @@ class Ledger:
             outcomes: labels of outputs, in the order of `people`; an array of numbers where the mechanism
                 has no labels for its outputs is read at once.
             people: who is in the release, each once; left out, all.
-            again: whether a release like one that is recorded was made once more.
+            allow_duplicate: whether to record a release that equals a recorded one, since it was made once
+                more.
 
         Raises:
             MechanismError: the mechanism is on other letters, an outcome is none of its outputs or has
@@ -404,11 +405,12 @@ class Ledger:
         rows = self._histories.select_people(members)
         matrix = self._align_matrix(m, rows)
         identity = digest_release(matrix, columns, members)
-        if identity in self._state.identities and not again:
+        if identity in self._state.identities and not allow_duplicate:
             number = self._state.identities.index(identity) + 1
             raise PrivacyError(
                 f"this release is recorded already, as number {number}: the mechanism, the people and their "
-                "outcomes are the same; if it was made once more, say so (again=True, or --again)"
+                "outcomes are the same; if it was made once more, give allow_duplicate=True "
+                "(--allow-duplicate)"
             )
         over = (
             None

@@ -27,14 +27,17 @@ class RecordedDraws:
         releases: mechanisms with their columns; the letters of the ledger are the inputs of one, or the
             tuples of the inputs of several, in their order.
         table: whose rows are released.
-        who: the column with the numbers of the people, from 0; None where the rows are all people in order.
+        person_column: the column with the numbers of the people, from 0; None where the rows are all
+            people in order.
     """
 
     def __init__(
-        self, releases: Sequence[ColumnRelease], table: Table, who: str | None = None
+        self, releases: Sequence[ColumnRelease], table: Table, person_column: str | None = None
     ) -> None:
-        self.releases, self._who = releases, who
-        self._place = None if who is None else find_column(table.names, who, table.where)
+        self.releases, self._person_column = releases, person_column
+        self._place = None
+        if person_column is not None:
+            self._place = find_column(table.names, person_column, table.where)
         self._sizes = [len(one.mechanism.outputs) for one in releases]
         self._drawn: list[IntArray] = []
         self._numbers: list[str] = []
@@ -53,7 +56,9 @@ class RecordedDraws:
             MechanismError: there are more rows or fewer than people, or the letters are others.
         """
         outcomes = np.concatenate([np.zeros(0, dtype=np.int64), *self._drawn])
-        people = None if self._who is None else parse_person_numbers(self._numbers, self._who)
+        people = None
+        if self._person_column is not None:
+            people = parse_person_numbers(self._numbers, self._person_column)
         book.record(build_joint_mechanism(self.releases, book.initial), outcomes, people)
         return len(outcomes)
 
@@ -89,7 +94,7 @@ def build_joint_mechanism(releases: Sequence[ColumnRelease], law: Prior) -> Mech
     return Mechanism(whole.matrix, known)
 
 
-def parse_person_numbers(texts: Sequence[str], who: str) -> list[int]:
+def parse_person_numbers(texts: Sequence[str], person_column: str) -> list[int]:
     """Return the numbers of the people in a column, which are integers.
 
     Raises:
@@ -97,7 +102,9 @@ def parse_person_numbers(texts: Sequence[str], who: str) -> list[int]:
     """
     for text in texts:
         if not (text.isascii() and text.isdigit() and len(text) < 19):
-            raise InputError(f"the column {who!r}: {text!r} is no number of a person, 0 and up")
+            raise InputError(
+                f"the column {person_column!r}: {text!r} is no number of a person, 0 and up"
+            )
     return [int(text) for text in texts]
 
 
@@ -105,7 +112,7 @@ def build_remaining_requirement(
     ledger: Path,
     prior: Prior,
     data: Any = None,
-    who: str | None = None,
+    person_column: str | None = None,
     form: CsvFormat | None = None,
 ) -> Requirement:
     """Return what a ledger leaves, as a requirement on a design under a prior.
@@ -114,12 +121,12 @@ def build_remaining_requirement(
         ledger: its file.
         prior: of the design, on the letters of the ledger.
         data: the file or frame with the people in the release; None for all.
-        who: the column with their numbers; None for all.
+        person_column: the column with their numbers; None for all.
         form: of CSV files.
     """
     people = None
-    if who is not None:
+    if person_column is not None:
         with open_table(data, form) as table:
-            people = parse_person_numbers(read_texts(table, [who])[0], who)
+            people = parse_person_numbers(read_texts(table, [person_column])[0], person_column)
     found: Requirement = Ledger.load(ledger).joint_requirement(people, prior.labels)
     return found

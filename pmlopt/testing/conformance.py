@@ -25,6 +25,7 @@ from pmlopt.model.utility import ExpectedGain, LinearUtility, SubConvex
 from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
 from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR, is_met_exactly, round_rows_to_grid
+from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.solving import solve
 
 DEFAULT_INSTANCES = 12
@@ -304,16 +305,28 @@ def _check_design(requirement: Requirement, case: _BoundaryCase) -> None:
         else ["clarabel", "highs", "block-ipm"]
     )
     for name in names:
+        form = "constraints" if name == "clarabel" else "block"
+        what = f"a design under {requirement!r} by its `{form}`"
         try:
             result = solve(program, name)
         except SolverError as error:
-            form = "constraints" if name == "clarabel" else "block"
-            raise ConformanceError(
-                f"a design under {requirement!r} by its `{form}`: {error}"
-            ) from error
+            raise ConformanceError(f"{what}: {error}") from error
+        _check_agreement(
+            result.status is Status.OPTIMAL or not _can_close_gap(program),
+            f"{what} ends {result.status.value}, with a gap of {result.gap:.3g}",
+        )
         _check_agreement(
             result.certificate.verify(), f"a design under {requirement!r} does not verify"
         )
+
+
+def _can_close_gap(program: LinearDesign) -> bool:
+    """Return whether a solver's multipliers prove the optimum: of a linear program with a tight bound."""
+    privacy = program.privacy
+    block = program.column_block is not None
+    if not privacy.is_tight or (not block and privacy.has_empty_interior(program.prior)):
+        return False
+    return block or privacy.has_ratios or bool(program.problem.is_lp())
 
 
 def _check_expression(

@@ -21,10 +21,10 @@ TRADEOFF = (
 )
 SECRET = "design --about joint.csv --epsilon 0.1 --utility hamming"
 METRIC = f"{DESIGN} --privacy metric --distance distances.csv"
-PLAN = "plan --letters 3 --epsilon 1 --delta 0.1 --samples 1000"
+PLAN = "sample-size --letters 3 --epsilon 1 --confidence-delta 0.1 --samples 1000"
 HISTOGRAM = "histogram data.csv --column level --epsilon 1 --classes a,b,c -o out.csv"
 ESTIMATE = "estimate m.json --data data.csv --column level"
-SAMPLES = "audit drawn.csv --samples --prior p.csv"
+SAMPLES = "audit drawn.csv --from-samples --prior p.csv"
 LEAST = "least-leakage --prior p.csv --utility hamming --expected 0.4"
 WORST = "worst-case --prior p.csv --utility hamming"
 INFORMATION = DESIGN.replace("hamming", "mutual-information")
@@ -56,7 +56,7 @@ BAD: Mapping[str, list[str]] = {
     "no command": ["nothing", "--nothing", "design --nothing"],
     "numbers that are none, or none of those that can be meant": [
         *values(DESIGN, epsilon="-1 nan inf x ''", tolerance="0 -1 nan x", time_limit="0 -1 nan x"),
-        *values(DESIGN, radius="-1 nan inf 2.1", delta="0 1 -1 nan 2"),
+        *values(DESIGN, radius="-1 nan inf 2.1", confidence_delta="0 1 -1 nan 2"),
         *values(AUDIT, epsilon="nan", envelope="0 1 nan x 0.1,,0.2 ''"),
         *values(APPLY, seed="-1 x 1.5 nan"),
     ],
@@ -69,28 +69,30 @@ BAD: Mapping[str, list[str]] = {
     "names": [
         *instead(DESIGN, hamming="hemming nowhere.csv m.json squared"),  # the letters are text
         *instead(NUMBERS, hamming="gains.csv"),
-        *more(INFORMATION, "--minimise | --outputs 2 | --privacy approximate-pml --slack 0.1"),
+        *more(INFORMATION, "--minimise | --outputs 2 | --privacy approximate-pml --delta 0.1"),
         *more(
             DESIGN, "--minimise | --solver nothing | --privacy nothing | --privacy approximate-pml"
         ),
         *more(
-            DESIGN, "--slack 0.1 | --privacy approximate-pml --slack -1 | --privacy ldp --slack 0.1"
+            DESIGN, "--delta 0.1 | --privacy approximate-pml --delta -1 | --privacy ldp --delta 0.1"
         ),
         *more(
             DESIGN,
-            "--privacy approximate-pml --slack 0.1 --radius 0.1 | --lower 1 | --region l1-ball",
+            "--privacy approximate-pml --delta 0.1 --radius 0.1 | --lower 1 | --region l1-ball",
         ),
         *more(
             DESIGN,
-            "--privacy lip --lower -1 | --privacy ldp --radius 0.1 | --delta 0.1 --privacy ldp",
+            "--privacy lip --lower -1 | --privacy ldp --radius 0.1 | --confidence-delta 0.1 --privacy ldp",
         ),
-        *more(DESIGN, "--radius 0.1 --delta 0.1 | --region nothing --delta 0.1"),
+        *more(
+            DESIGN, "--radius 0.1 --confidence-delta 0.1 | --region nothing --confidence-delta 0.1"
+        ),
         *more(AUDIT, "--radius 0.1 --privacy ldp | --radius 0.1 --envelope 0.1"),
     ],
     "secrets, distances and gains": [
         *more(
             SECRET,
-            "--prior p.csv | --counts p.csv | --delta 0.1 --region clopper-pearson | -o joint.csv",
+            "--prior p.csv | --counts p.csv | --confidence-delta 0.1 --region clopper-pearson | -o joint.csv",
         ),
         *values(
             SECRET,
@@ -147,8 +149,10 @@ BAD: Mapping[str, list[str]] = {
         *more(TRADEOFF, "-o out.txt"),
     ],
     "plans and histograms": [
-        *values(PLAN, letters="0 -1 x 1.5", delta="0 1 nan -1", samples="0 -1 x", target="2"),
-        "plan --letters 4 --epsilon 1 --delta 0.1",
+        *values(
+            PLAN, letters="0 -1 x 1.5", confidence_delta="0 1 nan -1", samples="0 -1 x", target="2"
+        ),
+        "sample-size --letters 4 --epsilon 1 --confidence-delta 0.1",
         *values(
             HISTOGRAM, epsilon="0 -1 nan x", min_mass="-1 1 nan x 0.34", seed="-1"
         ),  # three classes
@@ -166,7 +170,7 @@ BAD: Mapping[str, list[str]] = {
         ),  # no outputs of its own
         *more(SAMPLES, "--envelope 0.1 | --privacy lip | --radius 0.1 | --epsilon=-1"),
         *values(SAMPLES, prior="numbers.csv"),
-        "audit m.csv --samples --prior p.csv",  # shares, not counts
+        "audit m.csv --from-samples --prior p.csv",  # shares, not counts
         f"{AUDIT} --confidence 0.9",
     ],
     "the least leakage and the worst case": [
@@ -175,7 +179,7 @@ BAD: Mapping[str, list[str]] = {
         *values(WORST, threshold="0 -1 9 x"),
         *more(WORST, "--threshold 2 --epsilon 1 | --tolerance 0 | -o out.json | --mps out.mps"),
         *more(WORST, "--plot out.png | --threshold 2 --solver highs | --ties nothing"),
-        *more(WORST.replace("p.csv", "shares.csv"), "--delta 0.1"),
+        *more(WORST.replace("p.csv", "shares.csv"), "--confidence-delta 0.1"),
         "bench --repeats 0",
     ],
 }

@@ -263,13 +263,13 @@ class TestAudit:
 
     def test_the_audit_names_the_slack(self, counts: Path, tmp_path: Path) -> None:
         out = tmp_path / "mechanism.csv"
-        asked = ("--prior", counts, "--epsilon", "0.5", "--privacy", "approximate-pml", "--slack")
+        asked = ("--prior", counts, "--epsilon", "0.5", "--privacy", "approximate-pml", "--delta")
         shown = run("design", *asked, "0.05", "--utility", "hamming", "-o", out).output
         assert "with slack 0.05" in shown
         text = run("audit", out, *asked, "0.05").output
         assert "The claim holds: approximate_pml at most 0.5 nats with slack 0.05" in text
         data = run_json("audit", out, *asked, "0.05")
-        assert data["slack"] == 0.05
+        assert data["delta"] == 0.05
         assert data["claimed"]["approximate_pml"] == pytest.approx(0.5, abs=1e-9)
         assert "FAILS" in run("audit", out, *asked, "0.04", code=1).output
         run("audit", out, "--prior", counts, "--epsilon", "0.5", code=1)
@@ -345,7 +345,7 @@ class TestSamples:
         self, counts: Path, tmp_path: Path
     ) -> None:
         out = tmp_path / "mechanism.csv"
-        asked = ("--counts", counts, "--delta", "0.05", "--epsilon", "1")
+        asked = ("--counts", counts, "--confidence-delta", "0.05", "--epsilon", "1")
         shown = run("design", *asked, "--utility", "hamming", "-o", out).output
         assert "for the true distribution, except with probability 0.05 over the sample" in shown
         robust = PML(1.0, over=confidence_ball(COUNTED, 0.05))
@@ -356,20 +356,21 @@ class TestSamples:
         assert "0.05 over the sample" in run("audit", out, *asked).output
 
     def test_a_plan_has_each_of_the_three(self) -> None:
-        asked = ("plan", "--letters", "20", "--epsilon", math.log(5))
-        samples = run_json(*asked, "--target", math.log(6), "--delta", "1e-5")["samples"]
+        asked = ("sample-size", "--letters", "20", "--epsilon", math.log(5))
+        samples = run_json(*asked, "--target", math.log(6), "--confidence-delta", "1e-5")["samples"]
         # (log(2^20 - 2) - log 1e-5) / (2 (1/5 - 1/6)^2), rounded up
         assert samples == math.ceil((math.log(2**20 - 2) - math.log(1e-5)) * 450)
-        again = run_json(*asked, "--target", math.log(6), "--samples", samples)["delta"]
+        again = run_json(*asked, "--target", math.log(6), "--samples", samples)["confidence_delta"]
         assert again == pytest.approx((2**20 - 2) * math.exp(-2 * samples / 900), rel=1e-9)
         assert again <= 1e-5
-        reached = run_json(*asked, "--delta", "1e-5", "--samples", samples)["target"]
+        reached = run_json(*asked, "--confidence-delta", "1e-5", "--samples", samples)["target"]
         assert math.log(6) - 1e-4 <= reached <= math.log(6)
-        assert "11,420" in run(*asked, "--target", math.log(6), "--delta", "1e-5").output
+        assert "11,420" in run(*asked, "--target", math.log(6), "--confidence-delta", "1e-5").output
         # what is known beforehand: width (1 - e^(eps - eps')) least / (e^eps - 1)
-        two = f"plan --letters 2 --epsilon {math.log(1.5)} --target {math.log(1.6)} --delta 0.01".split()
+        two = f"sample-size --letters 2 --epsilon {math.log(1.5)} --target {math.log(1.6)}".split()
+        two += ["--confidence-delta", "0.01"]
         width = (1 - 1.5 / 1.6) * 0.4 / 0.5
-        known = run_json(*two, "--least", "0.4")["samples"]
+        known = run_json(*two, "--min-probability", "0.4")["samples"]
         assert known == math.ceil(math.log(2 / 0.01) / (2 * width**2))
         assert run_json(*two, "--kappa", "0.1")["samples"] < run_json(*two)["samples"]
 
@@ -381,7 +382,16 @@ class TestSamples:
         )
         prior.write_text("letter,probability\na,0.6\nb,0.3\nc,0.1\n")
         counts.write_text("letter,count\nc,0\na,700\nb,300\n")
-        asked = ("--prior", prior, "--counts", counts, "--delta", "0.05", "--epsilon", "1")
+        asked = (
+            "--prior",
+            prior,
+            "--counts",
+            counts,
+            "--confidence-delta",
+            "0.05",
+            "--epsilon",
+            "1",
+        )
         for region, kind in (("l1-ball", "l1-ball"), ("clopper-pearson", "box")):
             designed = run_json(
                 "design", *asked, "--region", region, "--utility", "hamming", "-o", out

@@ -90,7 +90,7 @@ def test_several_columns_are_counted_as_tuples(pairs: Path) -> None:
         ("no", "m"),
         ("yes", "f"),
     )
-    refused(pairs, "count people.csv --column smokes --column sex --by sex")
-    run("apply", "smokes.csv", "people.csv", "--column", "smokes", "--also", "sex.csv", "sex",
+    refused(pairs, "count people.csv --column smokes --column sex --secret-column sex")
+    run("apply", "smokes.csv", "people.csv", "--column", "smokes", "--and-mechanism", "sex.csv", "sex",
         "--ledger", "book.npz", "-o", "wave.csv")  # fmt: skip
     assert Ledger.load(pairs / "book.npz").releases == 1

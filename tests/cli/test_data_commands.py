@@ -32,7 +32,9 @@ def test_a_prior_is_counted_from_a_column(folder: Path, people: Path, name: str)
         stored = json.loads((folder / "out.json").read_text())
         assert stored["inputs"] == ["a", "b", "c"]
         assert stored["metadata"]["prior"]["counts"] == [4, 4, 4]
-    found = json.loads(run(f"audit m.json --about {name} --column level --by ill --json").stdout)
+    found = json.loads(
+        run(f"audit m.json --about {name} --column level --secret-column ill --json").stdout
+    )
     assert found["about"]["secret"] == "ill"
     assert found["about"]["values"] == ["no", "yes"]
     run(
@@ -47,14 +49,14 @@ def test_what_cannot_be_meant_is_refused(folder: Path, people: Path) -> None:
         *(f"design {options} --epsilon 1 --utility hamming" for options in (
             "--prior people.csv --column nowhere", f"{level} --delimiter ,", f"{level} --delimiter ;;",
             f"{level} --encoding none-such", "--about people.csv --column level",
-            "--prior people.csv --by ill",
+            "--prior people.csv --secret-column ill",
         )),
         "count people.csv --column level --encoding undefined",
         "count people.csv --column nowhere",
         "count people.csv --column level -o people.csv",
         f"{apply} --column nowhere -o out.csv",
-        f"{apply} --also m.json level -o out.csv",
-        f"{apply} --also m.json ill --assess -o out.csv",
+        f"{apply} --and-mechanism m.json level -o out.csv",
+        f"{apply} --and-mechanism m.json ill --assess -o out.csv",
         f"{apply} -o out.csv --encoding utf-16",
     ):  # fmt: skip
         refused(folder, command)
@@ -62,12 +64,12 @@ def test_what_cannot_be_meant_is_refused(folder: Path, people: Path) -> None:
 
 def test_counts_are_priors_and_joint_laws_without_missing_cells(folder: Path, people: Path) -> None:
     assert run("count people.csv --column level").stdout == "level,count\na,4\nb,4\nc,4\n"
-    crosstab = run("count people.csv --column level --by ill").stdout
+    crosstab = run("count people.csv --column level --secret-column ill").stdout
     assert crosstab == "ill,a,b,c\nno,3,3,3\nyes,1,1,1\n"
     write(folder, "cross.csv", crosstab)
     by_file = json.loads(run("audit m.json --about cross.csv --json").stdout)
     by_data = json.loads(
-        run("audit m.json --about people.csv --column level --by ill --json").stdout
+        run("audit m.json --about people.csv --column level --secret-column ill --json").stdout
     )
     assert by_file["about"]["level"] == by_data["about"]["level"]
     write(folder, "gaps.csv", "id,level\n1,a\n2,\n3,b\n")
@@ -130,7 +132,7 @@ def test_standard_input_and_output(folder: Path, people: Path) -> None:
 
 def test_several_columns_go_in_one_pass_and_a_seed_is_warned_of(folder: Path, people: Path) -> None:
     Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"]).save(folder / "swap.json")
-    apply = "apply m.json people.csv --column level --also swap.json ill --keep-order -o out.csv"
+    apply = "apply m.json people.csv --column level --and-mechanism swap.json ill --keep-order -o out.csv"
     assert "for tests only" in run(f"{apply} --seed 1").stderr
     assert "for tests only" not in run(apply).stderr
     rows = [line.split(";") for line in (folder / "out.csv").read_text().splitlines()]
@@ -154,4 +156,6 @@ def test_a_file_that_claims_what_is_false_releases_nothing(
     write(folder, "made.json", text.replace('"epsilon": 0.5', '"epsilon": 0.25'))
     assert "is false" in refused(folder, apply)
     if column == "level":
-        refused(folder, "apply m.json data.csv --column id --also made.json level -o out.csv")
+        refused(
+            folder, "apply m.json data.csv --column id --and-mechanism made.json level -o out.csv"
+        )

@@ -48,7 +48,7 @@ def test_people_of_a_sample_have_weights(tmp_path: Path) -> None:
     outputs, weights = ["a"] * 40 + ["b"] * 35 + ["c"] * 25, [1.0] * 40 + [2.5] * 35 + [0.5] * 25
     rows = [f"{y},{w}" for y, w in zip(outputs, weights, strict=True)]
     data.write_text("level,weight\n" + "\n".join(rows) + "\n")
-    asked = ("estimate", stored, "--data", data, "--column", "level", "--weight", "weight")
+    asked = ("estimate", stored, "--data", data, "--column", "level", "--weight-column", "weight")
     found = json.loads(run(*asked, "--json").stdout)
     wanted = estimate(Mechanism(MATRIX, outputs=("a", "b", "c")), released=outputs, weights=weights)
     assert [row["estimate"] for row in found["estimates"]] == pytest.approx(
@@ -60,7 +60,8 @@ def test_people_of_a_sample_have_weights(tmp_path: Path) -> None:
     data.write_text(data.read_text().replace("2.5", "often"))
     assert "a weight is no number" in run(*asked, code=2).output
     assert (
-        "--weight" in run("estimate", stored, "--counts", data, "--weight", "weight", code=2).output
+        "--weight-column"
+        in run("estimate", stored, "--counts", data, "--weight-column", "weight", code=2).output
     )
 
 
@@ -87,7 +88,7 @@ def test_columns_with_mechanisms_of_their_own_and_clear_ones_give_the_cross_tabl
     assert found["independence"]["p_value"] == pytest.approx(
         0.0464, abs=5e-4
     )  # chi-square of 4.03 / 1.015
-    one = ["estimate", first, "--data", data, "--column", "smokes", "--by", "sex"]
+    one = ["estimate", first, "--data", data, "--column", "smokes", "--group-by", "sex"]
     assert [row["letter"] for row in json.loads(run(*one, "--json").stdout)["estimates"]][1] == [
         "no",
         "m",
@@ -97,8 +98,8 @@ def test_columns_with_mechanisms_of_their_own_and_clear_ones_give_the_cross_tabl
     assert "Independent columns" in text
     assert "give --column for each of the 2" in run(*two[:-2], code=2).output
     counts = write(tmp_path, "c.csv", "smokes,count\nno,1\nyes,1\n")
-    refused = run("estimate", first, "--counts", counts, "--by", "sex", code=2)
-    assert "--by and --weight name columns" in refused.output
+    refused = run("estimate", first, "--counts", counts, "--group-by", "sex", code=2)
+    assert "--group-by and --weight-column name columns" in refused.output
 
 
 def test_a_design_says_what_can_be_estimated_from_it(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_a_design_says_what_can_be_estimated_from_it(tmp_path: Path) -> None:
 def test_samples_confirm_refute_or_leave_a_claim_open(tmp_path: Path) -> None:
     prior = write(tmp_path, "p.csv", "letter,count\na,1\nb,1\n")
     table = write(tmp_path, "t.csv", ",a,b\nb,2500,7500\na,7500,2500\n")
-    audit = ("audit", table, "--samples", "--prior", prior)
+    audit = ("audit", table, "--from-samples", "--prior", prior)
     found = json.loads(run(*audit, "--json").stdout)
     wanted = level_from_samples([0.5, 0.5], [[7500, 2500], [2500, 7500]])
     assert (found["lower"], found["upper"]) == pytest.approx((wanted.lower, wanted.upper))
@@ -135,7 +136,7 @@ def test_people_are_planned_for_and_other_files_refused(tmp_path: Path) -> None:
     counts = write(tmp_path, "c.csv", "smokes,count\nno,9500\nyes,500\n")
     assert "no frequencies agree" in run("estimate", stored, "--counts", counts, code=2).output
     found = json.loads(
-        run("estimate", stored, "--counts", counts, "--least-fit", "0", "--json").stdout
+        run("estimate", stored, "--counts", counts, "--min-p-value", "0", "--json").stdout
     )
     assert found["fit"]["p_value"] < 1e-6
     assert found["estimates"][0]["upper"] == 1

@@ -40,7 +40,7 @@ def test_counts_become_a_page_whose_commands_give_its_points() -> None:
         assert "--counts counts.csv" in point["command"]
         run(point["command"].removeprefix("pmlopt "))
         assert load("mechanism.json").value == pytest.approx(point["value"], abs=1e-9)
-    line = "--prior counts.csv --privacy lip --utility hamming --epsilon 0.3 --beside nothing"
+    line = "--prior counts.csv --privacy lip --utility hamming --epsilon 0.3 --compare nothing"
     run(f"explore {line} -o page.html")
     assert [curve["name"] for curve in shown()["curves"]] == ["LIP", "releasing nothing"]
     assert "--privacy lip" in shown()["curves"][0]["points"][0]["command"]
@@ -48,7 +48,7 @@ def test_counts_become_a_page_whose_commands_give_its_points() -> None:
 
 def test_counts_are_rounded_and_the_command_gives_the_point_again() -> None:
     Path("few.csv").write_text("letter,count\n1,143\n2,77\n3,31\n4,6\n")
-    line = "explore --counts few.csv --utility hamming --epsilon 0.4 --beside none"
+    line = "explore --counts few.csv --utility hamming --epsilon 0.4 --compare none"
     said = run(f"{line} -o page.html")
     assert "warning" not in said.stderr
     (curve,) = shown()["curves"]
@@ -71,7 +71,7 @@ def test_counts_are_rounded_and_the_command_gives_the_point_again() -> None:
 
 def test_the_table_of_pairs_is_rounded_and_the_command_gives_the_point_again() -> None:
     Path("few.csv").write_text(",a,b\nf,143,6\nm,32,57\n")
-    run("explore --about few.csv --utility hamming --epsilon 0.3 --beside none -o page.html")
+    run("explore --about few.csv --utility hamming --epsilon 0.3 --compare none -o page.html")
     (point,) = shown()["curves"][0]["points"]
     assert shown()["shared"][point["parts"][0]["prior"]] == pytest.approx(
         [170 / 240, 70 / 240], abs=1e-15
@@ -85,7 +85,8 @@ def test_the_table_of_pairs_is_rounded_and_the_command_gives_the_point_again() -
 
 
 def test_a_confidence_set_needs_the_exact_counts() -> None:
-    line = "explore --counts counts.csv --utility hamming --epsilon 0.4 --beside none --delta 0.01"
+    line = "explore --counts counts.csv --utility hamming --epsilon 0.4 --compare none"
+    line += " --confidence-delta 0.01"
     assert "--exact-counts" in run(f"{line} -o page.html", code=2).output
     assert "warning" in run(f"{line} --exact-counts -o page.html").stderr
 
@@ -131,7 +132,7 @@ def test_a_ledger_the_stream_of_a_person_and_a_problem() -> None:
         ("--prior counts.csv --utility absolute -o page.pdf", "ending"),
         ("--prior counts.csv -o page.html", "give the utility"),
         (
-            "--prior counts.csv --utility hamming --beside dp -o page.html",
+            "--prior counts.csv --utility hamming --compare dp -o page.html",
             "known are ldp, response, nothing",
         ),
         ("--prior counts.csv --utility absolute --total 1 -o page.html", "--about"),

@@ -38,7 +38,17 @@ def test_releases_are_recorded_and_shown(begun: Path) -> None:
 
 def test_some_people_are_named_and_outputs_that_are_tuples_have_their_columns(begun: Path) -> None:
     write(begun.parent, "some.csv", "who,level\n2,a\n")
-    run("ledger", "record", begun, "m.json", "some.csv", "--column", "level", "--who", "who")
+    run(
+        "ledger",
+        "record",
+        begun,
+        "m.json",
+        "some.csv",
+        "--column",
+        "level",
+        "--person-column",
+        "who",
+    )
     assert Ledger.load(begun).levels == pytest.approx([0, 0, math.log(1.5)])
     pairs = mechanism(outputs=[["x", 1], ["x", 2], ["y", 1]], matrix=[[0.5, 0.25, 0.25]] * 3)
     write(begun.parent, "pairs.json", pairs)
@@ -65,13 +75,13 @@ def test_some_people_are_named_and_outputs_that_are_tuples_have_their_columns(be
         "new new.npz --prior even.csv --people 0",
         "new new.npz --prior even.csv --people 3 --total=-1",
         "record ledger.npz m.json data.csv --column nothing",
-        "record ledger.npz m.json even.csv --column letter --who letter",
+        "record ledger.npz m.json even.csv --column letter --person-column letter",
         "record ledger.npz m.json two.csv --column level",  # fewer rows than people
-        "record ledger.npz m.json twice.csv --column level --who who",
+        "record ledger.npz m.json twice.csv --column level --person-column who",
         "record ledger.npz all.json out.csv --column level",  # breaks the total
         "record even.csv m.json out.csv --column level",
         "record ledger.npz m.json out.csv --column level --column id",  # outputs are no tuples
-        "check ledger.npz m.json --who id",
+        "check ledger.npz m.json --person-column id",
         "check untold.npz m.json",  # has no total
         "show nowhere.npz",
         "show ledger.npz --person 3",
@@ -92,7 +102,7 @@ def test_a_release_is_recorded_twice_only_where_that_is_meant(begun: Path) -> No
     assert Ledger.load(begun).releases == 1
     run("ledger", "new", "free.npz", "--prior", "even.csv", "--people", 3)
     for _ in range(2):
-        run("ledger", "record", "free.npz", *record[3:], "--again")
+        run("ledger", "record", "free.npz", *record[3:], "--allow-duplicate")
     assert Ledger.load("free.npz").releases == 2
 
 
@@ -101,7 +111,7 @@ def test_a_check_says_whether_the_total_is_kept_and_records_nothing(begun: Path)
     write(begun.parent, "some.csv", "who\n1\n")
     before = begun.read_bytes()
     assert "is kept" in run(
-        "ledger", "check", begun, "m.json", "--data", "some.csv", "--who", "who"
+        "ledger", "check", begun, "m.json", "--data", "some.csv", "--person-column", "who"
     )
     found = json.loads(run("ledger", "check", begun, "all.json", "--json", code=1))
     assert found == {"holds": False, "level": pytest.approx(math.log(3)), "total": 0.7}
@@ -121,7 +131,7 @@ def people(begun: Path) -> Path:
 
 
 def test_a_release_is_applied_and_recorded_at_once(people: Path) -> None:
-    run(*APPLY, "--who", "id", "--seed", 1)
+    run(*APPLY, "--person-column", "id", "--seed", 1)
     rows = [line.split(",") for line in (people.parent / "wave.csv").read_text().split()[1:]]
     other = Ledger([1 / 3] * 3, people=3)
     outcomes = [Mechanism.load("m.json").outputs.index(level) for _, level in rows]
@@ -131,7 +141,7 @@ def test_a_release_is_applied_and_recorded_at_once(people: Path) -> None:
         assert book.density(person) == pytest.approx(other.density(person))
     refused(people.parent, " ".join(APPLY))  # wave.csv is there
     told = refused(
-        people.parent, "ledger record ledger.npz m.json wave.csv --column level --who id"
+        people.parent, "ledger record ledger.npz m.json wave.csv --column level --person-column id"
     )
     assert "recorded already" in told
     assert Ledger.load(people).releases == 1
@@ -143,8 +153,8 @@ def test_what_a_ledger_cannot_keep_is_not_applied(people: Path) -> None:
     for wrong in (
         "-",
         "other.csv --missing drop",
-        "other.csv --also m.json id",
-        "other.csv --who nobody",
+        "other.csv --and-mechanism m.json id",
+        "other.csv --person-column nobody",
     ):
         refused(people.parent, f"apply m.json {options} {wrong}")
     refused(people.parent, f"apply all.json {options} wave.csv")  # might break the total

@@ -91,7 +91,7 @@ RECORDS = "--prior bits.csv --records 3 --utility hamming"
         (RECORDS.replace("hamming", "mutual-information"), "no value for a letter"),
         (f"{RECORDS} --outputs 2", "outputs are letters"),
         (f"{RECORDS} -o m.csv", "use .json"),
-        (f"{RECORDS.replace('prior', 'counts')} --delta 0.1", "list of letters"),
+        (f"{RECORDS.replace('prior', 'counts')} --confidence-delta 0.1", "list of letters"),
         ("--records 3 --utility hamming", "give the prior"),
         ("--circle 4 --utility hamming --privacy maximal-leakage", "symmetric priors take"),
         (f"{RECORDS.replace('3', '20')} --plot m.png", "listed up to"),

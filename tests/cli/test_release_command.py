@@ -106,7 +106,7 @@ def test_a_release_with_a_ledger_is_recorded_and_published_or_neither(
     run("ledger", "new", book, "--prior", data, "--column", "sex", "--people", 40, "--total", 0.4)
     command = [
         *("release", data, "--column", "sex", "--epsilon", 0.2, "--utility", "hamming"),
-        *("--drop", "id", "--ledger", book, "--who", "id", "-o", out),
+        *("--drop", "id", "--ledger", book, "--person-column", "id", "-o", out),
     ]
     call = [sys.executable, "-c", KILLED, *map(str, [renames, *command])]
     assert subprocess.run(call, check=False, capture_output=True).returncode == -9

@@ -98,7 +98,10 @@ def test_rows_of_a_mechanism_in_another_order_are_found(folder: Path) -> None:
 def test_a_set_of_joint_laws() -> None:
     write(Path(), "sample.csv", ",x,y\nill,300,100\nwell,200,400\n")
     secret = Secret.load("sample.csv")
-    sets = {"radius": JointLaws.ball(secret, 0.1), "delta": JointLaws.confidence(secret, 0.1)}
+    sets = {
+        "radius": JointLaws.ball(secret, 0.1),
+        "confidence-delta": JointLaws.confidence(secret, 0.1),
+    }
     for option, laws in sets.items():
         asked = ["--about", "sample.csv", "--epsilon", "0.2", f"--{option}", "0.1"]
         run("design", *asked, "--utility", "hamming", "-o", "out.json")

@@ -22,7 +22,7 @@ from pmlopt.core.failures import is_out_of_memory
 from pmlopt.errors import FileFormatError, MissingExtraError, PrivacyError
 
 LETTERS = ["a", "b", "c"]
-STREAMS = "stream new moves.csv --person who --column place --epsilon 0.8 -o s.json"
+STREAMS = "stream new moves.csv --person-column who --column place --epsilon 0.8 -o s.json"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "stream",
             "new",
             "moves.csv",
-            "--person",
+            "--person-column",
             "who",
             "--column",
             "place",

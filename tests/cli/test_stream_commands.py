@@ -28,7 +28,16 @@ ROWS = [
 def stored(tmp_path: Path) -> Path:
     data = tmp_path / "moves.csv"
     data.write_text("who,place\n" + "".join(f"{who},{place}\n" for who, place in ROWS))
-    asked = ("--person", "who", "--column", "place", "--epsilon", 0.8, "--caps", "0.3,0.6,0.72")
+    asked = (
+        "--person-column",
+        "who",
+        "--column",
+        "place",
+        "--epsilon",
+        0.8,
+        "--caps",
+        "0.3,0.6,0.72",
+    )
     run("stream", "new", data, *asked, "-o", tmp_path / "p.json")
     return tmp_path / "p.json"
 
@@ -57,7 +66,7 @@ def test_a_table_of_people_is_released(stored: Path, tmp_path: Path) -> None:
         stored,
         "--data",
         today,
-        "--person",
+        "--person-column",
         "who",
         "--column",
         "place",
@@ -87,7 +96,16 @@ def test_tables_may_be_parquet_or_arrow_and_have_times(stored: Path, tmp_path: P
     write_table(
         moves, dict(zip(("who", "hour", "place"), map(list, zip(*rows, strict=True)), strict=True))
     )
-    asked = ("--person", "who", "--column", "place", "--time", "hour", "--epsilon", 0.8)
+    asked = (
+        "--person-column",
+        "who",
+        "--column",
+        "place",
+        "--time-column",
+        "hour",
+        "--epsilon",
+        0.8,
+    )
     run("stream", "new", moves, *asked, "--caps", "0.3,0.6,0.72", "-o", people)
     before = people.read_bytes()
     assert before == stored.read_bytes()
@@ -107,7 +125,7 @@ def test_what_cannot_be_meant_is_refused(stored: Path) -> None:
         "stream",
         "new",
         data,
-        "--person",
+        "--person-column",
         "who",
         "--epsilon",
         0.8,
@@ -120,7 +138,7 @@ def test_what_cannot_be_meant_is_refused(stored: Path) -> None:
     assert not stored.with_name("other.json").exists()
     assert "moves.csv" in run("stream", "show", data, code=2).output
     assert (
-        "give --state, or --data"
+        "give --person NAME and --state STATE, or --data"
         in run("stream", "release", stored, "--person", "a", code=2).output
     )
     assert (
@@ -134,7 +152,7 @@ def test_a_crowd_is_of_the_people_of_the_data(tmp_path: Path) -> None:
         tmp_path / name for name in ("m.csv", "today.csv", "out.csv", "crowd.npz")
     )
     data.write_text("who,place\n" + "".join(f"{who},{place}\n" for who, place in ROWS))
-    asked = ("--person", "who", "--column", "place")
+    asked = ("--person-column", "who", "--column", "place")
     run("stream", "new", data, *asked, "--epsilon", 0.8, "--designs", 4, "-o", crowd)
     assert Crowd.load(crowd).names == ("p", "q")
     again = Crowd(Crowd.load(crowd).fresh, ["p", "q"], 4)

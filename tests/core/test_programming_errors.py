@@ -30,6 +30,7 @@ from pmlopt.programs import Status
 from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.envelope.build_certificate import RatioPrograms
 from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
+from pmlopt.programs.program import Method
 from pmlopt.solvers.structured import interior_point, simplex
 
 PROGRAM = design([0.5, 0.3, 0.2], PML(0.5), ExpectedGain(np.eye(3)))
@@ -55,6 +56,10 @@ def fail() -> None:
 
 
 def refuse() -> None:
+    raise PriorError("no prior")
+
+
+def refuse_program(*_: object) -> Any:
     raise PriorError("no prior")
 
 
@@ -94,7 +99,7 @@ def test_an_error_is_described_with_its_type_its_file_and_its_line() -> None:
         "TypeError: a person's own function (test_pro"
     )
     with pytest.raises(SolverError) as caught:
-        solve(PROGRAM, tolerance=1e-300)
+        solve(PROGRAM, Method("own", "a test", refuse_program))
     assert describe_error(caught.value) == f"SolverError: {caught.value}"
     assert describe_error(InputError("no")) == "InputError: no"
 

@@ -186,7 +186,7 @@ def check_ledger(path: str, targets: Sequence[str]) -> None:
     demand(book.unfinished == (), f"{path}: {book.unfinished} is not published")
     demand(book.releases == len(targets), f"{path}: {book.releases} recorded, published {targets}")
     for target in targets:
-        expected.record(RESPONSE, outcomes_of(target), again=True)
+        expected.record(RESPONSE, outcomes_of(target), allow_duplicate=True)
     same = all(np.allclose(book.density(k), expected.density(k)) for k in range(PEOPLE))
     demand(same, f"{path}: holds other draws than those that are published")
 

@@ -132,9 +132,7 @@ def best_at(problem: Problem, level: float) -> float:
             design(problem.prior, problem.family(level), problem.utility), tolerance=1e-11
         )
     except SolverError as error:
-        if error.result is None:
-            raise UndecidedError(str(error)) from None
-        found = error.result
+        raise UndecidedError(str(error)) from None
     except ProgramError:  # no mechanism of this level allows the estimate
         return -math.inf
     return sign * (found.value - problem.reach)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import cvxpy as cp
@@ -12,12 +13,14 @@ import pytest
 from pmlopt import (
     LDP,
     PML,
+    CirclePrior,
     CoordinateLoss,
     EstimationError,
     ExpectedGain,
     ExpectedLoss,
     IIDPrior,
     L1Ball,
+    MetricPrivacy,
     MutualInformation,
     Prior,
     Secret,
@@ -31,9 +34,12 @@ from pmlopt import (
 )
 from pmlopt.errors import InfeasibleError
 from pmlopt.model.constraints import Invariant
-from pmlopt.model.utility import hamming
+from pmlopt.model.utility import DisplacementLoss, hamming
 from pmlopt.programs import Status
+from pmlopt.programs.best_feasible import FIRST_FEASIBLE
 from pmlopt.programs.linear.feasible import find_first_mechanism
+from pmlopt.programs.linear.methods import METHODS
+from pmlopt.programs.program import Method, MethodError
 from pmlopt.programs.solving import REGISTRY
 
 RNG = np.random.default_rng(4)
@@ -81,6 +87,84 @@ def test_a_solve_without_time_ends_with_a_mechanism(kind: str) -> None:
     assert result.status in (Status.LIMIT_REACHED, Status.UNPROVED, Status.OPTIMAL)
     assert result.certificate.verify()
     assert result.certificate.violation == 0
+
+
+@pytest.mark.parametrize(
+    ("prior", "utility", "reach"),
+    [
+        (IIDPrior([0.7, 0.3], 6), CoordinateLoss(hamming), 0.4),
+        (IIDPrior([0.7, 0.3], 6), CoordinateLoss(hamming), 5.0),
+        (CirclePrior(21), DisplacementLoss([min(k, 21 - k) for k in range(21)]), 2.0),
+    ],
+    ids=["records", "constant", "circle"],
+)
+def test_a_least_level_by_orbits_without_time_ends_with_a_mechanism(
+    prior: Any, utility: Any, reach: float
+) -> None:
+    program: Any = least_leakage(prior, LDP, utility, reach)
+    result, best = solve(program, time_limit=1e-6), solve(program)
+    assert result.certificate.verify()
+    assert result.bound <= best.value <= result.value + 1e-9
+    if reach == 5.0:  # more than the 1.8 of the best constant: nothing need be revealed
+        assert result.value == 0
+
+
+def fail(message: str) -> Any:
+    """Return the run of a method that has no result."""
+
+    def run(*_: object) -> Any:
+        raise MethodError(message)
+
+    return run
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+@pytest.mark.parametrize("time_limit", [None, 1e3])
+def test_a_solve_whose_methods_all_fail_ends_with_a_mechanism(
+    kind: str, time_limit: float | None
+) -> None:
+    """Whatever they state, and however much of the time is left."""
+    method: Any = Method("failing", "a test", fail("compiling takes longer than there is"))
+    result = solve(PROGRAMS[kind], method, time_limit=time_limit)
+    assert result.status is Status.LIMIT_REACHED
+    assert result.solver == FIRST_FEASIBLE
+    assert result.certificate.verify()
+    assert result.certificate.violation == 0
+    assert result.attempts == ("failing: compiling takes longer than there is",)
+
+
+@pytest.mark.parametrize("time_limit", [None, 1e3])
+def test_a_method_that_was_stopped_before_the_time_was_over_gives_the_best_mechanism(
+    time_limit: float | None,
+) -> None:
+    """The value is the better one of the formula and of what was stopped, and so is the bound."""
+    program = PROGRAMS["expected loss"]
+    optimal = solve(program)
+    first = find_first_mechanism(program).certificate
+    constant = np.full((6, 6), 1 / 6)
+    for matrix, value in ((optimal.matrix, optimal.value), (constant, first.value)):
+
+        def stop(*_: object, matrix: Any = matrix) -> Any:
+            found = METHODS.certify_matrix(program, matrix, None)
+            return replace(found, finished=False, message="stopped by the time limit")
+
+        result = solve(
+            program, Method("stopped", "a test", stop), time_limit=time_limit, tolerance=1e-300
+        )
+        assert result.status is Status.LIMIT_REACHED
+        assert result.value == pytest.approx(value, abs=1e-9)
+        assert result.bound <= optimal.value + 1e-9
+        assert result.certificate.verify()
+
+
+@pytest.mark.parametrize("limit", [0.03, 0.1, 0.3])
+def test_pairs_of_letters_end_with_a_mechanism_however_they_are_cut(limit: float) -> None:
+    points = np.random.default_rng(3).random((25, 2)) * 5
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    program = design(Prior(np.full(25, 1 / 25)), MetricPrivacy(1.0, apart), ExpectedLoss(apart))
+    result = solve(program, time_limit=limit)
+    assert result.value <= find_first_mechanism(program).certificate.value
+    assert result.certificate.verify()
 
 
 def constrained(size: int, build: Any) -> Any:

@@ -30,7 +30,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import SolverError
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status, solving
-from pmlopt.programs.program import Method
+from pmlopt.programs.program import Method, has_foreign_parts
 
 PRIOR = np.array([0.5, 0.3, 0.2])
 POINTS = np.array([PRIOR, [0.4, 0.3, 0.3]])
@@ -117,10 +117,10 @@ def test_what_verify_refutes_is_not_returned_for_a_class_of_a_users_own() -> Non
 def test_parts_of_a_users_own_are_found_wherever_they_are() -> None:
     hull = Narrow(POINTS)
     foreign = [Optimistic(1.5), PML(0.5, over=hull), PML(0.5) & Optimistic(1.5)]
-    assert all(solving.has_foreign_parts(design(PRIOR, one, GAINS)) for one in foreign)
-    assert solving.has_foreign_parts(envelope(PRIOR, OPTIMUM.mechanism, 0.1, over=hull))
+    assert all(has_foreign_parts(design(PRIOR, one, GAINS)) for one in foreign)
+    assert has_foreign_parts(envelope(PRIOR, OPTIMUM.mechanism, 0.1, over=hull))
     for program in (design(PRIOR, LDP(1.5), GAINS), design(PRIOR, PML(0.5), MutualInformation())):
-        assert not solving.has_foreign_parts(program)
+        assert not has_foreign_parts(program)
 
 
 class TestTheSign:

@@ -23,9 +23,10 @@ from pmlopt import (
     solvers_for,
     verify_file,
 )
-from pmlopt.errors import InputError, SolverError, SolverOptionError, SolverUnavailableError
+from pmlopt.errors import InputError, SolverOptionError, SolverUnavailableError
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
+from pmlopt.programs.linear.feasible import find_first_mechanism
 from pmlopt.programs.program import Program
 
 RNG = np.random.default_rng(0)
@@ -78,11 +79,18 @@ def test_an_option_that_a_solver_does_not_know_names_both(
     assert isinstance(caught.value, InputError)
 
 
-def test_few_iterations_are_few() -> None:
-    with pytest.raises(SolverError, match="certified gap") as caught:
-        solve(LINEAR, "clarabel", solver_options={"max_iter": 3})
-    assert caught.value.result is not None
-    assert caught.value.result.iterations == 3
+def test_few_iterations_leave_the_best_mechanism_so_far() -> None:
+    optimal = solve(LINEAR)
+    first = find_first_mechanism(LINEAR).certificate
+    values = {}
+    for steps in (1, 3, 6):
+        result = solve(LINEAR, "clarabel", solver_options={"max_iter": steps})
+        values[steps] = result.value
+        assert result.status is Status.LIMIT_REACHED
+        assert result.certificate.verify()
+        assert result.iterations in (steps, None)  # none of the best mechanism by formula
+        assert result.bound <= optimal.value <= result.value <= first.value
+    assert values[6] < first.value
 
 
 @pytest.mark.parametrize("name", ["auto", "block-ipm"])

@@ -199,8 +199,12 @@ def test_what_is_in_hand_when_time_runs_out_is_true(name: str) -> None:
 
 
 def assert_stopped(program: LinearDesign, result: Any) -> None:
-    assert isinstance(result, Result)
     assert result.status is Status.LIMIT_REACHED
+    assert_true(program, result)
+
+
+def assert_true(program: LinearDesign, result: Any) -> None:
+    assert isinstance(result, Result)
     assert result.certificate.verify()
     assert oracles.meets(program.prior, program.privacy, result.mechanism.matrix)
     assert result.gap >= 0
@@ -210,12 +214,13 @@ def assert_stopped(program: LinearDesign, result: Any) -> None:
 def test_a_tolerance_out_of_reach_gives_the_best_in_hand(name: str) -> None:
     case = oracles.random_case(np.random.default_rng(25), 4, 4)
     program = design(case.prior, PML(0.6), ExpectedGain(case.gains))
-    with pytest.raises(SolverError, match="tolerance") as caught:
-        solve(program, name, tolerance=1e-300)
+    result = solve(program, name, tolerance=1e-300)
     expected = oracles.optimum(program.prior.pmf, program.privacy, program.table).value
-    assert caught.value.result is not None
-    assert_stopped(program, caught.value.result)
-    assert caught.value.result.value == pytest.approx(expected, abs=1e-7)
+    # Clarabel takes the tolerance as its own, and never ends by itself
+    assert result.status is (Status.LIMIT_REACHED if name == "clarabel" else Status.UNPROVED)
+    assert_true(program, result)
+    assert result.value == pytest.approx(expected, abs=1e-7)
+    assert 0 <= result.gap <= 1e-7
 
 
 # ---------------------------------------------------------------- starts
@@ -436,11 +441,8 @@ class TestFailures:
 
         monkeypatch.setattr(solving, "GRACE_SECONDS", 0.1)
         method = Method("harmful", "a test", harmful)
-        if isinstance(harm, partial) and harm.func is os._exit:
-            with pytest.raises(SolverError, match=account):
-                solve(self.PROGRAM, method, isolated=True)
-            return
-        result = solve(self.PROGRAM, method, time_limit=0.1, isolated=True)
+        dies = isinstance(harm, partial) and harm.func is os._exit
+        result = solve(self.PROGRAM, method, time_limit=None if dies else 0.1, isolated=True)
         assert result.status is Status.LIMIT_REACHED
         assert result.certificate.verify()
         assert account in result.attempts[0]

@@ -85,6 +85,19 @@ def test_what_is_released_is_checked_from_the_folder_alone(tmp_path: Path, desig
     assert {"files", "mechanisms/level.json"} <= set(failed(out))
 
 
+def test_a_large_mechanism_is_published_as_npz(
+    tmp_path: Path, designed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A saved result and a bare matrix: what the folder claims is checked from either file."""
+    monkeypatch.setattr("pmlopt.publishing.folder.MAX_JSON_ENTRIES", 5)
+    release(
+        people(), {"level": designed, "sex": FLIP}, tmp_path / "out", keep=[], drop=["id", "town"]
+    )
+    names = sorted(path.name for path in (tmp_path / "out" / "mechanisms").iterdir())
+    assert names == ["level.npz", "sex.json"]
+    assert failed(tmp_path / "out") == []
+
+
 def test_a_tuple_of_columns_and_a_column_are_checked(tmp_path: Path) -> None:
     data = people(400)
     pairs = [(level, sex) for level in (1, 2, 3) for sex in ("f", "m")]
@@ -253,7 +266,7 @@ def test_a_ledger_records_what_is_released_of_the_pair(tmp_path: Path) -> None:
         TABLES,
         drop=["id", "town", "who"],
         ledger=book,
-        who="who",
+        person_column="who",
         exact_counts=True,
         keep_order=True,
     )
@@ -294,7 +307,8 @@ class TestPlans:
             'total = 2\nkeep = ["town"]\ndrop = ["id"]\n'
             '[release.level]\nepsilon = 0.4\nutility = "absolute"\n'
             '[release.sex]\nprivacy = { name = "ldp", epsilon = 0.5 }\nutility = "hamming"\n'
-            '[release.both]\ncolumns = ["level", "sex"]\nepsilon = 0.4\ndelta = 0.05\nutility = "hamming"\n'
+            '[release.both]\ncolumns = ["level", "sex"]\nepsilon = 0.4\n'
+            'confidence_delta = 0.05\nutility = "hamming"\n'
         )
         plan = read_plan(tmp_path / "plan.toml")
         assert (plan.total, plan.keep, plan.drop) == (2.0, ("town",), ("id",))

@@ -130,7 +130,7 @@ class TestExactCounts:
         assert draft.levels.together <= 0.3 + 1e-12
 
     def test_a_ball_is_larger_by_the_rounding(self, tmp_path: Path) -> None:
-        text = '[release.ill]\nepsilon = 0.9\ndelta = 0.1\nutility = "hamming"\n'
+        text = '[release.ill]\nepsilon = 0.9\nconfidence_delta = 0.1\nutility = "hamming"\n'
         (tmp_path / "plan.toml").write_text(text)
         made: Any = read_plan(tmp_path / "plan.toml").make_mechanisms(people(1_434, 787))
         ball = made[("ill",)].certificate.privacy.over

@@ -410,7 +410,7 @@ def test_a_draft_of_columns_in_memory_that_changed_publishes_nothing(tmp_path: P
             keep=["town"],
             drop=["who"],
             ledger=tmp_path / "ledger.npz",
-            who="who",
+            person_column="who",
         )
         frame[name] = values
         with pytest.raises(InputError, match="were changed since"):

@@ -55,7 +55,9 @@ def test_levels_are_those_of_all_sequences(case: tuple[FloatArray, list[FloatArr
     ledger = Ledger(prior, people=len(expected))
     for time, matrix in enumerate(matrices):
         after = ledger.level_after(matrix)
-        ledger.record(matrix, np.array([outcome[time] for outcome, _ in expected]), again=True)
+        ledger.record(
+            matrix, np.array([outcome[time] for outcome, _ in expected]), allow_duplicate=True
+        )
         # every outcome that may come is there
         assert ledger.level == pytest.approx(after, abs=1e-12)
     for person, (_, lifts) in enumerate(expected):
@@ -172,11 +174,11 @@ def test_the_second_wave_on_adult() -> None:
 def test_a_long_history_does_not_underflow() -> None:
     ledger = Ledger([0.5, 0.5])
     for _ in range(400):
-        ledger.record(RESPONSE, [0], again=True)
+        ledger.record(RESPONSE, [0], allow_duplicate=True)
     assert ledger.level == pytest.approx(math.log(2), abs=1e-12)
     assert ledger.level_after(RESPONSE) == pytest.approx(math.log(2), abs=1e-12)
     for _ in range(401):
-        ledger.record(RESPONSE, [1], again=True)
+        ledger.record(RESPONSE, [1], allow_duplicate=True)
     assert ledger.level == pytest.approx(math.log(1.5), abs=1e-9)
 
 
@@ -186,9 +188,9 @@ def test_rounding_of_a_long_history_is_counted_in() -> None:
 
     ledger = Ledger([0.6, 0.4])
     for _ in range(660):
-        ledger.record(response(90), [0], again=True)
+        ledger.record(response(90), [0], allow_duplicate=True)
     for _ in range(60):
-        ledger.record(response(990), [1], again=True)
+        ledger.record(response(990), [1], allow_duplicate=True)
     assert (
         abs(ledger.density()).max() > 1e-11
     )  # exactly 0, for 660 * 90 = 60 * 990: what rounding has left
@@ -209,7 +211,7 @@ def test_a_letter_that_is_next_to_excluded_does_not_stop_a_design() -> None:
     likely = [[1 - 1e-12, 1e-12], [1e-12, 1 - 1e-12], [0.5, 0.5]]
     ledger = Ledger([0.5, 0.3, 0.2])
     for _ in range(30):
-        ledger.record(likely, [0], again=True)
+        ledger.record(likely, [0], allow_duplicate=True)
     assert ledger.density()[1] == pytest.approx(30 * math.log(1e-12) - math.log(0.5), rel=1e-9)
     posterior = ledger.prior()
     assert posterior.labels == (0, 1, 2)
@@ -228,14 +230,14 @@ def test_a_release_that_is_recorded_twice_is_noticed(tmp_path: Path) -> None:
             book.record(RESPONSE, [0, 1, 1])
         with pytest.raises(PrivacyError, match="recorded already, as number 3"):
             book.record(RESPONSE, [1, 0], [1, 0])  # in another order
-        book.record(RESPONSE, [0, 1, 1], again=True)
+        book.record(RESPONSE, [0, 1, 1], allow_duplicate=True)
         assert book.releases == 4
 
 
 def test_outcomes_next_to_impossible_are_counted() -> None:
     ledger = Ledger([0.5, 0.5])
     for _ in range(3):
-        ledger.record([[1e-150, 1.0], [1.0, 0.0]], [0], again=True)
+        ledger.record([[1e-150, 1.0], [1.0, 0.0]], [0], allow_duplicate=True)
     matrix = np.array([[0.0, 1.0], [1.0, 0.0]])
     assert ledger.level_after(matrix) == pytest.approx(math.log(2))
     ledger.record(matrix, [1])

@@ -77,11 +77,23 @@ def test_a_problem_at_other_epsilons() -> None:
 
 def test_a_point_that_fails_exits_with_3(counts: Path) -> None:
     text = run(
-        "sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.5", "--solver", "highs",
-        "--tolerance", "1e-30", code=3,
+        "sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.5", "--solver", "closed-form",
+        code=3,
     )  # fmt: skip
     assert "failed" in text
-    assert "epsilon = 0.5: SolverError: no solver reached the tolerance" in text
+    assert "epsilon = 0.5: SolverUnavailableError: closed-form does not solve" in text
+
+
+def test_a_point_above_the_tolerance_has_its_value_and_its_gap(counts: Path) -> None:
+    text = run(
+        "sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.5", "--solver", "highs",
+        "--tolerance", "1e-30", "--json",
+    )  # fmt: skip
+    (row,) = json.loads(text)["rows"]
+    best = solve(design(PRIOR, PML(0.5), ExpectedLoss(absolute)))
+    assert row["status"] == "unproved"
+    assert row["value"] == pytest.approx(best.value, abs=1e-9)
+    assert 0 <= row["gap"] <= 1e-7
 
 
 def test_bad_input_exits_with_2(counts: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -301,9 +301,45 @@ def _compute_thresholds(matrix: FloatArray, width: int) -> tuple[Words, BoolArra
     if on_grid.all():
         return sums, None
     fractional: NDArray[np.bool_] = np.zeros(matrix.shape, dtype=bool)
-    for row in np.flatnonzero(~on_grid).tolist():
-        below = list(accumulate(common_integer_ratio(matrix[row])[0]))
-        parts = [divmod(part << width, below[-1]) for part in below]
-        sums[row] = [floor + (rest > 0) for floor, rest in parts]
-        fractional[row] = [rest > 0 for _, rest in parts]
+    off_grid = np.flatnonzero(~on_grid)
+    block_rows = max(1, 2**22 // matrix.shape[1])
+    for start in range(0, len(off_grid), block_rows):
+        rows = off_grid[start : start + block_rows]
+        sums[rows], fractional[rows], decided = _round_up_sums(matrix[rows], width)
+        for row in rows[~decided].tolist():
+            below = list(accumulate(common_integer_ratio(matrix[row])[0]))
+            parts = [divmod(part << width, below[-1]) for part in below]
+            sums[row] = [floor + (rest > 0) for floor, rest in parts]
+            fractional[row] = [rest > 0 for _, rest in parts]
     return sums, fractional
+
+
+def _round_up_sums(matrix: FloatArray, width: int) -> tuple[Words, BoolArray, BoolArray]:
+    """Return the sums c_y rounded up, which are no integers, and the (N,) rows where floats decide that.
+
+    With `2^W p_y = w_y + r_y`, whole and rest, and `D = 2^W (sum p - 1)`, the sum c_y is
+    `H + f - (H + f) D / (2^W + D)`, where the integer H sums the w up to y and f the r. Only f and the last
+    term are rounded: where that cannot move c_y past an integer, its ceiling is decided.
+    """
+    unit = 2.0**width
+    scaled = matrix * unit
+    # rows that are far from a sum of one leave too few digits to D; any law may stand for them here
+    near_one = np.abs(matrix.sum(axis=1) - 1) < 1e-6
+    scaled[~near_one] = unit / matrix.shape[1]
+    whole = np.floor(scaled)
+    high = np.cumsum(whole.astype(np.int64), axis=1)
+    rest = np.cumsum(scaled - whole, axis=1)
+    surplus = (high[:, -1:] - (1 << width)) + rest[:, -1:]
+    correction = (high + rest) * (surplus / (unit + surplus))
+    float_part = rest - correction
+    floor = np.floor(float_part)
+    error = (4 * matrix.shape[1] ** 2 + 16 * (1 + np.abs(surplus))) * float(np.finfo(float).eps)
+    fraction = float_part - floor
+    ceilings = high + floor.astype(np.int64) + 1
+    decided = (fraction > error) & (fraction < 1 - error)
+    # nothing before the first positive entry, and everything from the last one on
+    empty = np.cumsum(matrix > 0, axis=1)
+    complete = empty == empty[:, -1:]
+    ceilings[empty == 0], ceilings[complete] = 0, 1 << width
+    known = (empty == 0) | complete
+    return ceilings.astype(np.uint64), ~known, near_one & (decided | known).all(axis=1)

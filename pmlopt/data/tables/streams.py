@@ -171,14 +171,20 @@ def _detect_delimiter(text: str, where: object, *, whole: bool) -> str:
 
 def _fits_delimiter(text: str, delimiter: str, *, whole: bool) -> bool:
     """Return whether a delimiter gives all complete rows as many cells as the header."""
+    rows = filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     try:
-        rows = [
-            row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row
-        ]
+        header = next(rows, None)
+        if header is None or len(header) < 2:
+            return False
+        previous = header if whole else None
+        for row in rows:
+            if previous is not None and len(previous) != len(header):
+                return False
+            previous = row
     except csv.Error:
         return False
-    rows = rows if whole else rows[:-1]  # the last one may be cut
-    return bool(rows) and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows)
+    # the last row may be cut, which is no fault of the delimiter
+    return previous is not None and (len(previous) == len(header) or not whole)
 
 
 class DataStream(io.RawIOBase):

@@ -221,7 +221,11 @@ def _find_first(program: EstimationDesign) -> MethodResult[EstimationCertificate
     if not min(errors) < math.inf:
         raise MethodError("no mechanism by formula reveals enough for an estimate")
     best = known[int(np.argmin(errors))]
-    certificate = certify_estimation(program, best, None, 0.0)
+    try:
+        with np.errstate(over="raise"):  # of errors that are the noise of a singular information
+            certificate = certify_estimation(program, best, None, 0.0)
+    except FloatingPointError as cause:
+        raise MethodError("no mechanism by formula reveals enough for an estimate") from cause
     return MethodResult(certificate=certificate, finished=False, message="a mechanism by formula")
 
 

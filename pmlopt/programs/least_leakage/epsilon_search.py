@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
-from pmlopt.errors import InfeasibleError, InputError, PmloptError, ProgramError
+from pmlopt.errors import InfeasibleError, InputError, MechanismError, PmloptError, ProgramError
 from pmlopt.programs.certificate import Certificate, WarmStart
 from pmlopt.programs.estimation import methods as estimation
 from pmlopt.programs.least_leakage.epsilon_certificate import (
@@ -24,6 +24,8 @@ from pmlopt.programs.least_leakage.epsilon_certificate import (
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.families import MAX_LEVEL, at_level, level_of, rounded_up
 from pmlopt.programs.linear import methods as linear
+from pmlopt.programs.linear.build_certificate import certify_symmetric
+from pmlopt.programs.linear.program import SymmetricDesign
 from pmlopt.programs.program import (
     Method,
     MethodError,
@@ -114,6 +116,7 @@ class EpsilonSearch:
         program = self.program
         constant, best = program.constant_matrix, program.best_matrix
         if constant is None or best is None:
+            self._take_first_by_orbits()
             return
         rounding = 1e-13 * program.unit
         # a constant leaks nothing: if it reaches the target, the least level is found
@@ -138,6 +141,45 @@ class EpsilonSearch:
             low, high = (low, middle) if reached else (middle, high)
         shares = (high, (1 + high) / 2, 1.0)
         return any(self.take_matrix(still + weight * (best - still)) for weight in shares)
+
+    def _take_first_by_orbits(self) -> None:
+        """Take the best constant by orbits, else the uniform law mixed with the best outputs."""
+        program = self.program.at(1.0)
+        if not isinstance(program, SymmetricDesign):
+            return
+        columns, gains = program.columns, program.centered_gains
+        still = columns.broadcast_outputs(
+            np.eye(len(columns.orbits.outputs))[int(columns.mean_by_output(gains).argmax())],
+            gains.shape,
+        )
+        if self._take_lifts(program, still):
+            return
+        sizes = np.array(columns.orbits.outputs, dtype=float)
+        uniform = columns.broadcast_outputs(sizes / sizes.sum(), gains.shape)
+        most = columns.broadcast_letters(columns.max_by_letter(gains))
+        best = columns.normalize_rows((gains >= most).astype(float))
+        low, high = 0.0, 1.0
+        # halvings, as of mixtures on listed letters
+        for _ in range(60):
+            middle = (low + high) / 2
+            value = program.compute_value((1 - middle) * uniform + middle * best)
+            reached = self.sign * (value - self.program.reach) >= 0
+            low, high = (low, middle) if reached else (middle, high)
+        for share in (high + 1e-7 * (1 - high), (1 + high) / 2):
+            if self._take_lifts(program, (1 - share) * uniform + share * best):
+                return
+
+    def _take_lifts(self, program: SymmetricDesign, lifts: FloatArray) -> bool:
+        """Certify a mechanism by orbits at its own level, and return whether it reaches the target."""
+        level = rounded_up(max(0.0, *program.columns.compute_levels(lifts).values()))
+        if not level < MAX_LEVEL:
+            return False
+        found = self.program.at(level)
+        assert isinstance(found, SymmetricDesign)
+        try:
+            return self._take(certify_symmetric(found, lifts, None), level)
+        except MechanismError:
+            return False
 
     def _excess(self, matrix: FloatArray) -> float:
         """Return by how much a mechanism exceeds the target; minus infinity where it has no utility."""

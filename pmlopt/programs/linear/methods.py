@@ -150,9 +150,8 @@ def _run_method(
         ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
         assert ratios is not None
         return constraint_generation.solve_by_simplex(program, ratios, options)
-    if constraint_generation.is_too_long_to_compile(program, options.deadline):
-        raise MethodError(f"{TIME_LIMIT}: compiling takes longer than there is")
-    outcome = _run_solver(name, settings, program, options)
+    within = constraint_generation.reserve_pair_seconds(program, name, options)
+    outcome = _run_solver(name, settings, program, within)
     return replace(outcome, point=_read_point(program)) if outcome.state == "point" else outcome
 
 
@@ -389,14 +388,6 @@ def _certify_given(
     )
 
 
-def _accepts_gap(program: LinearDesign) -> bool:
-    """Return whether a gap may stay: by added constraints, a loose bound, or coarse floats."""
-    if program.added or not program.privacy.is_tight or _has_empty_interior(program):
-        return True
-    linear = program.column_block is not None or program.privacy.has_ratios
-    return not linear and not program.problem.is_lp()  # solvers of cones have fewer digits
-
-
 def _has_empty_interior(program: LinearDesign) -> bool:
     """Return whether a constant hardly meets a ratio bound, such as one of 0 nats about a secret.
 
@@ -429,14 +420,11 @@ METHODS = MethodRegistry(
     (*AUTOMATIC_METHODS, *NAMED_METHODS),
     make_context,
     _certify_given,
-    _accepts_gap,
     make_cvxpy_method=_make_named_method,
     find_first_result=feasible.find_first_mechanism,
     compares_first=True,
 )
-"""Designs with an expected gain or loss.
-
-The gap of a design must close, unless constraints were added whose part in the bound is not sharp."""
+"""Designs with an expected gain or loss."""
 
 
 MAX_SIMPLEX_ORBITS = 12_000
@@ -515,7 +503,6 @@ ORBIT_METHODS = MethodRegistry(
     refuse_to_certify(
         "a mechanism by orbits is no matrix: there is no certificate of a matrix alone"
     ),
-    accepts_gap=lambda program: False,
     make_cvxpy_method=lambda name: _make_orbit_method(
         name, name, "asked for by name, through cvxpy", automatic=False
     ),

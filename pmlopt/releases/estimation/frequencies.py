@@ -422,7 +422,7 @@ def estimate(
     workload: Workload = None,
     intervals: Intervals = "score",
     expected: PriorLike | None = None,
-    least_fit: float = REFUSED,
+    min_p_value: float = REFUSED,
 ) -> Estimate:
     """Estimate the frequencies of the inputs of a mechanism from the outputs that it released.
 
@@ -455,7 +455,7 @@ def estimate(
             few people (Clopper-Pearson and duality); or "wald".
         expected: frequencies that are expected: those at which the weights of the intervals "bernstein" are
             best. They hold whatever the frequencies are.
-        least_fit: counts are refused if the p-value of the test of fit is lower; 0 never refuses.
+        min_p_value: counts are refused if the p-value of the test of fit is lower; 0 never refuses.
 
     Raises:
         MechanismError: the mechanism's rank does not allow what is requested, and the message states what it
@@ -465,7 +465,7 @@ def estimate(
         InputError: the confidence is outside (0, 1), or an option is unknown.
 
     Warns:
-        UserWarning: the p-value of the test of fit is below 1e-3, and `least_fit` is not 0.
+        UserWarning: the p-value of the test of fit is below 1e-3, and `min_p_value` is not 0.
 
     Source: [ye2018optimal] (frequencies from a privatised sample).
 
@@ -501,7 +501,7 @@ def estimate(
         seen, people, total = _count_weighted(m, released, weights)
     f = maximize_likelihood(m.matrix, seen.astype(float))
     fit = goodness_of_fit(m.matrix, seen, f)
-    _check_fit(fit, least_fit)
+    _check_fit(fit, min_p_value)
     if method == "ml":
         law = (people * f + 0.5) / (people + len(f) / 2) @ m.matrix
         weights = compute_unbiased_weights(m.matrix, combinations, law)
@@ -562,7 +562,8 @@ def _check_fit(fit: GoodnessOfFit, least: float) -> None:
     if fit.p_value < least:
         raise MechanismError(
             f"no frequencies agree with these counts ({chance}): are they of what this mechanism released, "
-            "with its outputs in the right order? With least_fit=0 (--least-fit 0) they are estimated anyway"
+            "with its outputs in the right order? With min_p_value=0 (--min-p-value 0) they are estimated "
+            "anyway"
         )
     if least > 0 and fit.p_value < DOUBTFUL:
         warnings.warn(

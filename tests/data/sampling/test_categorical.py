@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from pmlopt.data.sampling.categorical import (
     SeededBits,
     SystemBits,
     Words,
+    _compute_thresholds,
     make_random_bits,
 )
 from pmlopt.errors import MechanismError
@@ -125,6 +128,44 @@ def test_off_the_grid_more_bits_decide(weights: list[int], width: int) -> None:
     assert opened <= Fraction(len(law) - 1, 4**width)
     assert all(mass <= share <= mass + opened for mass, share in zip(found, law, strict=True))
     assert sum(found) + opened == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.sampled_from([1, 5, 24, 53]))
+def test_thresholds_are_the_exact_sums_rounded_up(data: st.DataObject, width: int) -> None:
+    """Each threshold is `ceil(2^W (p_0 + ... + p_y) / sum p)`, by fractions, whatever the entries sum to."""
+    outputs = data.draw(st.integers(1, 7))
+    weight = st.one_of(
+        st.sampled_from([0.0, 1.0, 0.1, 1e-300, 2.0**-53, 3.0, 1e9]),
+        st.floats(0, 1, allow_subnormal=True),
+    )
+    rows = data.draw(
+        st.lists(
+            st.lists(weight, min_size=outputs, max_size=outputs).filter(any), min_size=1, max_size=4
+        )
+    )
+    matrix = np.array(rows)
+    if data.draw(st.booleans()):  # laws, but for the rounding of floats
+        matrix = matrix / matrix.sum(axis=1, keepdims=True)
+    sums, undecided = _compute_thresholds(matrix, width)
+    for row, law in enumerate(matrix):
+        exact = list(accumulate(Fraction(part) for part in law.tolist()))
+        scaled = [part / exact[-1] * 2**width for part in exact]
+        assert sums[row].tolist() == [math.ceil(part) for part in scaled]
+        found = [False] * outputs if undecided is None else undecided[row].tolist()
+        assert found == [part.denominator != 1 for part in scaled]
+
+
+def test_thresholds_of_long_rows_that_miss_a_sum_of_one() -> None:
+    """Rows that sum to 1 within 1e-7, beside the same in fractions: most are decided by floats."""
+    rng = np.random.default_rng(5)
+    matrix = rng.dirichlet(np.ones(300), 3) * np.array([[1.0], [1 + 1e-7], [1 - 3e-10]])
+    sums, undecided = _compute_thresholds(matrix, 53)
+    assert undecided is not None
+    for row, law in enumerate(matrix):
+        exact = list(accumulate(Fraction(part) for part in law.tolist()))
+        assert sums[row].tolist() == [math.ceil(part / exact[-1] * 2**53) for part in exact]
+        assert undecided[row].tolist() == [True] * 299 + [False]
 
 
 def test_the_ends_of_a_row_of_many_outputs() -> None:

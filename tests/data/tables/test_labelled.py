@@ -120,12 +120,12 @@ def test_estimates_are_of_outputs_by_name_and_of_people_in_any_container(
         counts, held, pd.Series(people).value_counts(), pl.Series("y", people).value_counts(),
         pa.array(people).value_counts(), pd.DataFrame({"y": people}).groupby("y").size(),
     ):  # fmt: skip
-        assert np.array_equal(estimate(CHANNEL, frequent, least_fit=0.0).counts, counts)
+        assert np.array_equal(estimate(CHANNEL, frequent, min_p_value=0.0).counts, counts)
     for released in (
         people, np.array(people), pd.Series(people), pd.DataFrame({"y": people}), pl.Series(people),
         pa.array(people),
     ):  # fmt: skip
-        assert np.array_equal(estimate(CHANNEL, released=released, least_fit=0.0).counts, counts)
+        assert np.array_equal(estimate(CHANNEL, released=released, min_p_value=0.0).counts, counts)
 
 
 @settings(max_examples=20, deadline=None)

@@ -61,7 +61,7 @@ def test_exact_intervals_hold_together_with_their_confidence(workload: str | Non
     covered = 0.0
     for counts, chance in outcomes(TRUE @ P, 4):
         found = estimate(
-            P, counts, confidence=0.8, workload=workload, intervals="exact", least_fit=0.0
+            P, counts, confidence=0.8, workload=workload, intervals="exact", min_p_value=0.0
         )
         ends = found.intervals
         covered += chance * bool(((ends[:, 0] <= wanted) & (wanted <= ends[:, 1])).all())

@@ -39,7 +39,7 @@ def test_intervals_hold_about_as_often_as_they_say(name: str, epsilon: float, pe
     matrix, rng = designed(name, epsilon), np.random.default_rng(11)
     held = np.zeros(4)
     for counts in rng.multinomial(people, RARE @ matrix, 250):
-        ends = estimate(matrix, counts, least_fit=0.0).confidence_interval(0.95)
+        ends = estimate(matrix, counts, min_p_value=0.0).confidence_interval(0.95)
         held += (ends[:, 0] <= RARE) & (ends[:, 1] >= RARE)
     spread = 4 * math.sqrt(0.05 * 0.95 / 250)
     assert (held / 250 >= 0.935 - spread).all()
@@ -53,7 +53,7 @@ def test_guaranteed_intervals_hold_at_any_number_of_people(kind: Intervals, peop
     """60 samples at 0.8: fewer than 34 hold together with a probability of 2e-5, if what is said is true."""
     matrix, rng, held = designed("pml", 1.0), np.random.default_rng(12), 0
     for counts in rng.multinomial(people, RARE @ matrix, 60):
-        ends = estimate(matrix, counts, confidence=0.8, intervals=kind, least_fit=0.0).intervals
+        ends = estimate(matrix, counts, confidence=0.8, intervals=kind, min_p_value=0.0).intervals
         held += bool(((ends[:, 0] <= RARE) & (ends[:, 1] >= RARE)).all())
     assert binomial_tail(33, 60, 0.8) < 2e-5
     assert held >= 34
@@ -62,7 +62,7 @@ def test_guaranteed_intervals_hold_at_any_number_of_people(kind: Intervals, peop
 def test_fewer_combinations_have_narrower_intervals_and_all_are_within_what_frequencies_give() -> (
     None
 ):
-    found = estimate(RESPONSE, [19, 1], intervals="bernstein", least_fit=0.0)
+    found = estimate(RESPONSE, [19, 1], intervals="bernstein", min_p_value=0.0)
     assert (
         np.ptp(found.confidence_interval(0.9), axis=1)
         <= np.ptp(found.confidence_interval(0.9, simultaneous=True), axis=1)
@@ -72,7 +72,7 @@ def test_fewer_combinations_have_narrower_intervals_and_all_are_within_what_freq
         assert (ends >= 0).all()
         assert (ends <= 1).all()
         assert (ends[:, 0] <= ends[:, 1]).all()
-    one = estimate(RESPONSE, [1, 0], intervals="bernstein", least_fit=0.0)
+    one = estimate(RESPONSE, [1, 0], intervals="bernstein", min_p_value=0.0)
     assert one.intervals.tolist() == [[0, 1], [0, 1]]  # nothing is known from one person
     with pytest.raises(InputError, match="score, bernstein"):
         found.confidence_interval(kind="best")  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ def test_counts_of_another_file_are_refused() -> None:
         estimate(RESPONSE, [950, 50])
     with pytest.warns(UserWarning, match="hardly any frequencies"):
         estimate(RESPONSE, [800, 200])
-    found = estimate(RESPONSE, [950, 50], least_fit=0.0)
+    found = estimate(RESPONSE, [950, 50], min_p_value=0.0)
     assert found.fit.p_value < 1e-6
     assert found.fit.degrees == 1
     assert goodness_of_fit(np.eye(2), np.array([50, 50]), np.array([1.0, 0.0])).p_value == 0

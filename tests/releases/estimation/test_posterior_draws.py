@@ -34,7 +34,7 @@ def test_of_randomized_response_it_is_a_sum_over_a_grid(epsilon: float) -> None:
         np.array([90, 40, 70]),
         np.array([1, 2, 3]),
     )
-    found = estimate(matrix, counts, least_fit=0).posterior(weights / 6, 6.0)
+    found = estimate(matrix, counts, min_p_value=0).posterior(weights / 6, 6.0)
     middles = (np.arange(300) + 0.5) / 300
     first, second = (part.ravel() for part in np.meshgrid(middles, middles))
     grid: FloatArray = np.column_stack([first, second, 1 - first - second])[first + second < 1]

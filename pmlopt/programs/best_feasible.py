@@ -1,0 +1,191 @@
+"""The answer of a solve that proved no optimum: the best feasible mechanism, with the best bound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic
+
+from pmlopt.core.programming_errors import describe_error
+from pmlopt.errors import MechanismError, SolverError
+from pmlopt.programs.certificate import C_co, Status, Timings, WarmStart
+from pmlopt.programs.program import (
+    Method,
+    MethodError,
+    MethodRegistry,
+    MethodResult,
+    Program,
+    has_foreign_parts,
+)
+from pmlopt.programs.result import Result
+from pmlopt.solvers.solver_result import Deadline
+
+FIRST_FEASIBLE = "first-feasible"
+"""What a result names as its solver where a formula gave the mechanism, since no solver had a better one."""
+
+
+@dataclass
+class MethodAttempts(Generic[C_co]):
+    """What the methods of a solve ended with that proved no optimum, in the order in which they were tried.
+
+    Attributes:
+        accounts: a line for each.
+        results: those that have a mechanism.
+        feasible: those of them that keep every required limit, and do not contradict themselves.
+        mistakes: how many ended with an error that no method should raise, or with a false certificate.
+    """
+
+    accounts: list[str] = field(default_factory=list)
+    results: list[Result[C_co]] = field(default_factory=list)
+    feasible: list[Result[C_co]] = field(default_factory=list)
+    mistakes: int = 0
+
+    def add_result(self, result: Result[C_co], found: MethodResult[C_co], shortcoming: str) -> None:
+        """Add a result, and why it is not optimal."""
+        certificate = found.certificate
+        self.results.append(result)
+        if (
+            found.requirement_unchanged
+            and certificate.violation == 0
+            and not certificate.is_beyond_bound
+        ):
+            self.feasible.append(result)
+        self.accounts.append(f"{result.method}: {found.message}, {shortcoming}")
+
+    def add_failure(
+        self, method: Method[Any, Any, Any], cause: BaseException, is_foreign: bool
+    ) -> None:
+        """Add an exception that a method ended with; one of another package's code is its mistake."""
+        account = str(cause) if isinstance(cause, MethodError) else describe_error(cause)
+        # a solver that was stopped may leave numbers that are no mechanism, not even roughly
+        expected = isinstance(cause, MethodError) or (
+            isinstance(cause, MechanismError) and not is_foreign
+        )
+        self.mistakes += not expected
+        self.accounts.append(f"{method.id}: {account}")
+
+    def add_mistake(self, account: str) -> None:
+        """Add the account of what is a mistake of the method, or of a class that it works with."""
+        self.mistakes += 1
+        self.accounts.append(account)
+
+    @property
+    def all_mistaken(self) -> bool:
+        """Return whether every method that was tried ended with a mistake."""
+        return 0 < self.mistakes == len(self.accounts)
+
+
+def make_result(
+    found: MethodResult[C_co],
+    method: Method[Any, Any, Any],
+    status: Status,
+    attempts: Sequence[str],
+    seconds: float,
+) -> Result[C_co]:
+    """Return the result of a program from that of a method."""
+    detail = found.message if found.detail is None else found.detail
+    return Result(
+        status=status,
+        certificate=found.certificate,
+        solver=method.name,
+        method=method.id,
+        reason=f"{method.reason}: {detail}" if detail else method.reason,
+        attempts=tuple(attempts),
+        iterations=found.iterations,
+        warm_started=found.warm_started,
+        timings=Timings(
+            compile=found.compile_seconds,
+            solve=found.solve_seconds,
+            certify=found.certify_seconds,
+            total=seconds,
+        ),
+        closed_form=found.closed_form,
+        restart=WarmStart(method.name, found.arrays),
+    )
+
+
+def select_best_result(
+    question: MethodRegistry[Any, Any, Any],
+    program: Program[C_co],
+    attempts: MethodAttempts[C_co],
+    deadline: Deadline,
+    begin: float,
+) -> Result[C_co]:
+    """Select the best result without a proof of optimality.
+
+    A method that ended by itself is preferred to one that a limit stopped, unless the time is over. Where
+    none did, a mechanism by formula may be better than what was stopped, and is there where nothing else is.
+
+    Raises:
+        InfeasibleError: the constraints that were added to the program allow no mechanism.
+        SolverError: no feasible mechanism is known, every method ended with a mistake before the time was
+            over, or the certificate of every mechanism contradicts itself.
+    """
+    contradictory = [one for one in attempts.results if one.certificate.is_beyond_bound]
+    if contradictory and len(contradictory) == len(attempts.results):
+        tried = "; ".join(attempts.accounts)
+        raise SolverError(
+            f"no solver reached the tolerance: {tried}. "
+            "Check a requirement, a utility or a set of priors of your own by pmlopt.testing",
+            contradictory[0],
+        )
+    ended = [one for one in attempts.results if one.status is Status.UNPROVED]
+    if ended and not deadline.expired:
+        return _select_ended(program, ended)
+    if deadline.expired or not attempts.all_mistaken:
+        stopped = _build_stopped_result(question, program, attempts, begin)
+        if stopped is not None:
+            return stopped
+    if ended:
+        return _select_ended(program, ended)
+    if attempts.results:
+        return min(attempts.feasible or attempts.results, key=_get_proved_gap)
+    raise SolverError(f"no solver could solve it: {'; '.join(attempts.accounts)}")
+
+
+def _select_ended(program: Program[Any], ended: Sequence[Result[C_co]]) -> Result[C_co]:
+    """Select the best of the results of methods that ended by themselves."""
+    sign = 1 if program.maximised else -1
+    # values without a proof that differ by less are equal, and the smaller gap decides
+    ahead = max(sign * result.value for result in ended) - 1e-6
+    return min((r for r in ended if sign * r.value >= ahead), key=_get_proved_gap)
+
+
+def _build_stopped_result(
+    question: MethodRegistry[Any, Any, Any],
+    program: Program[C_co],
+    attempts: MethodAttempts[C_co],
+    begin: float,
+) -> Result[C_co] | None:
+    """Return the best mechanism of methods that were stopped or failed, with the best bound; or None.
+
+    One by formula is looked at where there is no other, or where a solver that was stopped may have less.
+    """
+    if question.find_first_result is None or (attempts.feasible and not question.compares_first):
+        return None
+    known = list(attempts.feasible)
+    try:
+        found = question.find_first_result(program)
+        if has_foreign_parts(program) and (failures := found.certificate.failures):
+            raise MethodError(f"its certificate fails: {'; '.join(map(str, failures))}")
+    except (MethodError, MechanismError) as error:
+        attempts.accounts.append(f"{FIRST_FEASIBLE}: {error}")
+    else:
+        formula: Method[Any, Any, C_co] = Method(
+            FIRST_FEASIBLE, "no solver ended with a better one", lambda *_: found
+        )
+        seconds = time.perf_counter() - begin
+        known.append(make_result(found, formula, Status.LIMIT_REACHED, attempts.accounts, seconds))
+    if not known:
+        return None
+    sign = 1 if program.maximised else -1
+    best = max(known, key=lambda result: sign * result.value)
+    # bounds hold for the program, not for a mechanism: the best one of any method fits
+    tightest = min(known, key=lambda result: sign * result.bound)
+    return replace(best, certificate=best.certificate.with_bound_from(tightest.certificate))
+
+
+def _get_proved_gap(result: Result[Any]) -> float:
+    """Return the gap that the certificate of a result proves."""
+    return float(result.certificate.proved_gap)
