@@ -60,7 +60,7 @@ class LowerProbability:
         lower: (N,).
         shift: a number.
         upper: (N,), or None where only nu(all letters) comes from it.
-        total: 1, or what integers stand for it.
+        total: 1, or the integer that represents it.
     """
 
     lower: Any

@@ -348,7 +348,7 @@ class PriorSet(Record, ABC):
         """Compute what (T, M) multipliers prove that no column collects: any numbers of at least 0 do.
 
         It is the least tau at which `min_Q sum_x (p (g - tau) + theta Q)^+ - theta e^-eps` is at most 0
-        for all columns g, with room for rounding.
+        for all columns g, with an allowance for rounding.
         """
 
     @abstractmethod

@@ -58,7 +58,8 @@ def _solve_and_certify(
             raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
         raise InfeasibleError(
             f"no mechanism satisfies the constraints ({name}: {outcome.message}); a design "
-            f"alone is always feasible, so look at what was added: {', '.join(program.added)}"
+            "without added constraints is always feasible, so check those that were added: "
+            f"{', '.join(program.added)}"
         )
     if outcome.point is None:
         raise MethodError(outcome.message)
@@ -245,7 +246,7 @@ def _make_named_method(
     name: str, applies: Callable[[SolveContext], bool] = accept_all, takes: str = ""
 ) -> Method[LinearDesign, SolveContext, LinearCertificate]:
     """Make the method of a solver that is chosen by name."""
-    return _make_method(f"{name}-by-name", name, "asked for by name", applies, takes)
+    return _make_method(f"{name}-by-name", name, "chosen by name", applies, takes)
 
 
 TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
@@ -368,8 +369,8 @@ NAMED_METHODS = (
     _make_named_method(
         block_interior_point.METHOD_NAME,
         lambda start: start.block_lp is not None,
-        "designs with an expected gain or loss, under a bound above 0 nats and with at most as many linear "
-        "constraints of your own as there are letters",
+        "designs with an expected gain or loss, under a bound above 0 nats and with at most as many added "
+        "linear constraints as there are letters",
     ),
     *(
         _make_named_method(name, lambda start: start.is_linear, "linear programs")
@@ -404,14 +405,14 @@ def _explain_mixing(program: LinearDesign, certificate: LinearCertificate) -> st
     if not above and not (lost and _has_empty_interior(program)):
         return ""
     what = (
-        f"the mechanism in hand has up to {certificate.level:.2g} nats in place of what was asked"
+        f"the best mechanism found has up to {certificate.level:.2g} nats, above the limit"
         if above
         else "what the repair mixed in opens the gap"
     )
     return (
         "a constant meets a bound with equality, so every column must, and few columns of floats do: "
         f"{what}. Give a joint law by whole counts (Secret.from_counts), of which "
-        "columns meet it exactly, or ask for 1e-9 nats in place of 0"
+        "columns meet it exactly, or allow 1e-9 nats in place of 0"
     )
 
 
@@ -501,10 +502,10 @@ ORBIT_METHODS = MethodRegistry(
     ),
     lambda *_: None,
     refuse_to_certify(
-        "a mechanism by orbits is no matrix: there is no certificate of a matrix alone"
+        "a mechanism by orbits is no matrix: a matrix without orbits has no certificate here"
     ),
     make_cvxpy_method=lambda name: _make_orbit_method(
-        name, name, "asked for by name, through cvxpy", automatic=False
+        name, name, "chosen by name, through cvxpy", automatic=False
     ),
     find_first_result=feasible.find_first_by_orbits,
     compares_first=True,
