@@ -333,10 +333,10 @@ def read_saved_record(kind: Callable[..., T], content: bytes, path: str | os.Pat
     data = parse_json(content, str(path))
     table = data if isinstance(data, dict) else {}
     for one in get_fields(kind)[:2]:
-        found, (known,) = table.get(one.name), one.type.__args__
-        if type(found) is not type(known) or found != known:
+        stated, (known,) = table.get(one.name), one.type.__args__
+        if type(stated) is not type(known) or stated != known:
             raise FileFormatError(
-                f"{path}: has {one.name} {found!r:.60}; only {one.name} {known!r} can be read here"
+                f"{path}: has {one.name} {stated!r:.60}; only {one.name} {known!r} can be read here"
             )
     # a file cannot declare far more letters than it has bytes to list them
     context = Context(room=max(MAX_UNLISTED_LETTERS, len(content)))

@@ -99,7 +99,7 @@ def _iterate_tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
         raise SweepError(
             f"the builder or the grid holds data nested deeper than {MAX_FINGERPRINT_DEPTH}, as "
             f"{reprlib.repr(around[1])}: a "
-            "sweep with `out` could not distinguish it from others; give a file's name or plain numbers"
+            "sweep with `out` could not distinguish it from others; give a file's name or numbers instead"
         )
     elif type(value) is np.ndarray and not value.dtype.hasobject:
         # kind and shape first: equal bytes may belong to arrays of other shapes
@@ -161,9 +161,9 @@ def _get_state(value: Any) -> list[Any]:
         made = value.__reduce_ex__(4)
     except Exception as cause:  # whatever a user's class raises
         raise SweepError(
-            f"{reprlib.repr(value)} cannot be distinguished from another {type(value).__qualname__} ({cause}), "
-            "and a sweep with `out` might go on with the rows of the other: give a list, a file's name or plain "
-            "numbers instead"
+            f"{reprlib.repr(value)} cannot be distinguished from another {type(value).__qualname__} "
+            f"({cause}), and a sweep with `out` might continue with the rows of the other: give a list, a "
+            "file's name or plain numbers instead"
         ) from None
     if isinstance(made, str):
         return [made]

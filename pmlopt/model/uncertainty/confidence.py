@@ -345,6 +345,7 @@ def confidence_chain(
     moves would not have its confidence. Those of Clopper and Pearson hold here for every number of moves up
     to the K that are counted in all, each end with `delta / (2 N^2 K)`. The law of the first state is taken
     as known.
+
     Args:
         sequences: the states of each person, in their order in time, of lengths that were fixed before.
         delta: in (0, 1), over the sequences.
