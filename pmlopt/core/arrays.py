@@ -28,7 +28,7 @@ Label = Hashable
 
 
 class DefaultLabels(tuple[int, ...]):
-    """A sequence of the numbers 0, 1, ..., N-1 that stand for letters without labels.
+    """A sequence of the numbers 0, 1, ..., N-1 as the labels of letters without names.
 
     They equal the tuple of the same numbers; only their class states that no one named the letters, so that
     they go with any labels by position, where labels that were given must be the same. The class travels
@@ -201,7 +201,7 @@ def check_labels_of_size(
     With the size None there are as many as are given.
 
     Raises:
-        InputError: of the class `error`: there are more or fewer labels, one stands twice, or one cannot be a
+        InputError: of the class `error`: there are more or fewer labels, one occurs twice, or one cannot be a
             label: it has no hash, or is a NaN, which equals nothing.
     """
     given = DefaultLabels(size or 0) if labels is None else _to_label_tuple(labels, what, error)
@@ -216,7 +216,7 @@ def check_labels_of_size(
     for label in given:
         _check_label(label, what, error)
         if label in seen:
-            raise error(f"{what}: the label {label!r} stands twice; labels must be distinct")
+            raise error(f"{what}: the label {label!r} occurs twice; labels must be distinct")
         seen.add(label)
     return given
 
@@ -248,7 +248,7 @@ def _check_label(label: Label, what: str, error: type[InputError]) -> None:
     try:
         hash(label)
         strange = _has_nan(label)
-    except Exception:  # a class of one's own may raise anything, and so may numbers that are none
+    except Exception:  # a user's class may raise anything, and so may objects that imitate numbers
         raise error(f"{what}: {label!r} cannot be a label: use text or numbers") from None
     if strange:
         raise error(f"{what}: {label!r} cannot be a label, for it does not equal itself: use text")
@@ -377,10 +377,10 @@ def compute_subset_sums(values: FloatArray) -> FloatArray:
 
 _PLAIN = (str, int, float)
 NUMBER_HEADERS = ("count", "counts", "number", "probability")
-"""Headers of a last column that say that it holds the number of each tuple of letters before it."""
+"""Headers of a last column that holds the number of each tuple of letters before it."""
 
 _TRUTHS = {True: object(), False: object()}
-"""What stands for a truth value, which in Python is a number too."""
+"""Keys of truth values, which in Python are numbers too."""
 
 
 def make_label_key(label: Label) -> Label:
@@ -442,7 +442,7 @@ def indices_of(
         {make_label_key(label): place for place, label in enumerate(known)},
     )
     if not text and not {bool, np.bool_, tuple} & {type(label) for label in (*labels, *known)}:
-        with suppress(KeyError, TypeError):  # said below of the one
+        with suppress(KeyError, TypeError):  # the error below names the label
             return [places[label] for label in labels]
     read = {_read_csv_label(label): place for place, label in enumerate(known)} if text else {}
     if text and len(read) < len(known):

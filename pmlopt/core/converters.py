@@ -74,7 +74,7 @@ class TupleConverter(Converter):
         self.parts = [UnionConverter(one) for one in (self.args if self.fixed else self.args[:1])]
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form stand for."""
+        """Return the value that plain data of the right form represent."""
         parts = self.parts if self.fixed else self.parts * len(data)
         if len(data) != len(parts):
             place.fail(f"has {len(data)} entries: it must have {len(parts)}")
@@ -93,12 +93,12 @@ class TupleConverter(Converter):
 
 
 class LabelsConverter(TupleConverter):
-    """A converter of labels, or of the number of letters without names, for which `DefaultLabels` stand."""
+    """A converter of labels, or of the number of letters without names, which become `DefaultLabels`."""
 
     forms = frozenset({LIST, WHOLE})
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form stand for."""
+        """Return the value that plain data of the right form represent."""
         if not isinstance(data, int):
             return super().read(data, place)
         found = DefaultLabels(read_number(data, place, int, (Range(1), COUNT)))
@@ -111,7 +111,7 @@ class LabelsConverter(TupleConverter):
         several = [*super().schemas(defs), {"type": "integer", "minimum": 1}]
         return [
             {
-                "description": "the labels, or the number of letters that nobody named",
+                "description": "the labels, or the number of letters without names",
                 "anyOf": several,
             }
         ]
@@ -127,7 +127,7 @@ class MappingConverter(Converter):
         self.part = UnionConverter(self.args[1])
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form stand for."""
+        """Return the value that plain data of the right form represent."""
         return {key: self.part.read(part, place.enter(key)) for key, part in data.items()}
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
@@ -152,7 +152,7 @@ class ArrayConverter(Converter):
         self.forms = frozenset({LIST} | ({NUMBER, WHOLE, FLAG} if self.shape is None else set()))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form stand for."""
+        """Return the value that plain data of the right form represent."""
         shape, leaves = self._flatten(
             data.tolist() if isinstance(data, np.ndarray) else data, place
         )
@@ -242,7 +242,7 @@ class RecordConverter(Converter):
     forms = frozenset({TABLE})
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form stand for."""
+        """Return the value that plain data of the right form represent."""
         if not isinstance(data, dict):
             place.refuse(data, "a table")
         kind, tag = self._select_class(data, place)
@@ -275,13 +275,13 @@ class RecordConverter(Converter):
     def _select_class(
         self, data: Mapping[str, Any], place: ReadLocation
     ) -> tuple[Callable[..., Any], str | None]:
-        """Return the class or maker that a table stands for, and the key of its tag."""
+        """Return the class or maker that a table represents, and the key of its tag."""
         kinds: dict[str, Callable[..., Any]] = {**find_tagged_classes(*self.kind)}
         for base in self.kind:
             kinds.update(place.context.forms.get(base, {}))
         if not kinds:
             if len(self.kind) > 1 or inspect.isabstract(self.kind[0]):
-                raise TypeError(f"{self.kind} have no kind or name to be told apart by")
+                raise TypeError(f"{self.kind} have no kind or name that distinguishes them")
             return self.kind[0], None
         tags = (get_tag(kind) for kind in kinds.values() if isinstance(kind, type))
         key = next((tag[0] for tag in tags if tag), "kind")
@@ -362,7 +362,7 @@ class UnionConverter:
         self.typed = [one for one in self.every if isinstance(one, EnumConverter | LabelsConverter)]
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data stand for."""
+        """Return the value that plain data represent."""
         context = place.context
         if isinstance(data, str) and data in self.words:
             if data not in context.given:

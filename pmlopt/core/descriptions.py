@@ -36,7 +36,7 @@ def describe_value(value: Any) -> str:
         return "a function without a name" if name == "<lambda>" else f"the function {name!r}"
     try:
         text = " ".join(_SHORT.repr(value).split())
-    except Exception:  # a class of one's own may raise anything
+    except Exception:  # a user's class may raise anything
         text = " at 0x"
     if " at 0x" in text or "<lambda>" in text:
         kind = type(value).__name__

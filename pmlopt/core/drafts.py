@@ -218,7 +218,7 @@ def _rename_to_new(source: Path, target: Path) -> None:
 
     Elsewhere in two steps. Between them no process writes the target that holds the lock on it (`alone`).
     """
-    # a call through ctypes raises no audit event of its own, as `os.rename` would
+    # a call through ctypes raises no audit event, as `os.rename` would
     sys.audit("os.rename", source, target, -1, -1)
     if (renameat2 := _renameat2()) is not None:
         names = os.fsencode(source), os.fsencode(target)

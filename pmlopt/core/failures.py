@@ -19,7 +19,7 @@ _NO_MEMORY = (
     "not enough memory",
     "paging file is too small",
 )
-"""What loaders, Arrow and threads say where there is too little memory, in lower case."""
+"""The messages of loaders, Arrow and threads when memory is short, in lower case."""
 
 _SAID_BY = (ImportError, OSError, RuntimeError, SystemError)
 """Kinds of errors that are of memory where their text states so."""

@@ -72,9 +72,7 @@ class NumberFlag(Enum):
     """Flags of numbers, and of fields."""
 
     INFINITE = "may be infinite, which is written as the text inf or -inf"
-    COUNT = (
-        "a number of letters that are not listed, held to what a file of its length may speak of"
-    )
+    COUNT = "a number of letters that are not listed, at most as many as a file of its length may declare"
     ADDED_LATER = "files that were written before the field was added lack it, and have its default"
 
 
@@ -92,7 +90,7 @@ class Context:
         complete: whether every key is required, as in files; else those without a default, and one that
             may be the word of `given` is what is given.
         error: the class of what is raised.
-        number: what reads a table that stands for a number, such as `{ log = "5/4" }`, from it and its path.
+        number: what reads a table that represents a number, such as `{ log = "5/4" }`, from it and its path.
         forms: by a class, functions that make its objects too, by the words that distinguish them from its
             subclasses; the one by the empty word is meant where there is no word.
     """
@@ -235,9 +233,9 @@ def get_fields(kind: Callable[..., Any]) -> tuple[Field, ...]:
 
 
 def resolve_alias(kind: Any) -> Any:
-    """Return the type that an alias stands for, and any other type as it is.
+    """Return the type that an alias names, and any other type as it is.
 
-    An alias made by a `type` statement (PEP 695) is an object of its own, and so is one that is given
+    An alias made by a `type` statement (PEP 695) is a separate object, and so is one that is given
     arguments, such as `NDArray[np.float64]` from numpy 2.5 on. Aliases of aliases are followed to the end;
     the arguments of what is found may be aliases again.
 
@@ -330,7 +328,7 @@ def get_written_class(kind: type) -> type:
     form.
 
     Raises:
-        FileFormatError: it has no tag of its own, where its relatives have.
+        FileFormatError: it has no tag, where its relatives have one.
     """
     root = [
         base
@@ -344,6 +342,7 @@ def get_written_class(kind: type) -> type:
     if known is None or (known is not kind and "is_form" not in vars(kind)):
         key = next(tag[0] for one in kinds.values() if (tag := get_tag(one)))
         raise FileFormatError(
-            f"{kind.__qualname__} cannot be saved: give it a `{key}` of its own, by which it is read again"
+            f"{kind.__qualname__} cannot be saved: give it a `{key}` that no other class has, by which it is "
+            "read again"
         )
     return known

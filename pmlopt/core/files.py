@@ -30,7 +30,7 @@ from pmlopt.core.sealing import check_not_sealed
 from pmlopt.errors import FileFormatError, InputError
 
 STANDARD = "-"
-"""The path that stands for standard input or output; a file of that name is `./-` in full."""
+"""The path of standard input or output; a file of that name is `./-` in full."""
 
 LOCK_TIMEOUT_SECONDS = 60.0
 """Seconds that a writer waits for another one: more than a release on a million people takes."""
@@ -43,7 +43,7 @@ _OUTPUT: ContextVar[Any] = ContextVar("output", default=None)
 
 
 def is_standard_stream(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path stands for standard input or output."""
+    """Return whether a path means standard input or output."""
     return isinstance(path, str | os.PathLike) and os.fspath(path) == STANDARD
 
 
@@ -257,9 +257,9 @@ def exclusive_lock(
     wait: float | None = None,
     error: type[InputError] = FileFormatError,
 ) -> Iterator[None]:
-    """Hold the lock of a file or folder while the block runs, among those who ask for it.
+    """Hold the lock of a file or folder while the block runs.
 
-    The lock is on a file of its own, `path.lock`, which goes when the block ends. The system lets go of the
+    The lock is on a separate file, `path.lock`, which goes when the block ends. The system lets go of the
     lock when the process ends, however it does, and does not hand it on to processes that outlive it. Locks
     have one order: that on what is published comes first, that on the ledger or the streams second.
 
@@ -294,7 +294,7 @@ def exclusive_lock(
         with suppress(OSError):  # some systems keep a file that is open
             Path(
                 lock.lock_file
-            ).unlink()  # while it is held: whoever waits sees that it lost its name
+            ).unlink()  # under the lock: a waiting process sees that the file lost its name
         lock.release()
 
 
@@ -333,10 +333,10 @@ def read_saved_record(kind: Callable[..., T], content: bytes, path: str | os.Pat
     data = parse_json(content, str(path))
     table = data if isinstance(data, dict) else {}
     for one in get_fields(kind)[:2]:
-        told, (known,) = table.get(one.name), one.type.__args__
-        if type(told) is not type(known) or told != known:
+        stated, (known,) = table.get(one.name), one.type.__args__
+        if type(stated) is not type(known) or stated != known:
             raise FileFormatError(
-                f"{path}: has {one.name} {told!r:.60}: what is read here has {one.name} {known!r}"
+                f"{path}: has {one.name} {stated!r:.60}; only {one.name} {known!r} can be read here"
             )
     # a file cannot declare far more letters than it has bytes to list them
     context = Context(room=max(MAX_UNLISTED_LETTERS, len(content)))
@@ -399,7 +399,7 @@ def parse_rows(
         text: its lines, with their ends.
         where: the file, for messages.
         delimiter: between cells.
-        not_text: what to say where the bytes are not of the encoding.
+        not_text: the message where the bytes are not of the encoding.
 
     Raises:
         FileFormatError: a row is longer or shorter, a quoted cell does not end, or it is no text.

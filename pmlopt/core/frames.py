@@ -15,7 +15,7 @@ Missing: TypeAlias = Literal["refuse", "drop", "letter"]
 """What becomes of a row with a missing cell: an error, no row, or the letter `MISSING_LETTER`."""
 
 MISSING_LETTER = ""
-"""The letter that stands for a missing cell: the empty text, as it is in a CSV file."""
+"""The letter of a missing cell: the empty text, as it is in a CSV file."""
 
 _PLAIN = (
     str,
@@ -176,7 +176,7 @@ def _to_plain_value(value: Any) -> Any:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value stands for none: None, NaN, or the NA and NaT of pandas.
+    """Return whether a value means a missing one: None, NaN, or the NA and NaT of pandas.
 
     Examples:
         >>> is_missing(None), is_missing(float("nan")), is_missing("")

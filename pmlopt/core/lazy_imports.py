@@ -28,7 +28,7 @@ else:
             self._name = name
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("__"):  # whoever only looks at what it is
+            if name.startswith("__"):  # a caller that only inspects its type
                 raise AttributeError(name)
             return getattr(import_module(self._name), name)
 

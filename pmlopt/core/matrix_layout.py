@@ -20,7 +20,7 @@ def parse_number(cell: str, where: str) -> float:
     """Return the number in a cell of a CSV file.
 
     Raises:
-        FileFormatError: another text stands there.
+        FileFormatError: the cell has another text.
     """
     try:
         return float(cell)
@@ -30,7 +30,7 @@ def parse_number(cell: str, where: str) -> float:
         raise FileFormatError(
             f"{where}: {cell!r} is a percentage: divide all numbers by 100, and leave out the signs"
         ) from None
-    raise FileFormatError(f"{where}: {cell!r} stands where a number belongs") from None
+    raise FileFormatError(f"{where}: {cell!r} is in the place of a number") from None
 
 
 def check_layout(rows: Sequence[Sequence[str]], path: object) -> None:
@@ -75,7 +75,7 @@ def _are_probabilities(cells: Sequence[str]) -> bool:
         return False
     numbers = [float(text) for text in texts]
     total = sum(numbers)
-    # How far the sum of a row that was rounded may be from the one that it stands for.
+    # How far the sum of a row that was rounded may be from the exact one.
     return min(numbers, default=-1.0) >= 0 and any(
         abs(total - whole) <= 0.01 * whole for whole in (1.0, 100.0)
     )

@@ -70,7 +70,7 @@ def warn_of_near_labels(labels: Sequence[Label], where: object) -> None:
     if found := describe_near_labels(labels):
         text = "; ".join(found)
         warnings.warn(
-            f"{where}: {text}. Each is a letter of its own: correct the data if it should not be",
+            f"{where}: {text}. Each is a separate letter: correct the data if it should not be",
             LabelWarning,
             stacklevel=3,
         )

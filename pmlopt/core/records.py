@@ -2,7 +2,7 @@
 
 A record is a dataclass, or a class that inherits from `Record`. Its fields are the parameters of its
 constructor, or of its class method `from_fields` where it has one; each is an attribute of the same name,
-whose type the class annotates. A class with a text `kind` or `name` of its own is distinguished from its
+whose type the class annotates. A class with a text `kind` or `name` is distinguished from its
 relatives by
 it: where a field is of a base class, every subclass that is imported is known, those of other packages too.
 
@@ -63,13 +63,13 @@ T = TypeVar("T")
 
 
 def read_record(kind: type[T], data: Any, where: str = "", context: Context | None = None) -> T:
-    """Return the record that plain data stand for, read strictly.
+    """Return the record that plain data represent, read strictly.
 
     Args:
         kind: its class, or a base of it.
         data: as `to_plain` gives it.
         where: what errors call it, before the path of what is wrong.
-        context: in which it stands.
+        context: of the record.
 
     Raises:
         FileFormatError: (or the error of the context) a key is missing or not known, a value has another
@@ -89,13 +89,13 @@ def read_record(kind: type[T], data: Any, where: str = "", context: Context | No
 
 
 class _RepeatedKey(dict[str, Any]):
-    """A table of a JSON file in which a key stands twice."""
+    """A table of a JSON file in which a key occurs twice."""
 
     key = ""
 
 
 def parse_json(content: bytes | str, where: str, error: type[InputError] = FileFormatError) -> Any:
-    """Parse plain data of a JSON text, of which no key may stand twice in a table.
+    """Parse plain data of a JSON text, of which no key may occur twice in a table.
 
     Examples:
         >>> parse_json('{"a": [{"b": 1, "b": 2}]}', "file")
@@ -145,8 +145,8 @@ def _find_repeated_keys(data: Any, path: str) -> Iterator[tuple[str, str]]:
 def build_definitions(*kinds: type) -> dict[str, Schema]:
     """Return the JSON schemas of record classes, of their subclasses, and of the records within.
 
-    A class stands under its name, and a base of several under its own, or under `Any` and its own, with a
-    list of them. Subclasses that other packages define are left out.
+    The definition of a class has the name of the class; that of a base of several has the name of the base,
+    or `Any` and that name, with a list of them. Subclasses that other packages define are left out.
 
     Examples:
         >>> build_definitions(Range)["Range"]["required"]

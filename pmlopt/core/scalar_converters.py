@@ -42,7 +42,7 @@ class Converter(ABC):
 
     @abstractmethod
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form stand for."""
+        """Return the value that plain data of the right form represent."""
 
     @abstractmethod
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
@@ -133,7 +133,7 @@ class ScalarConverter(Converter):
         self.forms = frozenset(forms | ({TEXT} if self.infinite else set()))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form stand for."""
+        """Return the value that plain data of the right form represent."""
         return self.reading(data, place, self.kind, self.notes)
 
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
@@ -151,7 +151,7 @@ class EnumConverter(Converter):
         self.values, self.forms = values, frozenset(map(describe_form, values))
 
     def read(self, data: Any, place: ReadLocation) -> Any:
-        """Return the value that plain data of the right form stand for."""
+        """Return the value that plain data of the right form represent."""
         if data not in self.values:
             place.refuse(data, f"one of {', '.join(map(repr, self.values))}")
         return self.values[data]

@@ -232,7 +232,7 @@ def smooth_counts(
     left = moves.sum(axis=1)
     if not left.all():
         raise PriorError(
-            f"nobody is seen to move on from {labels[int(left.argmin())]!r}: give smoothing=0.5, or leave "
+            f"the data has no move from {labels[int(left.argmin())]!r}: give smoothing=0.5, or leave "
             "the state out"
         )
     return firsts / firsts.sum(), moves / left[:, None]

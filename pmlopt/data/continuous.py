@@ -134,7 +134,7 @@ class Continuous:
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise PriorError(
                     f"the support from {low} to {high} is no finite interval: give support=(low, high), and "
-                    "say what becomes of a secret outside of it"
+                    "state how a secret outside of it is treated"
                 )
             ends.append((float(low), float(high)))
         circles = (period,) * len(ends) if isinstance(period, bool) else tuple(period)

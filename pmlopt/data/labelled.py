@@ -78,10 +78,10 @@ class LabelledArray:
             axis: 0 or 1.
             known: the labels, in the order that is wanted.
             error: what is raised.
-            absent: what stands for a known label that is not there; None refuses that.
+            absent: the value of a known label that is not there; None refuses that.
 
         Raises:
-            InputError: of the class `error`: a label is not known or stands twice, or one is missing; or
+            InputError: of the class `error`: a label is not known or occurs twice, or one is missing; or
                 there are no labels, and more or fewer entries than known labels.
         """
         found, size = self.axes[axis], _axis_size(self.values, axis)
@@ -140,7 +140,7 @@ def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
     many as there are before a last one that is named `count` or `probability`, and a label is their tuple.
 
     Raises:
-        InputError: of the class `error`: it is no such thing, a label is missing, or stands twice.
+        InputError: of the class `error`: it is no such thing, a label is missing, or occurs twice.
 
     Examples:
         >>> found = read_vector({"b": 1, "a": 3}, "the counts", InputError)
@@ -187,11 +187,11 @@ def table(
         data: the table; a list of rows or an array has no labels.
         what: it is.
         error: what is raised.
-        absent: what stands for a pair that a mapping does not have; None refuses that.
+        absent: the value of a pair that a mapping does not have; None refuses that.
 
     Raises:
         InputError: of the class `error`: it is no table, rows have different lengths, a label is missing or
-            stands twice, or only one side has names.
+            occurs twice, or only one side has names.
 
     Examples:
         >>> counts = {"a": {"u": 1, "v": 2}, "b": {"v": 3}}
@@ -465,7 +465,7 @@ def _is_number_or_text(value: Any) -> bool:
 def _clean_labels(
     labels: Iterable[Any] | None, what: str, error: type[InputError]
 ) -> tuple[Label, ...] | None:
-    """Return labels that data came with, where None and NaN stand for missing cells and are no letters."""
+    """Return labels that data came with, where None and NaN mean missing cells and are no letters."""
     found = None if labels is None else list(labels)
     for place, label in enumerate(found or ()):
         if is_missing(label):

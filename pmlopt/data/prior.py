@@ -181,7 +181,7 @@ class Prior(SuggestsAttributes, Record):
         if absent and missing == "refuse":
             raise PriorError(
                 f"the value at position {absent[0]} is missing: give missing='drop' to leave such values "
-                f"out, or 'letter' to make of them a letter of their own, {MISSING_LETTER!r}"
+                f"out, or 'letter' to count them as the letter {MISSING_LETTER!r}"
             )
         try:
             present = given if not absent else [value for value in given if not is_missing(value)]
@@ -389,7 +389,7 @@ def as_prior(prior: PriorLike) -> Prior:
 def _split_labels(
     data: Any, labels: Iterable[Label] | None, what: str
 ) -> tuple[Iterable[Label] | None, Any]:
-    """Return the labels and the numbers of data that may have labels of their own."""
+    """Return the labels and the numbers of data that may have labels."""
     found = read_vector(data, what, PriorError)
     own = found.axes[0]
     if own is not None and labels is not None:
@@ -460,7 +460,7 @@ def _check_are_counts(labels: tuple[Label, ...], counts: tuple[int, ...]) -> Non
 
 
 def _check_boolean_samples(samples: Sequence[Any]) -> None:
-    """Raise where truth values stand among other values.
+    """Raise where truth values occur among other values.
 
     To Python True is equal to 1, and they are two letters. Of tuples each part is compared with the
     same part of the others.

@@ -89,7 +89,7 @@ class ExpectedOptimum:
             Mechanism(self.mechanism)  # complains of a matrix that is none
 
     def agrees_with(self, optimum: float) -> bool:
-        """Return whether an optimum stands in the relation that is claimed."""
+        """Return whether an optimum is in the relation that is claimed."""
         return RELATIONS[self.relation](optimum, self.value, self.tolerance)
 
     @property

@@ -1,4 +1,4 @@
-"""What problem files say shortly: priors, sets and mechanisms by what they are made from."""
+"""Shorthand of problem files: priors, sets and mechanisms by what they are made from."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def _build_prior(
     if counts is None:
         return Prior(probabilities, labels)  # type: ignore[arg-type]
     if labels is None and not isinstance(counts, Mapping):
-        labels = DefaultLabels(
-            len(counts)
-        )  # a file that says `counts` means no observations of people
+        labels = DefaultLabels(len(counts))  # a file with `counts` means no observations of people
     return Prior.from_counts(counts, labels)
 
 

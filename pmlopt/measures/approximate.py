@@ -221,7 +221,7 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     shares, masses = np.take_along_axis(columns, order, axis=1), law[order]
     before = np.zeros_like(
         masses
-    )  # a sum of its own: cumsum less the mass loses digits of rare outcomes
+    )  # a separate sum: cumsum less the mass loses digits of rare outcomes
     before[:, 1:] = np.cumsum(masses[:, :-1], axis=1)
     # (N, M) a fractional knapsack for each letter: whole outcomes, then one in part, then none
     taken = np.clip(probability - before, 0.0, masses) / masses

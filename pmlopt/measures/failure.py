@@ -94,7 +94,7 @@ def _maximize_failure(priors: MinMeanSet, mechanism: Mechanism, epsilon: float) 
     tick = itertools.count()
     heap = [(-1.0, next(tick), np.zeros(count, dtype=int))]
     settled = 0.0
-    # Nodes after which the search over a set ends with the bound at hand.
+    # Nodes after which the search over a set ends with its current bound.
     for _ in range(2000):
         bound, _, fates = heap[0]
         # How far above the supremum over a set the bound may be.

@@ -112,7 +112,7 @@ def bound_level_rounding(level: float, terms: int = 1) -> float:
     """Bound the error of a level in nats that stems from rounding the ratio inside the logarithm.
 
     A ratio of so many terms is off by a few units in its last place, which is as much in nats; but levels
-    next to 0 have digits of their own, so it is never more than a share of 1e-9 of the level.
+    near 0 keep their digits, so it is never more than a share of 1e-9 of the level.
 
     Examples:
         >>> bound_level_rounding(0.0), 1e-16 < bound_level_rounding(np.log(4 / 3)) < 1e-14

@@ -1,4 +1,4 @@
-"""What each outcome tells: the posterior and the prior, how well it lets guess, and all levels at once."""
+"""Summaries of what each outcome reveals: prior and posterior probabilities, guesses and all levels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.measures.leakage import ldp_level, lip_levels, maximal_leakage, mutual_information
 
 MAX_SUMMARY_OUTCOMES = 3
-"""Outcomes of which a summary tells: those that leak most."""
+"""The number of outcomes in a summary: those that leak most."""
 
 
 def _format_probability(probability: float) -> str:
@@ -167,20 +167,18 @@ def list_outcome_warnings(tells: Sequence[OutcomeSummary]) -> tuple[str, ...]:
 
     Examples:
         >>> list_outcome_warnings(summarize_outcomes([0.5, 0.5], [[1, 0], [0, 1]]))[0]
-        'Whoever sees the output 0 or 1 knows the true value with certainty.'
+        'Anyone who sees the output 0 or 1 knows the true value with certainty.'
     """
     if not tells:
         return ()
     if len(tells) == 1:
         only = join_words([tells[0].output])
         return (
-            f"Only the output {only} ever occurs: it tells nothing. Another utility keeps more.",
+            f"Only the output {only} ever occurs: it reveals nothing. Another utility keeps more.",
         )
     # Leakage in nats up to which an outcome is stated to reveal nothing: rounding.
     if all(one.leakage < 1e-12 for one in tells):
-        return (
-            "No outcome tells anything: the released values have nothing to do with the true ones.",
-        )
+        return ("No outcome reveals anything: the released values do not depend on the true ones.",)
     certain = [one.output for one in tells if one.identifies_letter]
     almost_certain = 0.99  # a posterior that is called so
     nearly = [
@@ -192,11 +190,11 @@ def list_outcome_warnings(tells: Sequence[OutcomeSummary]) -> tuple[str, ...]:
     found = []
     if certain:
         found.append(
-            f"Whoever sees the output {join_words(certain, 3, 'or')} knows the true value with certainty."
+            f"Anyone who sees the output {join_words(certain, 3, 'or')} knows the true value with certainty."
         )
     if nearly:
         found.append(
-            f"Whoever sees the output {join_words(nearly, 3, 'or')} is almost certain of the true value."
+            f"Anyone who sees the output {join_words(nearly, 3, 'or')} is almost certain of the true value."
         )
     if ruling:
         found.append(f"The output {join_words(ruling, 3, 'or')} rules at least one value out.")

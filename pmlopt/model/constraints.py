@@ -59,7 +59,7 @@ def _check_limit(value: Any, what: str) -> float:
 class Constraint(Record, ABC):
     """Linear rows on a mechanism: `sum_xy C[r,x,y] P[x,y] = offset[r]`, or at most the offset.
 
-    A class with a `name` of its own is known by it in problem files, in saved files and on the command line.
+    A class with a `name` is known by it in problem files, in saved files and on the command line.
 
     Attributes:
         equal: whether the rows are equations.
@@ -354,7 +354,7 @@ def _holds_labels(data: Any) -> bool:
 
 
 def _kept_places(prior: Prior, outputs: Sequence[Label], letters: Sequence[Label]) -> list[int]:
-    """Return where the entries `P[x,x]` of some letters stand in a mechanism row by row.
+    """Return the places of the entries `P[x,x]` of some letters in a mechanism row by row.
 
     Raises:
         ProgramError: a letter is none of the prior, or no output.

@@ -105,8 +105,8 @@ def select_best_result(
 ) -> Result[C_co]:
     """Select the best result without a proof of optimality.
 
-    A method that ended by itself is preferred to one that a limit stopped, unless the time is over. Where
-    none did, a mechanism by formula may be better than what was stopped, and is there where nothing else is.
+    A method that ended without a limit is preferred to one that a limit stopped, unless the time is over.
+    Where every method was stopped, a mechanism by formula may be better, or the only one there is.
 
     Raises:
         InfeasibleError: the constraints that were added to the program allow no mechanism.
@@ -118,7 +118,7 @@ def select_best_result(
         tried = "; ".join(attempts.accounts)
         raise SolverError(
             f"no solver reached the tolerance: {tried}. "
-            "Check a requirement, a utility or a set of priors of your own by pmlopt.testing",
+            "Check your own requirement, utility or set of priors with pmlopt.testing",
             contradictory[0],
         )
     ended = [one for one in attempts.results if one.status is Status.UNPROVED]
@@ -136,7 +136,7 @@ def select_best_result(
 
 
 def _select_ended(program: Program[Any], ended: Sequence[Result[C_co]]) -> Result[C_co]:
-    """Select the best of the results of methods that ended by themselves."""
+    """Select the best of the results of methods that no limit stopped."""
     sign = 1 if program.maximised else -1
     # values without a proof that differ by less are equal, and the smaller gap decides
     ahead = max(sign * result.value for result in ended) - 1e-6

@@ -531,7 +531,7 @@ def describe_violation(prior: Prior, privacy: Requirement, mechanism: Mechanism)
     Examples:
         >>> flip = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])
         >>> describe_violation(Prior([0.5, 0.5], ["ill", "well"]), PML(0.5), flip)
-        "the outcome 'yes' tells 0.587787 nats of 'ill', and the limit is 0.5"
+        "the outcome 'yes' reveals 0.587787 nats about 'ill', and the limit is 0.5"
     """
     if isinstance(privacy, RequirementConjunction):
         broken = [part for part in privacy.parts if not part.holds(prior, mechanism)]
@@ -579,8 +579,8 @@ def describe_violation(prior: Prior, privacy: Requirement, mechanism: Mechanism)
         elif not isinstance(privacy, PML):
             return _describe_pair_violation(prior, privacy, matrix, outputs)
     x, y = np.unravel_index(int(np.nanargmax(leaks)), leaks.shape)
-    told = f"the outcome {outputs[y]!r} tells {leaks[x, y]:.6g} nats of {secrets[x]!r}"
-    return f"{told}, and the limit is {limit:g}"
+    text = f"the outcome {outputs[y]!r} reveals {leaks[x, y]:.6g} nats about {secrets[x]!r}"
+    return f"{text}, and the limit is {limit:g}"
 
 
 def _describe_pair_violation(
@@ -596,5 +596,5 @@ def _describe_pair_violation(
     pair, y = np.unravel_index(int(np.nanargmax(over)), over.shape)
     side = int(ratios.above[pair])
     what = repr(prior.labels[side]) if side < prior.size else f"the pair {pair}"
-    unit = "" if isinstance(privacy, MetricPrivacy) or side >= prior.size else " alone"
-    return f"the outcome {outputs[y]!r} is {over[pair, y]:.6g} nats above what it may tell of {what}{unit}"
+    what += "" if isinstance(privacy, MetricPrivacy) or side >= prior.size else " alone"
+    return f"the outcome {outputs[y]!r} is {over[pair, y]:.6g} nats above the limit for {what}"

@@ -92,13 +92,13 @@ class Design(Program[C_co]):
         """Return the mechanism matrix, as a cvxpy expression of the variables."""
 
     def with_constraints(self, **constraints: cp.Constraint) -> Design[C_co]:
-        """Return the same program with constraints of your own, each under a name.
+        """Return the same program with added constraints, each under a name.
 
         Raises:
             ProgramError: a constraint cannot be taken. None can where the outputs are a part of the answer.
         """
         raise ProgramError(
-            f"{self!r} takes no constraints of your own: its outputs are not known before it is solved; use "
+            f"{self!r} takes no added constraints: its outputs are not known before it is solved; use "
             "a linear utility such as ExpectedGain"
         )
 
@@ -182,7 +182,7 @@ class ListedCertificate(RequirementCertificate):
         """Return the levels in floats, by name, and the relative error of a probability by rounding."""
         constant = not np.ptp(
             self.mechanism.matrix, axis=0
-        ).any()  # it tells nothing: its levels are exact
+        ).any()  # it reveals nothing: its levels are exact
         found = self.privacy.levels(self.prior, self.mechanism)
         return found, 0.0 if constant else (self.prior.size + 8) * FLOAT_EPSILON
 

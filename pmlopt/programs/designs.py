@@ -138,7 +138,7 @@ def design(
     if constraints and not (listed and (free or isinstance(utility, LinearUtility))):
         raise ProgramError(
             "constraints are kept by designs with an expected gain or loss on listed letters; with a "
-            "sub-convex utility OutcomeLeakage alone"
+            "sub-convex utility only OutcomeLeakage is"
         )
     if isinstance(prior, Continuous) or isinstance(utility, DistanceLoss):
         return continuous_design(prior, privacy, utility, outputs)
@@ -213,7 +213,7 @@ def _apply_budgets(
             f"{len(first)} outcomes have the largest budget, fewer than the {prior.size} letters: a "
             "sub-convex utility may need that many; give more outputs"
         )
-    if max_budget < math.inf:  # as a bound for each letter, which may stand beside any other
+    if max_budget < math.inf:  # as a bound for each letter, which combines with any other
         plain = isinstance(privacy, PML) and privacy.over is None
         lower = (
             PML(min(max_budget, privacy.limits["pml"])) if plain else PML([max_budget] * prior.size)

@@ -200,7 +200,7 @@ class MethodResult(Generic[C_co]):
         message: how it ended, in words.
         detail: what the reason of the result states besides the method's own; left out, the message.
         iterations: its own count, where it has one.
-        warm_started: whether it started from something at hand.
+        warm_started: whether it started from a known mechanism.
         compile_seconds, solve_seconds, certify_seconds: what it took.
         closed_form: the optimum by formula, where one is known.
         arrays: what a next program of the question may start from, by name.
@@ -270,7 +270,7 @@ class Method(Generic[P, S, C]):
         automatic: whether `auto` tries it; else it is run where it is requested by name.
         requirements_text: what a program must be for it, in words.
         id: what distinguishes it from the other rows of its question; left out, its name.
-        accepts_options: whether it hands options of a person's own to a solver.
+        accepts_options: whether it passes a user's options to a solver.
     """
 
     name: str

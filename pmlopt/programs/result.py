@@ -90,7 +90,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         reason: why it was chosen, and how it ended.
         attempts: one line for each method tried before it, with what went wrong.
         iterations: the method's own count, where it gives one.
-        warm_started: whether it started from something at hand.
+        warm_started: whether it started from a known mechanism.
         timings: seconds.
         closed_form: the optimum by formula, where one is known.
         restart: a warm start for the next program of its kind.

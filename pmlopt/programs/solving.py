@@ -99,16 +99,16 @@ def solve(
     every method was stopped or failed, a mechanism by formula takes the place of a worse one, or of none.
 
     Args:
-        program: from a builder such as `design`, with constraints of your own if wanted.
+        program: from a builder such as `design`, with added constraints if wanted.
         solver: "auto", or the name of a method, which is then the only one tried (`solvers_for` lists them);
             or a method with its options, such as `Alternating(restarts=4)`.
         warm_start: a mechanism, a Result, or the `restart` of one to start from. Left out, a closed form that
             is optimal is found and used; False starts cold.
-        time_limit: seconds in all. What is under way when they are over is ended, and what is at hand proved.
+        time_limit: seconds in all. At the limit the current method ends, and the best mechanism is certified.
         tolerance: the largest certified gap to accept, as a share of `program.scale`; left out,
             `program.tolerance`. Added constraints may be violated by 1e-6 of their unit.
         gap: the same in units of the value (nats, where the value is a leakage), in place of a share.
-        isolated: whether each method runs in a process of its own (a fork of this one). One that hangs is
+        isolated: whether each method runs in a separate process (a fork of this one). One that hangs is
             stopped 30 seconds after the time limit, or after an hour where there is none; one whose process
             dies has failed; either way the next is tried. Variables that you declared keep their values.
         solver_options: options of the solver that `solver` names, handed to it as cvxpy does, or to HiGHS
@@ -159,7 +159,7 @@ def solve(
             return result
         attempts.add_result(result, found, _describe_shortcoming(found, allowed))
         if found.certificate.is_beyond_bound and has_foreign_parts(program):
-            break  # a person's own class contradicts itself: a worse mechanism would only hide it
+            break  # a user's class contradicts itself: a worse mechanism would only hide it
     return select_best_result(question, program, attempts, options.deadline, begin)
 
 
@@ -301,7 +301,7 @@ def _relative_tolerance(program: Program[Any], tolerance: float | None, gap: flo
     """Return the tolerance as a fraction of the scale."""
     if gap is not None:
         if tolerance is not None:
-            raise ProgramError("`tolerance` and `gap` both say how large a gap may be: give one")
+            raise ProgramError("`tolerance` and `gap` both limit the gap: give only one")
         return make_options(None, gap).tolerance / (program.scale or 1.0)
     return program.tolerance if tolerance is None else tolerance
 

@@ -66,7 +66,7 @@ def solve_problem(
     except cp.SolverError as cause:
         return SolverResult("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
     compiled_at = time.perf_counter()
-    # compiling took time: what is left is known only now
+    # compiling took time: the remaining time is known only now
     if options.deadline.is_limited:
         if options.deadline.expired:
             return SolverResult("failed", False, TIME_LIMIT, None, False, ready.seconds, 0.0)

@@ -1,6 +1,6 @@
 """HiGHS, called through highspy directly: cvxpy's interface to it drops `Variable.value`.
 
-Two methods: the dual simplex, which ends at a vertex and can start from a mechanism at hand, and
+Two methods: the dual simplex, which ends at a vertex and can start from a known mechanism, and
 the interior point method without crossover for LPs on which the simplex takes too long.
 """
 
@@ -54,7 +54,7 @@ RESTART_OPTIONS: Mapping[str, float | str] = {
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
 }
-"""Options for linear programs that differ in their costs alone: each starts from the basis of the last."""
+"""Options for linear programs that differ only in their costs: each starts from the basis of the last."""
 
 
 def solve_problem(problem: cp.Problem, method: str, options: MethodOptions) -> SolverResult:

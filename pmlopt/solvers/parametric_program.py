@@ -229,10 +229,10 @@ class MasterProblem:
     ) -> tuple[float, FloatArray, FloatArray]:
         """Solve for the value, the (K,) weights and the (N,) multipliers of the rows.
 
-        However late it is, there is some time for it: it makes a mechanism of the columns at hand.
+        However late it is, there is some time for it: it makes a mechanism of the known columns.
 
         Args:
-            deadline: what is left of the time.
+            deadline: of the solve.
             costs: (K,) worths in place of those of the columns, from now on.
 
         Raises:

@@ -1,22 +1,22 @@
 """The largest feasible value of a parameter by linear programs, with a feasible point and a dual proof.
 
-Wanted is the largest x > 0 at which some constraints can be met. For each fixed x they are linear, and what
-meets them at x meets them at every smaller x; but x multiplies variables, so that no single linear program
-reveals. The program at x minimises what is missing: 0 where x is feasible, positive above. Bisection would
-take one program for each binary digit. Their solutions say more than yes or no:
+The search finds the largest x > 0 at which some constraints are feasible. For each fixed x they are linear,
+and a point that is feasible at x is feasible at every smaller x; but x multiplies variables, so that no
+single linear program computes it. The program at x minimises the infeasibility: 0 where x is feasible,
+positive above. Bisection would take one program for each binary digit. Solutions give more than yes or no:
 
-- a solution, mended where the solver was inexact, is a *witness*: it reaches some x separately, a lower
-bound; - its multipliers are a *proof*: by weak duality something is missing at every x above some number, an
-  upper bound, which usually is below the x at which they were found;
-- the derivative of what is missing comes with them, and the root of the tangent is where to ask next.
+- a solution, repaired where the solver was inexact, is a *witness*: it is feasible at some x, a lower bound;
+- its multipliers are a *proof*: by weak duality every x above some number is infeasible, which is an upper
+  bound, usually below the x at which they were found;
+- they give the derivative of the infeasibility, and the root of the tangent is the next x to try.
 
 Both bounds are computed from the witness and the multipliers only, so that neither rests on a solver's
 tolerance. An envelope is of this form: the largest likelihood ratio that outcomes of a given mass can have;
-and a least leakage, with the share e^-level. An example stands at `TwoSidedSearch`. It ends by itself: after
-200 programs, or 8 that hardly move a bound.
+and a least leakage, with x = e^-level. `TwoSidedSearch` has an example. The search ends after 200 programs,
+or after 8 that hardly move a bound.
 
-What is missing may jump, at values of x that are known beforehand (`marks`), and no tangent foresees that:
-marks between the bounds are required first, the middle one of them each time.
+The infeasibility may jump at values of x that are known beforehand (`marks`), and no tangent foresees that:
+marks between the bounds are tried first, the middle one of them each time.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class TwoSidedSearch(Generic[W, P]):
         start: witnesses to begin with: what each reaches, and it.
         proofs: multipliers to begin with, at least one.
         enough: the gap, as a difference of logarithms, at which it ends.
-        deadline: what is left of the time.
+        deadline: of the search.
 
     Attributes:
         reached, witness: the lower bound, and what reaches it.

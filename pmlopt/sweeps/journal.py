@@ -99,7 +99,7 @@ def _iterate_tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
         raise SweepError(
             f"the builder or the grid holds data nested deeper than {MAX_FINGERPRINT_DEPTH}, as "
             f"{reprlib.repr(around[1])}: a "
-            "sweep with `out` could not tell it from others; give a file's name or plain numbers instead"
+            "sweep with `out` could not distinguish it from others; give a file's name or numbers instead"
         )
     elif type(value) is np.ndarray and not value.dtype.hasobject:
         # kind and shape first: equal bytes may belong to arrays of other shapes
@@ -159,11 +159,11 @@ def _get_state(value: Any) -> list[Any]:
         return [{field.name: getattr(value, field.name) for field in dataclasses.fields(value)}]
     try:
         made = value.__reduce_ex__(4)
-    except Exception as cause:  # whatever a class of one's own raises
+    except Exception as cause:  # whatever a user's class raises
         raise SweepError(
-            f"{reprlib.repr(value)} cannot be told from another {type(value).__qualname__} ({cause}), and "
-            "a sweep with `out` might go on with the rows of the other: give a list, a file's name or plain "
-            "numbers instead"
+            f"{reprlib.repr(value)} cannot be distinguished from another {type(value).__qualname__} "
+            f"({cause}), and a sweep with `out` might continue with the rows of the other: give a list, a "
+            "file's name or plain numbers instead"
         ) from None
     if isinstance(made, str):
         return [made]
@@ -280,9 +280,7 @@ class SweepJournal:
         except ValueError:
             stored = None
         if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-            raise SweepError(
-                f"{self.path}: its first line does not say of which sweep it is: {remedy}"
-            )
+            raise SweepError(f"{self.path}: its first line does not identify a sweep: {remedy}")
         for key, asked in json.loads(self._key).items():
             if stored.get(key) != asked:
                 old, new = (reprlib.repr(item) for item in (stored.get(key), asked))

@@ -109,7 +109,7 @@ def check_executor(executor: Executor, *data: Any) -> None:
         SweepError: it cannot; the message states what to do.
     """
     try:
-        executor.submit(bool, data).result()  # whoever can run it has got the data
+        executor.submit(bool, data).result()  # a process that can run it has the data
     except BrokenExecutor as cause:
         raise SweepError(
             f"the executor's workers do not start, or cannot import the builder ({cause}): define it in a "
@@ -229,7 +229,7 @@ class _SweepRun:
     finished: SimpleQueue[Future[PointAnswer]] = field(default_factory=SimpleQueue)
 
     def solve_table(self, executor: Executor | None) -> Sweep:
-        """Solve what is left, and write the table."""
+        """Solve the remaining points, and write the table."""
         left = [position for position in range(len(self.points)) if position not in self.rows]
         self.progress(len(self.rows), len(self.points))
         if left and executor is not None:

@@ -94,7 +94,7 @@ class SweepRow:
     Attributes:
         point: its coordinates, as the builder got them.
         status: as of a `Result`, or "failed".
-        value, bound, gap, level: of the certified mechanism at hand; of a failed point None, unless its
+        value, bound, gap, level: of the certified mechanism; of a failed point None, unless its
             solver left one that is not proved well enough.
         solver, iterations, warm_started: as of a `Result`.
         seconds: for building, solving and certifying.
@@ -368,7 +368,7 @@ def _get_only_argument(builder: Callable[..., Any] | None) -> str | None:
     """Return the name of the argument of a builder that has one."""
     try:
         names = [] if builder is None else list(signature(builder).parameters)
-    except (TypeError, ValueError):  # no function, or one that does not say
+    except (TypeError, ValueError):  # no function, or one without a signature
         return None
     return names[0] if len(names) == 1 else None
 

@@ -190,7 +190,7 @@ def _to_indices(rows: Any) -> IntArray:
 
 
 def _gather_struct(array: Any, rows: Any) -> Any:
-    """Gather the fields, each null where the struct is: nothing stands under its null."""
+    """Gather the fields, each null where the struct is: no field has a value under its null."""
     import pyarrow
 
     valid = _get_validity(rows)

@@ -104,7 +104,7 @@ def state_sequences(
         person: the name of the column that states whose row it is.
         column: of the one with the states.
         time: of the one with the times, which is sorted by, as numbers where all of them are, else as text;
-            left out, earlier rows stand above later ones.
+            left out, earlier rows come before later ones.
         form: as for `column_counts`.
 
     Raises:
@@ -251,8 +251,8 @@ def encode_tuples(
         column = table.names[places[values[codes[row]].index(None)]]
         where = f"row {batch.first + row}: the" if batch.times is None else "a"
         raise InputError(
-            f"{table.where}: {where} cell of {column!r} is missing: say --missing "
-            f"drop to leave such rows out, or letter to make of it a letter of its own, {MISSING_LETTER!r}"
+            f"{table.where}: {where} cell of {column!r} is missing: give --missing "
+            f"drop to leave such rows out, or --missing letter to count it as the letter {MISSING_LETTER!r}"
         )
     if missing == "drop":
         return values, codes, ~lacking

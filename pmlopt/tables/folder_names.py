@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from pmlopt.errors import FileFormatError
 
 MISSING_NAME = "__HIVE_DEFAULT_PARTITION__"
-"""What stands in the name of a folder for a missing value."""
+"""The name of a folder for a missing value."""
 
 
 def values_in_path(file: Path, folder: Path) -> dict[str, str | None]:

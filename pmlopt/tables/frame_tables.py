@@ -40,7 +40,7 @@ class FrameTable(Table):
         self._size = next(iter(sizes.values()), 0) if frame is None else len(frame)
 
     @property
-    def types(self) -> Sequence[Any]:  # type: ignore[override]  # made where they are asked for
+    def types(self) -> Sequence[Any]:  # type: ignore[override]  # made on demand
         """The types of the columns in Arrow."""
         return [column.type for column in _ConvertedColumns(self._columns)]
 

@@ -181,7 +181,7 @@ class CsvTable(Table):
         self._judged = True
         if not Path(self.where).is_file():  # type: ignore[arg-type]
             raise FileFormatError(
-                f"{self.where}: a quote stands inside a cell without its double, or a quoted cell does not "
+                f"{self.where}: a quote inside a cell is not doubled, or a quoted cell does not "
                 "end: write the data to a file, from which such cells are read row by row"
             )
         self._read_plainly()

@@ -91,7 +91,7 @@ class CsvFormat:
 
     The delimiter is a comma, a semicolon, a tab or a bar: the one that gives the header and all rows of the
     first megabyte the same number of cells, two or more; a comma where none does. The encoding is UTF-8, or
-    what a mark at the file's start states (UTF-16, UTF-32). Others have to be said: no file distinguishes
+    what a mark at the file's start states (UTF-16, UTF-32). Others have to be given: no file distinguishes
     them.
 
     Args:
@@ -153,7 +153,7 @@ class CsvFormat:
     def encoding_error(self, where: object, encoding: str) -> str:
         """Return the error for a file that is not of its encoding."""
         name = "UTF-8" if encoding in ("utf-8", "utf-8-sig") else encoding
-        return f"{where}: is not text in {name}, so not a CSV file of it: say its --encoding, such as cp1252"
+        return f"{where}: is not text in {name}, so not a CSV file of it: give its --encoding, such as cp1252"
 
 
 def _detect_delimiter(text: str, where: object, *, whole: bool) -> str:
@@ -164,7 +164,7 @@ def _detect_delimiter(text: str, where: object, *, whole: bool) -> str:
     if len(fitting) > 1:
         names = " and ".join(_NAMES[candidate] for candidate in fitting)
         raise FileFormatError(
-            f"{where}: may have {names} between its cells: say which by --delimiter"
+            f"{where}: may have {names} between its cells: choose one by --delimiter"
         )
     return fitting[0] if fitting else ","
 
@@ -212,7 +212,7 @@ class DataStream(io.RawIOBase):
             self.size = None
 
     def skip_blank_lines(self) -> None:
-        """Skip what stands above a header."""
+        """Skip the lines above a header."""
         self._ahead = self._ahead.lstrip(b"\r\n")
 
     def readable(self) -> bool:
@@ -224,7 +224,7 @@ class DataStream(io.RawIOBase):
         return self.size is not None and self._stream.seekable()
 
     def readinto(self, buffer: Any) -> int:
-        """Read what is left of the head, then the rest."""
+        """Read the remainder of the head, then the rest."""
         view = memoryview(buffer).cast("B")
         chunk = self._ahead[: len(view)] or self._read_more(len(view))
         self._ahead = self._ahead[len(view) :]

@@ -83,7 +83,7 @@ class TableBatch:
     Attributes:
         size: the number of rows.
         first: the number of the first one, as messages count them.
-        times: (size,) how many rows of the data each stands for, where an engine has counted equal ones.
+        times: (size,) how many rows of the data each represents, where an engine has counted equal ones.
 
     Args:
         columns: the arrays.

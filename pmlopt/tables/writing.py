@@ -43,7 +43,7 @@ from pmlopt.tables.row_order import copy_rows, cut_rows, join_batches, shuffle_r
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", "")
 COMPRESSED_ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-"""What may stand behind an ending of text, and the codec of Arrow that it is."""
+"""What may follow an ending of text, and its codec of Arrow."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class OutputColumn:
 
     @cached_property
     def values(self) -> Any:
-        """Return the (M,) labels as an array of their own type, where they have one; else texts."""
+        """Return the (M,) labels as an array of their type, where they have one; else texts."""
         kind = get_label_type(self.labels)
         return self.texts if kind == self.texts.type else _to_typed_array(self.labels, kind)
 
@@ -107,7 +107,7 @@ def open_sink(
             sink.close()
     except OSError as cause:
         if is_standard_stream(path) and isinstance(cause, BrokenPipeError):
-            raise  # whoever was reading has left
+            raise  # the reader has closed the pipe
         raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
 
 
@@ -391,7 +391,7 @@ class CsvSink:
 
 
 class TypedSink:
-    """A sink of columns with their types, a group of rows at a time; input metadata are left behind.
+    """A sink of columns with their types, a group of rows at a time; input metadata are not copied.
 
     Attributes:
         group: how many rows are written at a time.
@@ -470,7 +470,7 @@ class TypedSink:
 
 
 class ParquetSink(TypedSink):
-    """A sink of Parquet, a row group for each group of rows; categories are those of its own rows."""
+    """A sink of Parquet, a row group for each group of rows; categories are those of its rows."""
 
     def _open_writer(self, first: Any) -> Any:
         """Return the writer of a file whose first group of rows is known."""
@@ -514,7 +514,7 @@ def repeating_columns(rows: Any) -> list[str] | bool:
     import pyarrow
 
     if any(pyarrow.types.is_nested(kind) for kind in rows.schema.types):
-        return True  # their parts have names of their own
+        return True  # their parts have names
     columns = zip(rows.schema.names, rows.columns, strict=True)
     # Cells of a column that are looked at to decide whether its values repeat.
     found = [name for name, column in columns if _repeats(column.slice(0, 2**14))]
@@ -559,7 +559,7 @@ def check_readable_labels(column: OutputColumn, what: str) -> None:
     """Raise for new labels that two of which would read the same."""
     different = {
         (type(label), label) for label in column.labels
-    }  # parts of tuples stand several times
+    }  # parts of tuples occur several times
     if len({str(label) for _, label in different}) < len(different):
         raise InputError(
             f"the outputs of {column.name!r} have two that read alike, and {what} has text: give "

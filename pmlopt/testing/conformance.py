@@ -195,7 +195,7 @@ def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, see
         exact = np.array([float(Fraction(int(s), int(unit) * GRID_DENOMINATOR)) for s in sums])
         _check_agreement(
             _are_close(exact, least),
-            f"`min_mean_scaled` in integers says {exact} of {matrix.tolist()}, and in floats {least}",
+            f"`min_mean_scaled` in integers is {exact} for {matrix.tolist()}, and in floats {least}",
         )
         for y, mean in enumerate(least):
             _check_members(priors, matrix[:, y], float(mean))

@@ -60,7 +60,7 @@ KINDS: tuple[type[Certificate], ...] = (
     ComplianceCertificate,
     LeastEpsilonCertificate,
 )
-"""The kinds of certificates that a file may have; one of your own is known once its module is imported."""
+"""The kinds of certificates that a file may have; a user's own kind is known once its module is imported."""
 
 
 def verify_file(path: str | os.PathLike[str]) -> Verdict:
@@ -86,7 +86,7 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
         >>> _ = path.write_text(path.read_text().replace('"epsilon": 0.2', '"epsilon": 0.1'))
         >>> found = verify_file(path)
         >>> found.holds, found.parts[1].detail
-        (False, 'the outcome 0 tells 0.2 nats of 0, and the limit is 0.1')
+        (False, 'the outcome 0 reveals 0.2 nats about 0, and the limit is 0.1')
         >>> folder.cleanup()
     """
     return _read_with_verdict(path, *read_any_mechanism(path))[1]
@@ -157,7 +157,7 @@ def load_trusted(path: str | os.PathLike[str]) -> Any:
         raise FileFormatError(
             f"{path}: what its certificate claims is false, so it is not used: "
             + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
-            + ". Design it again, or save the matrix alone, as CSV, to use it without its claims"
+            + ". Design it again, or save the matrix only, as CSV, to use it without its claims"
         )
     return _build_result(told)
 
@@ -205,7 +205,7 @@ def _read_with_verdict(
         raise FileFormatError(str(error)) from None
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         raise FileFormatError(
-            f"{path}: is not as the format says: {type(error).__name__}: {error}"
+            f"{path}: does not follow the format: {type(error).__name__}: {error}"
         ) from None
 
 
@@ -244,19 +244,19 @@ def _check_record(told: ResultRecord) -> Claim:
     boasts = told.status is Status.OPTIMAL and told.bound is None
     found = ["the status is optimal, and no bound is claimed"] if boasts else []
     for name, number in made.items():
-        said, room = getattr(told, name), derived_tolerance if name == "level" else 0.0
-        near = None not in (said, number) and math.isclose(
-            said, number or 0.0, rel_tol=room, abs_tol=room
+        stated, tolerance = getattr(told, name), derived_tolerance if name == "level" else 0.0
+        near = None not in (stated, number) and math.isclose(
+            stated, number or 0.0, rel_tol=tolerance, abs_tol=tolerance
         )
-        if said is not number and not near:
-            found.append(f"the {name} of the result is {said!s:.40}, and {number!s:.40} follows")
+        if stated is not number and not near:
+            found.append(f"the {name} of the result is {stated!s:.40}, and {number!s:.40} follows")
     if (form := told.closed_form) is not None:
         off = certificate.value - form.value - form.difference
         if not abs(off) <= derived_tolerance * max(1.0, abs(certificate.value)):
             text = f"the difference from the closed form is {form.difference!r}, and {off:.3g} more follows"
             found.append(text)
     other = next(iter(found), None)
-    text = "everything else that the file says follows" if other is None else other
+    text = "everything else that the file states follows" if other is None else other
     return Claim("record", other is None, FLOATS, text)
 
 

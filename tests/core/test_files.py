@@ -303,8 +303,8 @@ BROKEN: dict[str, list[tuple[str | bytes, str]]] = {
         (',a,b\n"x,0.5,0.5\n', "not a whole CSV"),
         (',a,b\n"x"y,0.5,0.5\n', "not a whole CSV"),
         (b"\xff\xfe,\x00", "UTF-8"),
-        (",a,a\nx,0.5,0.5\n", "stands twice"),
-        (",a,b\nx,0.5,0.5\nx,0.5,0.5\n", "stands twice"),
+        (",a,a\nx,0.5,0.5\n", "occurs twice"),
+        (",a,b\nx,0.5,0.5\nx,0.5,0.5\n", "occurs twice"),
         *((f",a,b\nx,0.5,{cell}\n", said) for cell, said in
           [("nan", "finite"), ("inf", "finite"), ("-0.5", "negative"), ("0.7", "sums to 1.2")]),
     ],
@@ -325,7 +325,7 @@ BROKEN: dict[str, list[tuple[str | bytes, str]]] = {
         *((told(**{key: None}), f"lacks the key '{key}'")
           for key in ("matrix", "inputs", "outputs", "unnamed", "metadata")),
         (told(inputs="abc"), r"inputs is 'abc': it must be a list"),
-        (told(inputs=["a", "a", "b"]), "stands twice"),
+        (told(inputs=["a", "a", "b"]), "occurs twice"),
         (told(inputs=["a", "b"]), "2 labels for 3"),
         (told(inputs=[{}, {}, {}]), r"inputs\[0\] is {}"),
         (told(unnamed=["inputs"]), "they are not unnamed"),

@@ -450,7 +450,7 @@ def test_a_class_without_a_name_of_its_own_or_with_that_of_another_cannot_be_sav
         """As LIP is, with other levels perhaps."""
 
     with pytest.raises(
-        FileFormatError, match="Nameless cannot be saved: give it a `name` of its own"
+        FileFormatError, match="Nameless cannot be saved: give it a `name` that no other"
     ):
         to_plain(Nameless(0.5, 0.5))
 

@@ -265,7 +265,7 @@ ANY: Any = {"set": {"u", "v"}, "five": 5, "rows": [{"u": 1}, {"u": 2}]}
     ("act", "error", "message"),
     [
         (lambda: estimate(CHANNEL, {"u": 1, "x": 2}), MechanismError, "'x' is none of"),
-        (lambda: estimate(CHANNEL, pd.Series([1, 2], ["u", "u"])), MechanismError, "'u' stands twice"),
+        (lambda: estimate(CHANNEL, pd.Series([1, 2], ["u", "u"])), MechanismError, "'u' occurs twice"),
         (lambda: estimate(CHANNEL, pd.Series([1, 2], ["u", None])), MechanismError, "a missing cell"),
         (lambda: estimate(CHANNEL, [1, 2]), MechanismError, "2 entries"),
         (lambda: estimate(CHANNEL, "u"), MechanismError, "give a list"),

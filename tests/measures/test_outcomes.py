@@ -78,16 +78,16 @@ def test_what_is_said_of_outcomes() -> None:
     )
     assert str(tells[1]).endswith("with probability 0.5; before it was 0.3. It cannot be 0.")
     assert list_outcome_warnings(tells) == (
-        "Whoever sees the output 0 knows the true value with certainty.",
+        "Anyone who sees the output 0 knows the true value with certainty.",
         "The output 1 rules at least one value out.",
     )
     nearly = summarize_outcomes([0.5, 0.5], [[1.0, 0.0], [1e-5, 1 - 1e-5]])[1]
     assert "with probability more than 0.9999; before it was 0.5." in str(nearly)
     still = summarize_outcomes([0.5, 0.5], [[1, 0], [1, 0]])
-    said = "Only the output 0 ever occurs: it tells nothing. Another utility keeps more."
+    said = "Only the output 0 ever occurs: it reveals nothing. Another utility keeps more."
     assert list_outcome_warnings(still) == (said,)
     near = Mechanism([[0.999, 0.001], [0.002, 0.998]], outputs=["low", "high"])
-    warning = "Whoever sees the output high or low is almost certain of the true value."
+    warning = "Anyone who sees the output high or low is almost certain of the true value."
     assert warning in list_outcome_warnings(summarize_outcomes(Prior.uniform(2), near))
     assert list_outcome_warnings([]) == ()
     parity = queries.ModularSum(3, 2)

@@ -125,7 +125,7 @@ def test_information_is_on_the_outcomes_of_the_largest_budget(most: float) -> No
     assert not free.matrix[:, [free.mechanism.outputs.index(label) for label in few]].any()
     with pytest.raises(ProgramError, match="fewer than the 3 letters"):
         design(prior, PML(0.7), MutualInformation(), list("uvw"), [OutcomeLeakage({"u": 0.1})])
-    with pytest.raises(ProgramError, match="OutcomeLeakage alone"):
+    with pytest.raises(ProgramError, match="only OutcomeLeakage is"):
         design(prior, PML(0.7), MutualInformation(), list("abc"), [Invariant()])
 
 
@@ -170,7 +170,7 @@ def test_they_are_refused_where_nothing_would_keep_them() -> None:
     refused(InputError, Variance, "largest variance", (-1,))
     refused(InputError, Unbiased, "the score of 'c'", ({"a": 1, "b": 2, "c": math.inf},))
     refused(InputError, OutcomeLeakage, "budget of the outcome 'a'", ({"a": -0.5},))
-    refused(InputError, Strata, "'a' stands twice", ([["a", "b", "c"], ["a"]],))
+    refused(InputError, Strata, "'a' occurs twice", ([["a", "b", "c"], ["a"]],))
 
 
 def test_a_file_says_what_is_asked_and_is_checked_by_it(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_the_shell_takes_them_by_name(tmp_path: Path) -> None:
     assert "known are" in run(*plain, "--constraint", "fair", code=2).output
     assert "give variance=MOST" in run(*plain, "--constraint", "variance", code=2).output
     assert (
-        "'1,5' stands where a number belongs"
+        "'1,5' is in the place of a number"
         in run(*plain, "--constraint", "variance=1,5", code=2).output
     )
     assert "give invariant" in run(*plain, "--constraint", "invariant=1", code=2).output

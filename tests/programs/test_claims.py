@@ -104,15 +104,15 @@ TOLD = Secret(
 @pytest.mark.parametrize(
     ("privacy", "said"),
     [
-        (LIP(3.0, 0.5), "'yes' tells 0.587787 nats of 'ill', and the limit is 0.5"),  # log 1.8
-        (LIP(0.5, 1.0), "tells 1.60944 nats of "),  # -log 0.2, of either letter
+        (LIP(3.0, 0.5), "'yes' reveals 0.587787 nats about 'ill', and the limit is 0.5"),  # log 1.8
+        (LIP(0.5, 1.0), "reveals 1.60944 nats about "),  # -log 0.2, of either letter
         (
             PML(0.1, about=TOLD),
-            "'yes' tells 0.392042 nats of 0, and the limit is 0.1",
+            "'yes' reveals 0.392042 nats about 0, and the limit is 0.1",
         ),  # log 0.74 / 0.5
         (
             Pufferfish(0.1, TOLD),
-            "'yes' tells 1.04597 nats of 0, and the limit is 0.1",
+            "'yes' reveals 1.04597 nats about 0, and the limit is 0.1",
         ),  # log 0.74 / 0.26
         (RenyiPML(2, 0.1), "is 0.494696 nats, and the limit is 0.1"),  # log 1.64
     ],

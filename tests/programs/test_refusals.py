@@ -191,7 +191,7 @@ CASES: list[tuple[Any, Any, type[Exception], str]] = [
     (least_leakage, at(HEAVY, ExpectedLoss(absolute), expected=0.5, worst=1, over=AllPriors(3)), ProgramError,
      "cannot be given together"),
     (least_leakage, at(UNEVEN, HAMMING, expected=-0.1), ProgramError, "the smallest is 0"),
-    (least_leakage, at(UNEVEN, HAMMING, expected=1.0, worst=2.0), ProgramError, "`expected` alone"),
+    (least_leakage, at(UNEVEN, HAMMING, expected=1.0, worst=2.0), ProgramError, "only `expected`"),
     *((worst_case_utility, at(HEAVY, EXAMPLE, h), UtilityError, "threshold")
       for h in (0, -1, 4, 1.5, "2", None)),
     (worst_case_utility, at(HEAVY, [[3, 2, 1], [2, 2, 2], [2, 1, 3]], 3), UtilityError,

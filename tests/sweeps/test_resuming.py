@@ -159,7 +159,7 @@ def test_a_journal_of_nothing_is_refused(tmp_path: Path) -> None:
     part = tmp_path / "table.csv.part"
     for content in ("my notes\n", "my notes", "[1]\n"):
         part.write_text(content)
-        with pytest.raises(SweepError, match="does not say of which sweep it is"):
+        with pytest.raises(SweepError, match="does not identify a sweep"):
             sweep(plain, GRID, out=tmp_path / "table.csv")
         assert part.read_text() == content
 

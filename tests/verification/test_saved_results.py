@@ -496,7 +496,9 @@ def test_a_false_file_is_told_and_is_no_promise_and_no_mechanism(tmp_path: Path)
     path = tmp_path / "result.json"
     assert judged(path, asked("counts", "epsilon", 0.2)) == (False, 1)
     said = run("verify", path, code=1)
-    assert re.search("the outcome '[abc]' tells 0.3 nats of '[abc]', and the limit is 0.2", said)
+    assert re.search(
+        "the outcome '[abc]' reveals 0.3 nats about '[abc]', and the limit is 0.2", said
+    )
     assert "tells too much of" in script(path)[1]
     with pytest.raises(
         FileFormatError, match="there is no report of a result that is false: level"

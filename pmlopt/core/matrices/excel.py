@@ -85,7 +85,7 @@ def decode_xlsx(source: Source) -> MatrixFile:
 
 
 class _Number(str):
-    """The digits of a number, as they stand in a cell."""
+    """The digits of a number, as a cell has them."""
 
     __slots__ = ()
 
@@ -147,7 +147,7 @@ def _cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
     else:
         cell.value, cell.data_type = _escape(str(value)), "s"
         if str(value).startswith(_STARTS_FORMULA):
-            cell.quotePrefix = True  # else it becomes a formula when somebody edits it
+            cell.quotePrefix = True  # else it becomes a formula when a user edits it
     return cell
 
 

@@ -111,7 +111,7 @@ def _variable(
     kind: int, head: memoryview, body: memoryview, order: str, *, compressed: bool
 ) -> MatVariable:
     if kind != _MATRIX:
-        raise ValueError(f"an element of the type {kind} stands where a variable belongs")
+        raise ValueError(f"an element of the type {kind} is in the place of a variable")
     flags, shape, name, _ = _read_description(head, order)
     return MatVariable(
         name, shape, _class_of(flags), bool(flags & _COMPLEX), body, order, compressed
@@ -207,7 +207,7 @@ def _cells(body: memoryview, place: int, count: int, order: str, depth: int) -> 
 def _numbers(body: memoryview, place: int, shape: tuple[int, ...], order: str) -> tuple[Any, int]:
     kind, content, place = _element(body, place, order)
     if kind not in _NUMBERS:
-        raise ValueError(f"an element of the type {kind} stands where numbers belong")
+        raise ValueError(f"an element of the type {kind} is in the place of numbers")
     numbers = np.frombuffer(content, np.dtype(f"{order}{_NUMBERS[kind]}"))
     return numbers.reshape(shape, order="F"), place
 

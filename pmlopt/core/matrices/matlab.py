@@ -105,7 +105,7 @@ def _cell_array(labels: Iterable[Label]) -> Any:
 
 
 def _cell(label: Label) -> Any:
-    """Return what stands for a label in MATLAB."""
+    """Return a label as MATLAB text."""
     if isinstance(label, tuple):
         return _cell_array(label)
     if isinstance(label, str):

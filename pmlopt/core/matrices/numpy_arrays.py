@@ -57,9 +57,7 @@ def decode_npy(source: Source) -> MatrixFile:
         return MatrixFile(matrix, DefaultLabels(len(matrix)), DefaultLabels(matrix.shape[1]))
     about = _read_array(stream, source)
     if about.dtype != np.uint8 or about.ndim != 1 or stream.tell() < len(source.content):
-        raise source.refuse(
-            "holds several arrays: save the one that is the matrix in a file of its own"
-        )
+        raise source.refuse("holds several arrays: save the matrix in a separate file")
     labels = decode_json(Source(source.path, about.tobytes()))
     return MatrixFile(matrix, labels.inputs, labels.outputs)
 

@@ -323,7 +323,7 @@ def _round_up_sums(matrix: FloatArray, width: int) -> tuple[Words, BoolArray, Bo
     """
     unit = 2.0**width
     scaled = matrix * unit
-    # rows that are far from a sum of one leave too few digits to D; any law may stand for them here
+    # rows that are far from a sum of one leave too few digits to D; any law may replace them here
     near_one = np.abs(matrix.sum(axis=1) - 1) < 1e-6
     scaled[~near_one] = unit / matrix.shape[1]
     whole = np.floor(scaled)

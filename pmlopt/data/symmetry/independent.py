@@ -240,7 +240,7 @@ class IIDPrior(SymmetricPrior):
     """n independent records over A letters with one law, and the permutations of the records.
 
     The secret is the whole table (x_1, ..., x_n), one of A^n; `P(x) = law(x_1) ... law(x_n)`. Two pairs of
-    tables x and y are in one orbit iff each pair of letters (a, b) stands in as many places of one as of the
+    tables x and y are in one orbit iff each pair of letters (a, b) occurs in as many places of one as of the
     other: there are C(n + A B - 1, A B - 1) orbits, with B letters in each place of an output.
 
     Args:
@@ -328,7 +328,7 @@ class TypePairs(PairSpace):
         self.letter_types, letter = np.unique(tables.sum(axis=2), axis=0, return_inverse=True)
         order = np.lexsort((letter.ravel(), output.ravel()))
         self.tables = tables[order]
-        """(C, A, B) how often each pair of letters stands in a place, for each orbit of pairs."""
+        """(C, A, B) how often each pair of letters occurs, for each orbit of pairs."""
         # exact multinomial coefficients; floats would overflow from 171! on
         factorials = np.array([math.factorial(k) for k in range(prior.records + 1)], dtype=object)
         ways = factorials[self.tables.sum(axis=1)].prod(axis=1) // factorials[self.tables].prod(

@@ -349,7 +349,7 @@ class SavedOrbits:
         for text in (self.total, *self.masses):
             # Digits of a mass in a file, the most that Python reads.
             if not (text.isascii() and text.isdigit() and len(text) <= 4_300):
-                raise FileFormatError(f"{text!r:.40} stands where decimal digits in quotes belong")
+                raise FileFormatError(f"{text!r:.40} is in the place of decimal digits in quotes")
         return OrbitMechanism(self.space, [int(text) for text in self.masses], int(self.total))
 
     def __post_init__(self) -> None:

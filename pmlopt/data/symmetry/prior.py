@@ -94,7 +94,7 @@ class PairOrbits:
     """The orbits of pairs (x, y) under a group that acts on letters and outputs.
 
     The group leaves the prior as it is. Each orbit of pairs belongs to one orbit of letters and one of
-    outputs; they stand in the order of their outputs.
+    outputs; they are in the order of their outputs.
 
     Attributes:
         letters: how many letters are in each of the L orbits of letters.

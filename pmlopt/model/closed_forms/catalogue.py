@@ -1,6 +1,6 @@
 """The table of closed forms: how each is built from a problem, and where it may be the optimal mechanism.
 
-Problem files name a form and have it built (`CLOSED_FORMS`); solvers ask which forms are candidates for the
+Problem files name a form and have it built (`CLOSED_FORMS`); solvers look up the candidates for the
 optimum under a requirement (`build_closed_forms`) and prove or discard each.
 """
 

@@ -39,7 +39,7 @@ def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
     down = math.exp(-check_nonnegative(epsilon, "epsilon", PrivacyError))
     if d >= n:
         raise PrivacyError(
-            f"sets of {d} of {n} letters tell nothing: give a size from 1 to {n - 1}"
+            f"sets of {d} of {n} letters reveal nothing: give a size from 1 to {n - 1}"
         )
     if math.comb(n, d) > most_subsets:
         raise PrivacyError(
@@ -72,7 +72,7 @@ def least_ldp_estimation_error(size: int, epsilon: float) -> float:
         15.7086
     """
     n, level = _check_size(size), _check_epsilon(epsilon)
-    # In nats: from there on the secret itself is released but for less than a float can say.
+    # In nats: from there on the secret itself is released up to the precision of floats.
     rest = n / math.expm1(min(level, 700.0))  # d e^eps + N - d is d (e^eps - 1) + N
     lengths = ((d + rest) / math.sqrt(d * (n - d)) for d in range(1, n))
     root = (n - 1) / math.sqrt(n) * min(lengths)

@@ -84,7 +84,7 @@ class GuessLeakage(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute the levels of a mechanism in nats, under the same names as `limits`."""
         p, m = pair_with_prior(prior, mechanism)
-        columns = m.matrix[:, np.ptp(m.matrix, axis=0) > 0]  # a constant tells nothing
+        columns = m.matrix[:, np.ptp(m.matrix, axis=0) > 0]  # a constant reveals nothing
         if not columns.size:
             return {"guess_leakage": 0.0}
         ratios = _sum_largest(p.pmf[:, None] * columns, self.guesses) / (p.pmf @ columns)
@@ -148,7 +148,7 @@ class GuessLeakage(Requirement):
             _sum_largest(own * matrix, self.guesses) * weights.sum()
             - power(self.epsilon) * before * law
         )
-        # rounding shall not say that a constant reveals anything
+        # rounding must not give a constant a positive level
         return np.where((matrix == matrix[0]).all(axis=0) & (over > 0), 0 * law, over)
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:

@@ -456,7 +456,7 @@ def _bound_violation(
         return matrix.max(axis=0) - factor * matrix.min(axis=0)
     if (
         one.kind == BoundKind.SUM_OF_MAX
-    ):  # the sum that stands for one is the least of a row: those of floats may differ
+    ):  # the least sum of a row represents one: sums of floats may differ
         return matrix.max(axis=0).sum() - factor * matrix.sum(axis=1).min()
     total, law = mean
     if one.kind == BoundKind.MAX_OVER_MEAN:

@@ -96,7 +96,7 @@ class MetricPrivacy(RatioRequirement):
 
     name: ClassVar[str] = "metric"
     meaning: ClassVar[str] = (
-        "Letters at the distance d cannot be told apart by more than a factor of e^({limit} d)."
+        "Letters at the distance d cannot be distinguished by more than a factor of e^({limit} d)."
     )
 
     def __init__(self, epsilon: float, distance: Distance) -> None:
@@ -221,7 +221,7 @@ def _check_distances(distance: Any) -> FloatArray:
     try:
         far = np.isposinf(np.asarray(distance, dtype=float))
     except (TypeError, ValueError, OverflowError):
-        far = np.zeros(1, dtype=bool)  # what is wrong is said below
+        far = np.zeros(1, dtype=bool)  # the error is raised below
     finite = copy_float_array(
         np.where(far, 0.0, distance) if far.any() else distance, 2, "the distances", PrivacyError
     )
@@ -291,7 +291,7 @@ def _find_essential_pairs(distance: FloatArray, ways: FloatArray) -> BoolArray:
     n = len(distance)
     implied = np.zeros((n, n), dtype=bool)
     with np.errstate(over="ignore"):
-        # Share of its own distance by which the way over other letters may be longer for a pair to be left
+        # Fraction of its distance by which the way over other letters may be longer for a pair to be left
         # out of the program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all
         # the same.
         near = np.where(np.isfinite(distance), distance * (1 + (2.0**-44)), 0.0)

@@ -34,9 +34,7 @@ class LetterBudgets(RatioRequirement):
     """
 
     name: ClassVar[str] = "pml"
-    meaning: ClassVar[str] = (
-        "Each letter has a budget of its own, and no outcome makes it likelier by more."
-    )
+    meaning: ClassVar[str] = "Each letter has a budget, and no outcome makes it likelier by more."
     is_form: ClassVar[bool] = True
     over: ClassVar[None] = None
     about: ClassVar[None] = None
@@ -142,7 +140,7 @@ class PML(MeanBounds):
         if hasattr(epsilon, "is_dcp"):
             raise PrivacyError(
                 f"epsilon is {epsilon!r:.60}, of cvxpy: give a number, or take "
-                "privacy.parametric_constraints, on a matrix of your own"
+                "privacy.parametric_constraints, on a matrix of variables"
             )
         if np.ndim(epsilon) > 0 and (over is not None or about is not None):
             raise PrivacyError(

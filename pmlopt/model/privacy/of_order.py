@@ -45,7 +45,7 @@ FAR_LEVEL, FAR_ORDER = 1e-4, 100.0
 View: TypeAlias = tuple[Any, Any, Any]
 """Weights p of S letters, the (S, N) mechanism from them to the data, and what the weights are over.
 
-The mechanism is up to one factor; (N,) factors of the rows, or None, stand for a diagonal one.
+The mechanism is up to one factor; (N,) factors of the rows, or None, represent a diagonal one.
 """
 
 
@@ -110,7 +110,7 @@ class FiniteOrderBound(Requirement):
         return math.exp(self.log_max_norm(law))
 
     def log_max_norm(self, law: FloatArray) -> float:
-        """Return the logarithm of `max_norm`, which has digits of its own next to 0."""
+        """Return the logarithm of `max_norm`, which keeps its digits near 0."""
         return min(self.epsilon, self._max_leakage(law)) / self.beta
 
     @property
@@ -184,7 +184,7 @@ def norm_excess(level: Any, epsilon: float, beta: float) -> Any:
     (e^(level/beta) - K)`.
     """
     with np.errstate(over="ignore"):
-        # What stands for more than that in floats that only say which is larger.
+        # a cap: these floats only decide which one is larger
         return np.minimum(
             beta * (np.expm1(np.asarray(level) / beta) - math.expm1(epsilon / beta)), 1e300
         )

@@ -27,7 +27,7 @@ def parametric_constraints(
 
     Args:
         prior: N letters; of LDP, only their number matters.
-        mechanism: (N, M), affine in your variables. Rows that sum to one are yours to say.
+        mechanism: (N, M), affine in your variables. The caller states that rows sum to one.
         epsilon: a scalar parameter, in nats; its value is at least 0 when the problem is solved.
         kind: "pml" or "ldp".
 

@@ -255,7 +255,7 @@ class RatioBounds:
         """Find (K, M) weights of the pairs for `bound_gains`: multipliers of a linear program for each column
         g.
 
-        Those of the last gains are kept: a bound, and the witness that proves it, ask for the same.
+        Those of the last gains are kept: a bound, and the witness that proves it, need the same.
 
         Args:
             p: (N,) the prior.
@@ -321,7 +321,7 @@ class RatioBounds:
         nothing.
         """
         rho = np.zeros(self.size)
-        for _ in range(2):  # the second time with what rounding may take off beside rho
+        for _ in range(2):  # the second time with an allowance for rounding next to rho
             rho = rho + self.remaining_gains(p, gains - rho[:, None], weights).max(axis=1)
         return rho
 
@@ -415,7 +415,7 @@ def make_ratio_bounds(
         max_exponent = min(exponent, MAX_RATIO_EXPONENT)
         if float(up.sum() / d) > math.exp(max_exponent) * float(down.sum() / e) * (1 + 1e-9):
             raise PrivacyError(
-                f"pair {pair} asks for {float(up.sum() / d):.6g} <= e^{max_exponent:.6g} "
+                f"pair {pair} requires {float(up.sum() / d):.6g} <= e^{max_exponent:.6g} "
                 f"{float(down.sum() / e):.6g} of a mechanism that releases nothing: no mechanism meets it"
             )
     kind = object if np.asarray(numerators[0][0]).dtype == object else float

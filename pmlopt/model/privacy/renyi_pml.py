@@ -338,7 +338,7 @@ class RenyiPML(EachOutcomeBound):
         order beta.
 
         That is Hoelder's inequality again: no column within the bound collects what the prices pay of the
-        gains, and a column of mean one collects at most the largest of what is left. The prices of each law
+        gains, and a column of mean one collects at most the largest remainder. The prices of each law
         and output are `max(prices + tops, 0)`, so that they may be far above their differences.
         """
         if self.about is None:
@@ -373,7 +373,7 @@ class RemainingRenyiPML(EachOutcomeBound):
     Args:
         alpha: above 1 and finite.
         epsilon: in nats, of all releases.
-        lifts: (N,) positive, of the letters that are left; the prior of the design is the posterior.
+        lifts: (N,) positive, of the remaining letters; the prior of the design is the posterior.
 
     Raises:
         PrivacyError: a lift is not positive and finite, or as in `RenyiPML`.

@@ -111,9 +111,9 @@ class Requirement(Record, ABC):
         return CvxpyConstraints(*self._cached_ratios(prior).to_cvxpy(mechanism, tightened))
 
     def constraints(self, prior: PriorLike, mechanism: cp.Expression) -> list[cp.Constraint]:
-        """Return the requirement on a matrix of cvxpy variables in a problem of your own.
+        """Return the requirement on a matrix of cvxpy variables in another problem.
 
-        That entries are at least 0 and rows sum to one is yours to say. The law of the output is a variable
+        The caller states that entries are at least 0 and rows sum to one. The law of the output is a variable
         that comes with them, so that the constraints stay sparse; `certify` repairs what a solver returns.
 
         Args:

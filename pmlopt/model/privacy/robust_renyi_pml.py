@@ -131,7 +131,7 @@ class RobustRenyiPML(FiniteOrderBound):
         f.
 
         That is beta times `K v - v^alpha t^(1-alpha) / alpha - (1 - 1/alpha) t`, with `K = 1 + c / beta`, and
-        has digits of its own for orders near 1 and levels near 0.
+        keeps its digits for orders near 1 and levels near 0.
         """
         with np.errstate(over="ignore"):
             # Powers are cut at this in a search that only requires which is larger.

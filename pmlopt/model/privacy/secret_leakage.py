@@ -58,7 +58,7 @@ def make_secret_limit_name(secret: Secret) -> str:
 
 
 GUESSING_MEANING = (
-    "No outcome makes any guess about anything that is asked more than e^{limit} times as likely."
+    "No outcome makes a correct guess, about any question, more than e^{limit} times as likely."
 )
 """What PML means, of the data or of a secret."""
 
@@ -144,7 +144,7 @@ class Pufferfish(SecretRequirement):
 
     name: ClassVar[str] = "pufferfish"
     meaning: ClassVar[str] = (
-        "No outcome tells two values of the secret apart by more than a factor of e^{limit}."
+        "No outcome distinguishes two values of the secret by more than a factor of e^{limit}."
     )
     epsilon: float
     secret: Secret
@@ -168,7 +168,7 @@ class Pufferfish(SecretRequirement):
             if pair[0] == pair[1]:
                 raise PrivacyError(
                     f"the pair {pair!r} is one value twice, which protects nothing: give two values that "
-                    "must not be told apart"
+                    "must not be distinguished"
                 )
         self._places = [(places[s], places[t]) for s, t in self.pairs]
         if not self.pairs:
@@ -298,7 +298,7 @@ class RobustSecretPML(Requirement):
             numbers.append(sparse.csr_array(block))
         means = np.zeros(
             (3 * s, int(ends[-1]))
-        )  # m, M and e^-epsilon M beside what the multipliers say
+        )  # m, M and e^-epsilon M next to the part of the multipliers
         means[:, : 2 * s] = np.vstack([np.eye(2 * s), np.zeros((s, 2 * s))])
         means[s : 2 * s] *= -1
         means[2 * s :, s : 2 * s] = exp_neg_epsilon * np.eye(s)

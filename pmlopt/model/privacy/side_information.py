@@ -34,8 +34,8 @@ class SideInformationPML(RatioRequirement):
 
     name: ClassVar[str] = "pml-given-known"
     meaning: ClassVar[str] = (
-        "Whichever of these attributes somebody knows, no outcome makes any guess more than e^{limit} times "
-        "as likely."
+        "Whichever of these attributes an adversary knows, no outcome makes a correct guess more than "
+        "e^{limit} times as likely."
     )
     epsilon: float
     known: Known

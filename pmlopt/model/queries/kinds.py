@@ -81,7 +81,7 @@ class Explicit(Query):
         except ValueError as cause:
             raise QueryError(f"the table of the query is not a regular array: {cause}") from None
         # numpy turns a mixed table into text, where 1 and "1" would be one value
-        if array.dtype.kind in "US":  # numbers beside text stay numbers
+        if array.dtype.kind in "US":  # numbers next to text stay numbers
             array = np.asarray(function, dtype=object)
         if array.ndim == 0 or array.size == 0 or array.size > MAX_LISTED_DATASETS:
             raise QueryError(
@@ -364,7 +364,7 @@ class ResidueTypes(FormulaQuery):
         # mixed radix: each row of counts becomes one integer, and rows are found by a search
         bases = (np.max(self._class_table, axis=0) + 1).tolist()
         codes = np.ravel_multi_index(tuple(self._class_table.T), bases)
-        # the search needs sorted codes, and the classes keep an order of their own
+        # the search needs sorted codes, and the classes keep another order
         order = np.argsort(codes)
         places = np.searchsorted(codes[order], np.ravel_multi_index(tuple(columns), bases).ravel())
         return np.asarray(order[places].reshape(self.alphabets))

@@ -31,7 +31,7 @@ MAX_COUNT_ENTRIES = 2**26
 class Query(Record, ABC):
     """A function f of a dataset x = (x_1, ..., x_n), record x_i from {0, ..., k_i - 1}.
 
-    What an adversary can learn depends on f through `log_counts` alone: how many datasets have `x_i = a` and
+    What an adversary can learn depends on f only through `log_counts`: how many datasets have `x_i = a` and
     `f(x) = t`.
     """
 

@@ -67,7 +67,7 @@ def compute_max_capacity(rows: FloatArray, tuples: IntArray) -> MaxCapacity:
         kept = found.max(axis=1) >= known.max() - near_capacity
         left, found, known = left[kept], found[kept], known[kept]
         rough = step < ROUGH_ITERATIONS
-        # Nats; nearer to the capacity an input law is left as it is.
+        # Nats; nearer to the capacity an input law is not changed.
         if (found.max(axis=1) - known).max() <= 1e-14:
             break
         if not rough and tuples.shape[1] == 2:

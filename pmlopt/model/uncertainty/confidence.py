@@ -341,9 +341,10 @@ def confidence_chain(
     """Build the chain of counted moves within bounds that contain the true kernel, except with probability
     delta.
 
-    How often a state is left depends on where its moves lead, so that an interval for a fixed number of moves
-    would promise too much. Those of Clopper and Pearson hold here for every number of moves up to the K that
-    are counted in all, each end with `delta / (2 N^2 K)`. The law of the first state is taken as known.
+    The number of moves from a state depends on where they lead, so that an interval for a fixed number of
+    moves would not have its confidence. Those of Clopper and Pearson hold here for every number of moves up
+    to the K that are counted in all, each end with `delta / (2 N^2 K)`. The law of the first state is taken
+    as known.
 
     Args:
         sequences: the states of each person, in their order in time, of lengths that were fixed before.
@@ -432,6 +433,6 @@ def _get_sample_size(prior: Prior) -> int:
     if not isinstance(prior, Prior) or prior.samples is None:
         raise PriorError(
             "the prior has no sample size, so nothing is known of its error: make it by Prior.from_counts or "
-            "Prior.from_samples, or say Prior(..., samples=m)"
+            "Prior.from_samples, or give the size as Prior(..., samples=m)"
         )
     return prior.samples

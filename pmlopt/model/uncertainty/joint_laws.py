@@ -18,7 +18,7 @@ from pmlopt.model.uncertainty.prior_set import PriorSet, scope_text
 
 
 class JointLaws(Record):
-    """The joint laws `Q(s, x) = w(s) mu_s(x)` with w in a set of laws of S, and each mu_s in one of its own.
+    """The joint laws `Q(s, x) = w(s) mu_s(x)` with w in a set of laws of S, and each mu_s in another.
 
     The sets are independent. What a column v reveals of the value s is then most where mu_s gives it
     the largest mean, and the laws of X given other values the least ones:
@@ -98,7 +98,7 @@ class JointLaws(Record):
     def confidence(cls, secret: Secret, delta: float) -> JointLaws:
         """Build joint laws that contain the true one except with probability delta over a sample of pairs.
 
-        Each of the S + 1 laws has an equal part of delta and the l1 ball of its own sample: that of S all n
+        Each of the S + 1 laws has an equal part of delta and the l1 ball of its sample: that of S all n
         pairs, that of X given s the n_s pairs with s, which are independent draws once the secrets are known.
 
         Args:
@@ -165,7 +165,7 @@ class JointLaws(Record):
     def description(self) -> str:
         """Return which joint laws these are, in words that follow "for every joint law"."""
         given = {one.description for one in self.conditionals}
-        each = given.pop() if len(given) == 1 else "in a set of its own"
+        each = given.pop() if len(given) == 1 else "in a separate set"
         return (
             f"of which the law of the secret is {self.law.description}, and each law of the data given "
             "one of its "

@@ -1,11 +1,11 @@
 """Bounds of the literature on how leakage grows with the distance to a prior, each with its exact value.
 
-Where a mechanism is at hand, `leakage_capacity` and `leakage_sensitivity` are exact and never larger.
+For a given mechanism `leakage_capacity` and `leakage_sensitivity` are exact and never larger.
 
 The last functions plan samples, before there is a mechanism: one of level epsilon under the empirical
 distribution of m samples has a level of at most epsilon' under the true one, except with probability
-delta over the sample. Each of the three follows from the others. With the samples at hand, `PML(epsilon,
-over=confidence_ball(prior, delta))` promises more for the same. What is known beforehand sharpens all
+delta over the sample. Each of the three follows from the others. For given samples, `PML(epsilon,
+over=confidence_ball(prior, delta))` gives a stronger guarantee. Prior knowledge sharpens all
 three: kappa, at least `weissman_kappa` of the true distribution, shrinks the radius; and `least`, which
 the least probability of the estimate is not below, makes leakage grow less with the radius where epsilon
 is in the first privacy region of such an estimate.
@@ -355,9 +355,9 @@ def level_needed_at_centre(epsilon: float, radius: float) -> float:
 
 
 def _growth_of_decrease(decrease: float) -> float:
-    """Compute the growth -log(1 - share) of a level whose mean falls by a share; inf where nothing is left.
+    """Compute the growth -log(1 - decrease) of a level whose mean falls by a fraction; inf if to 0.
 
-    What may be nothing but for the rounding of the share is nothing: a bound errs upwards.
+    A mean that may be 0 up to rounding counts as 0: the bound errs upwards.
     """
     return -math.log1p(-decrease) + 0.0 if decrease < 1 - 8 * sys.float_info.epsilon else math.inf
 
@@ -412,7 +412,7 @@ def samples_needed(
     return find_min_samples(
         _half_radius(epsilon, target, least), size, delta, kappa,
         lambda samples: failure_bound(samples, size, epsilon, target, kappa, least) <= max_delta,
-        f"no sample tells the levels {epsilon:g} and {target:g} apart: give levels that differ more",
+        f"no sample distinguishes the levels {epsilon:g} and {target:g}: give levels that differ more",
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from pmlopt.core.arrays import FloatArray, bound_sum_rounding
 from pmlopt.solvers.structured.factors import factor_cholesky, solve_factored
 
 _MAX_ITERATIONS = 200
-"""Iterations after which a search ends with the bound at hand, which is valid; a dozen are usual."""
+"""Iterations after which a search ends with its current bound, which is valid; a dozen are usual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ def _minimize_over_mixtures(
         if not able.any():
             break
         target = _CENTRALITY * gap / (2 * len(v) + len(laws))
-        # the bounds 0 <= v <= 1 are eliminated: a system with a row for each law is left
+        # the bounds 0 <= v <= 1 are eliminated: a system with a row for each law remains
         psi = 1 / (low / v + high / rest)
         push = psi * (target / v - target / rest + high - low)
         system = np.einsum("ix,jx,xy->ijy", laws, laws, psi, optimize=True)
@@ -410,7 +410,7 @@ def conditional_value_at_risk(weights: FloatArray, values: FloatArray, mass: flo
     It solves a fractional knapsack. Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`
     [rockafellar2000optimization], which is at least the mean for every c and equal to it where the largest
     entries have filled the mass. A c that is large on its own drowns digits of the sum, so a few units in its
-    last place are added; what is left is the rounding of the sum itself, which the caller allows for.
+    last place are added; what remains is the rounding of the sum, which the caller allows for.
 
     Args:
         weights: (N,) the prior.

@@ -51,7 +51,7 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
 class WorkloadRows:
     """The rows of a workload with their names, exactly as they were given.
 
-    Frequencies sum to one, so that a row w and w - c ask for the same but for the number c: errors, and what
+    Frequencies sum to one, so that a row w and w - c require the same, up to the number c: errors, and what
     can be estimated, depend on differences within a row only.
 
     Attributes:
@@ -111,7 +111,7 @@ class WorkloadRows:
 def build_workload_rows(workload: Workload, labels: Sequence[Label]) -> WorkloadRows:
     """Return the rows of a workload with their names; see `workload_matrix`.
 
-    Rows without a name of their own are called by their number.
+    Rows without a name are called by their number.
 
     Examples:
         >>> build_workload_rows("range", (2, 5)).names
@@ -263,7 +263,7 @@ class EstimationError(Utility):
             given = read_combinations(self.workload, "the workload", UtilityError)
             rows = copy_float_array(given.values, 2, "the workload", UtilityError)
             exact = to_exact_array(given.values)
-            if exact.dtype == object:  # past what floats hold: less a number, they ask for the same
+            if exact.dtype == object:  # past what floats hold: less a number, they require the same
                 rows = WorkloadRows((), exact).split()[1]
                 rows.setflags(write=False)
             vars(self).update(workload=rows, letters=given.axes[1])

@@ -48,7 +48,7 @@ def as_utility(given: UtilityLike) -> Utility:
     """Return the utility that is given: itself, by its name, or a loss as a function d(x, y) of two labels.
 
     The names are those of losses ("hamming"), of the gain "match", of informations ("mutual-information"),
-    and "estimation-error", after which a colon and a workload may stand. They are read in any case, with
+    and "estimation-error", after which a colon and a workload may follow. They are read in any case, with
     hyphens, spaces or underscores, and so are `ABBREVIATIONS` such as "MI".
 
     Raises:
@@ -75,7 +75,7 @@ def as_utility(given: UtilityLike) -> Utility:
         return ExpectedLoss(given)
     if _is_table(given):
         raise UtilityError(
-            f"the utility is a bare matrix, {describe_value(given)}, of which nobody knows whether more is "
+            f"the utility is a bare matrix, {describe_value(given)}, and it is unclear whether more is "
             "better: write ExpectedGain(...) of a matrix of gains, or ExpectedLoss(...) of a matrix of losses"
         )
     raise UtilityError(

@@ -24,7 +24,7 @@ from pmlopt.errors import PmloptError, UtilityError
 class Utility(Record, ABC):
     """A utility of mechanisms, and whether it is maximised or minimised.
 
-    A class with a `kind` of its own has a name on the command line and in problem files.
+    A class with a `kind` has that name on the command line and in problem files.
     """
 
     maximised: ClassVar[bool]
@@ -194,7 +194,7 @@ class LinearUtility(Utility):
             return float(value) if isinstance(value, bool | np.bool_) else value
         except PmloptError:
             raise
-        except Exception as cause:  # a person's own function may raise anything
+        except Exception as cause:  # a user's function may raise anything
             raise UtilityError(
                 f"the {self.kind_text} function fails on the labels {x!r} and {y!r}: {cause!r}"
             ) from cause

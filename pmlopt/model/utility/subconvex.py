@@ -82,7 +82,7 @@ class SubConvex(Utility):
         p.setflags(write=False)
         try:
             value = float(self.function(column, p))
-        except Exception as cause:  # a person's own function may raise anything
+        except Exception as cause:  # a user's function may raise anything
             raise UtilityError(
                 f"the utility {self.name} fails on {_format_column(column, p)}: {cause!r}"
             ) from cause
@@ -288,7 +288,7 @@ def check_generator(utility: FInformation) -> None:
     grid = np.concatenate([np.linspace(0.0, 2.0, 41), np.geomspace(2.1, 100.0, 40)])
     try:
         values, at_one = utility.phi(grid), utility.phi(np.ones(1))
-    except Exception as cause:  # a person's own function may raise anything
+    except Exception as cause:  # a user's function may raise anything
         raise UtilityError(
             f"the generator of {utility.name} fails on an array: {cause!r}"
         ) from cause

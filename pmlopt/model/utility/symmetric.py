@@ -38,7 +38,7 @@ class CoordinatewiseUtility(LinearUtility):
         object.__setattr__(self, "each", self.one_record(matrix))
         if self.each.axes != (None, None):
             raise UtilityError(
-                "a matrix for one record goes by places of letters: give it without labels"
+                "a matrix for one record is indexed by positions of letters: give it without labels"
             )
         super().__init__(self._sum_over_records)
 

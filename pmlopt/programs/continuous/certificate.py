@@ -167,7 +167,7 @@ class BinsCertificate(Certificate):
         text = "it is the loss on the bins" if same else "it is not the loss on the bins"
         return (
             Claim("value of the secret", same, FLOATS, text, self.value, self.bins.value),
-            Claim("law", None, FLOATS, "the law is not in the file: nothing says that the bins have these "
+            Claim("law", None, FLOATS, "the law is not in the file: nothing proves that the bins have these "
                   f"probabilities and losses, and that no mechanism loses less than {self.bound:.9g}"),
         )  # fmt: skip
 
@@ -181,7 +181,7 @@ class ContinuousCertificate(BinsCertificate):
         utility: the loss.
     """
 
-    is_form: ClassVar[bool] = True  # in files it is what it says of the bins
+    is_form: ClassVar[bool] = True  # a file has the claims on the bins only
 
     secret: Continuous
     utility: DistanceLoss

@@ -302,7 +302,7 @@ def build_post_processing(program: PostProcessingProgram[Any], shares: FloatArra
 
 
 def _compute_rest(point: FloatArray) -> FloatArray:
-    """Compute what is left of each row."""
+    """Compute the remainder of each row."""
     rest = np.maximum(0.0, 1 - point.sum(axis=1))
     # a few units in the last place of 1 are rounding
     return np.where(rest > 1e-15, rest, 0.0)

@@ -267,7 +267,7 @@ ENVELOPE_METHODS = _make_registry(
     search_worst_ratio,
     certify_envelope,
 )
-"""Envelopes: the post-processing at hand is returned with its gap."""
+"""Envelopes: the best post-processing found is returned with its gap."""
 
 FAILURE_METHODS = _make_registry(
     ProcessedFailureProgram, "one-ratio", "one linear program", solve_worst_failure, certify_failure

@@ -54,7 +54,7 @@ class PostProcessingProgram(Program[C_co]):
         over: a set of priors, or None.
         given_mechanism: the mechanism that is processed.
         merged: (N, M') its matrix, rows over their sums, outputs that leak alike made one.
-        groups: for each column of `merged` the outputs that it stands for.
+        groups: for each column of `merged` the outputs that it represents.
         ratio: t, a parameter of `problem`, 1 at first.
     """
 
@@ -239,7 +239,7 @@ def envelope(
         over: a set of priors: the largest envelope under a prior of the set. The value is that of one prior
             of it, `certificate.prior`; the bound, which holds under all of them, knows of the set only how
             probable each output may be. Often they meet; where they do not, the result is `unproved`, and
-            the bound stands.
+            the bound is valid.
 
     Raises:
         PrivacyError: delta is not in (0, 1), or `over` is no set of priors on these letters.

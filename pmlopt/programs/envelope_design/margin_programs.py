@@ -210,7 +210,7 @@ class MarginPrograms:
     Args:
         span: of the prior and delta.
         gains: (N, M).
-        options: the tolerance, and what is left of the time.
+        options: the tolerance and the deadline.
     """
 
     def __init__(self, span: MarginRange, gains: FloatArray, options: MethodOptions) -> None:
@@ -313,7 +313,7 @@ class MarginPrograms:
         """Move the margins to where no small step gains.
 
         With steps d of the margins, `P[x,y] <= (t - s[x]) q[y] + s[x] b[y] + d[x] (b'[y] - q'[y])` at the
-        masses b' and the law q' at hand is linear in all; steps are kept short, and count where the program
+        masses b' and the current law q' is linear in all; steps are kept short, and count where the program
         at the new margins gains.
         """
         max_margin = float(self.span.max_margins.max())

@@ -152,9 +152,7 @@ def _certify_given(
     """Repair and certify a matrix with the margins of its worst post-processing, and the trivial bound."""
     check_shape(matrix, program.table, "the mechanism")
     if multipliers is not None:
-        raise ProgramError(
-            "multipliers of rows alone bound no envelope design: certify the matrix alone"
-        )
+        raise ProgramError("multipliers of the rows bound no envelope design: leave them out")
     margins = find_margins(program, matrix, MethodOptions(NO_DEADLINE, program.tolerance))
     return wrap_given_certificate(
         certify_envelope_design(
@@ -182,10 +180,10 @@ METHODS = MethodRegistry(
             _solve_by_margins,
         ),
     ),
-    reject_warm_start("an envelope design starts from margins of its own: leave out the mechanism"),
+    reject_warm_start("an envelope design cannot start from a mechanism: leave it out"),
     _certify_given,
     find_first_result=_find_first,
 )
-"""Designs within an envelope: the mechanism at hand is returned with its gap."""
+"""Designs within an envelope: the best mechanism found is returned with its gap."""
 
 register_question(METHODS)

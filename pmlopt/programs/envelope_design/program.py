@@ -87,7 +87,7 @@ def envelope_design(
     `design`: it is convex once each letter has a margin by which the likelihood ratios of ordinary
     outputs stay below e^epsilon. `solve` searches the margins, by linear programs from several starts and
     by branch and bound. With few letters that mostly proves the optimum; where it does not, the status is
-    `unproved`, and the bound stands.
+    `unproved`, and the bound is valid.
 
     Args:
         prior: N letters.

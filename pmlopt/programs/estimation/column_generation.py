@@ -63,7 +63,7 @@ def generate_columns(program: EstimationDesign, options: MethodOptions) -> Gener
     """Weigh some columns, and add those that would lower the error most, until none would.
 
     Where every extreme column is listed they are priced from the list, which bounds the error. Else they come
-    from a search, and a relaxation bounds the error in the time that is left.
+    from a search, and a relaxation bounds the error in the remaining time.
 
     Raises:
         MethodError: the weights do not make a mechanism.
@@ -175,7 +175,7 @@ def _reduce_outputs(
     max_outputs: int,
     deadline: Deadline,
 ) -> FloatArray:
-    """Find the best mechanism with so many outputs: merged ones, or columns with weights of their own.
+    """Find the best mechanism with so many outputs: merged ones, or columns with new weights.
 
     Raises:
         MethodError: none of these reveals enough.

@@ -196,7 +196,7 @@ class ColumnSearch(ABC):
         Args:
             sensitivities: (N, L) Z.
             multipliers: (N,) pi.
-            deadline: what is left of the time; after it those on the way are taken.
+            deadline: of the search; after it the best columns so far are taken.
         """
         columns, form = self.start_columns.copy(), sensitivities @ sensitivities.T
         here, live = _evaluate_columns(columns, form, multipliers), np.arange(len(columns))
@@ -411,7 +411,7 @@ START_SET_COUNT, LETTER_SWAP_COUNT = 4, 3000
 def list_start_sets(size: int, set_fraction: float) -> BoolArray:
     """List (K, N) sets of letters: all intervals, their complements, and as many that are drawn at random.
 
-    Of many letters it is the rotations of few sets of about a share of them, and each letter alone: for
+    Of many letters it is the rotations of few sets of about a share of them, and each single letter: for
     equal masses their information has the sums of the squared Fourier coefficients as its eigenvalues, which
     are made even by swapping letters (supplementary difference sets have them equal).
     """

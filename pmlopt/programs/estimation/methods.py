@@ -147,8 +147,8 @@ def _solve_and_certify(
             found = weigh(program.with_unit(unit), options).scaled_by(unit)
     except np.linalg.LinAlgError as cause:
         raise MethodError(
-            f"the outputs that {program.privacy!r} allows tell so little of the letters that no float "
-            "holds their information beside 1: allow a larger level"
+            f"the outputs that {program.privacy!r} allows reveal so little about the letters that "
+            "their information is below the precision of floats: allow a larger level"
         ) from cause
     solved_at = time.perf_counter()
     certificate = certify_estimation(program, found.matrix, found.proof, 0.0)
@@ -234,7 +234,7 @@ def _make_cvxpy_method(name: str) -> Method[EstimationDesign, None, EstimationCe
     """Make the method of a solver for the semidefinite program that is declared."""
     return Method(
         name,
-        "asked for by name",
+        "chosen by name",
         partial(_solve_and_certify, partial(_solve_declared, name)),
         lambda program, start: name in SEMIDEFINITE_SOLVERS and program.columns.is_complete,
         automatic=False,

@@ -449,7 +449,7 @@ class _LeastLeakageCertificate(RequirementCertificate):
             1.0, value
         )
         text = f"the level of the mechanism is {value:.12g}"
-        text = text if sharp else f"{text}, it is said, and it is {level:.12g}"
+        text = text if sharp else f"{text} as claimed, and {level:.12g} as recomputed"
         return (
             *self.level_claims,
             *self._check_demands(),

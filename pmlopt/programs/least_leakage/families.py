@@ -122,7 +122,7 @@ def _make_requirement(kind: type[Requirement], own: dict[str, Any]) -> Requireme
     if "epsilon" not in known or needed:
         more = f"it needs {' and '.join(needed)} too" if needed else "it has no epsilon"
         raise PrivacyError(
-            f"{kind.__name__} does not stand for a family of requirements: {more}. Give a requirement with "
+            f"{kind.__name__} does not define a family of requirements: {more}. Give a requirement with "
             "all of it, at any level"
         )
     found: Requirement = kind(epsilon=0.0, **own)  # type: ignore[call-arg]

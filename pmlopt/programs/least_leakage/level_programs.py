@@ -324,5 +324,5 @@ class LargestMassPrograms:
             infeasibility=missing,
             slope=slope
             if missing > mass_tolerance
-            else math.nan,  # where all fits, nothing tells the root
+            else math.nan,  # where all fits, the root is unknown
         )

@@ -177,7 +177,7 @@ def _is_large(program: LeastLeakage, _: FloatArray | None) -> bool:
 
 INVERSION_METHOD = Method(
     "inversion",
-    "a floor on the expectation alone, or pairs alone: the best within one level each, by the interior point",
+    "only a floor on the expectation, or only pairs: the best within one level each, by the interior point",
     partial(search_and_certify, search_by_interior_point, certify_level),
     _is_large,
     id="inversion-large",
@@ -196,7 +196,7 @@ METHODS = MethodRegistry(
             INVERSION_METHOD,
             applies=lambda program, start: _has_single_demand(program),
             automatic=False,
-            requirements_text="a floor on the expectation alone, or pairs alone",
+            requirements_text="only a floor on the expectation, or only pairs",
             id="inversion-by-name",
         ),
     ),
@@ -204,7 +204,7 @@ METHODS = MethodRegistry(
     certify_given,
     find_first_result=partial(find_first, certify_level),
 )
-"""Least leakages under floors on the utility: the mechanism at hand is returned with its gap."""
+"""Least leakages under floors on the utility: the best mechanism found is returned with its gap."""
 
 ORBIT_METHODS = MethodRegistry(
     SymmetricLeastLeakage,
@@ -217,7 +217,7 @@ ORBIT_METHODS = MethodRegistry(
     ),
     lambda program, warm_start, _: make_start(program, False if warm_start is False else None),
     refuse_to_certify(
-        "a mechanism by orbits is no matrix: there is no certificate of a matrix alone"
+        "a mechanism by orbits is no matrix: a matrix without orbits has no certificate here"
     ),
     find_first_result=partial(find_first, certify_symmetric_level),
 )

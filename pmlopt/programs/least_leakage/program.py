@@ -341,7 +341,7 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
         utility: as in `design`: a gain, a loss, `MutualInformation` or any other `SubConvex`,
             `EstimationError`, or a name.
         reach: what a utility that is maximised reaches at least; a loss or an error is at most that.
-        expected: the same of an expected gain or loss; with PML it may stand next to `worst`.
+        expected: the same of an expected gain or loss; with PML it may be combined with `worst`.
         worst: what the gain of every pair that can occur must reach; the loss must not exceed it.
         outputs: the M outputs, as in `design`.
         over: the set of priors that the level is over.
@@ -435,7 +435,7 @@ def _least_of_pairs(
     if isinstance(known, SymmetricPrior):
         if expected is None or worst is not None or outputs is not None:
             raise ProgramError(
-                f"on {known!r} least leakage is under `expected` alone: leave the others out"
+                f"on {known!r} least leakage takes only `expected`: leave the others out"
             )
         return _build_symmetric(known, utility, expected)
     letters = resolve_outputs(known.labels, utility.fixed_outputs, outputs)

@@ -89,8 +89,7 @@ class AddedConstraintRows:
         prices = np.maximum(-task.reduced_costs(point.rows, point.means), 0.0).ravel()
         if (
             task.allowed is not None
-        ):  # nothing tells what they are worth where a column can only be zero
-            # multipliers of a column that can only be zero are undetermined: ten times the largest cost
+        ):  # multipliers of a column that can only be zero are undetermined: ten times the largest cost
             prices += np.tile(10.0 * ~task.allowed.any(axis=0), self.shape[0])
         one = self.coefficients[self.zero]
         found[self.zero] = (one != 0) @ prices / one.sum(axis=1)

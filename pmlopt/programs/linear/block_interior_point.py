@@ -84,8 +84,7 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
             )
     return SolverResult(
         state="point",
-        finished=proved
-        and added is None,  # with rows of one's own the certificate has the last word
+        finished=proved and added is None,  # with added rows the certificate decides
         message=message,
         iterations=ending.iterations,
         warm_started=False,

@@ -230,7 +230,7 @@ def _repair_for_program(program: LinearDesign, matrix: FloatArray) -> RepairedMa
             program.prior, program.privacy, matrix, 0.0, program.centered_gains
         )
         return min(fixed, kept, key=lambda one: _max_residual(program, one.matrix))
-    if program.privacy.has_ratios or program.added:  # bounds on each column by itself
+    if program.privacy.has_ratios or program.added:  # bounds on single columns
         return fixed
     utilities = [
         program.columns.compute_expectation(program.centered_gains, one)
@@ -412,7 +412,7 @@ def build_lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     """Build gains and a constant whose sum bounds the expected gain wherever the added constraints hold.
 
     With multipliers m >= 0 of convex constraints c(P) <= 0 (any sign for equalities),
-    E[g] <= E[g] - <m, c(P)>, and c(P) is at least its linearisation at the point at hand. What is
+    E[g] <= E[g] - <m, c(P)>, and c(P) is at least its linearisation at the current point. What is
     linear in P and in q = p P joins the gains; other variables take their best value within their bounds.
 
     The variables of the program must have their values. No solver is trusted: any multipliers do.

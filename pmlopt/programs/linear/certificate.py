@@ -383,7 +383,7 @@ class OrbitCertificate(RequirementCertificate):
             raise FileFormatError(
                 f"there are {len(self.table)} values for {space.orbits.count} orbits of pairs"
             )
-        assert self.columns  # an error where what is asked is not invariant
+        assert self.columns  # raises where the requirement or the utility is not invariant
 
     @cached_property
     def columns(self) -> OrbitColumns:

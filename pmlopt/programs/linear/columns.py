@@ -53,7 +53,7 @@ class ColumnSystem(ABC):
     Values on pairs are (N, M), or (C,) on C orbits of pairs.
 
     Every mechanism is given by its *lifts*, values on pairs: the entries of its matrix, times the number of
-    outputs in their orbit. Letters are N, or stand for an orbit of letters.
+    outputs in their orbit. Letters are N, or each is an orbit of letters.
 
     Attributes:
         masses: (N,) the probabilities of the letters, or of the orbits of letters.
@@ -285,7 +285,7 @@ class OrbitColumns(ColumnSystem):
     outputs has one column, with a prior of its own, and requirements is required of it as of any other.
 
     Attributes:
-        orbits: of pairs, which stand by outputs.
+        orbits: of pairs, sorted by outputs.
         cells: those of one output of each orbit.
         privacy: what is required of each column.
     """

@@ -29,7 +29,7 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
     """Certify the best of some mechanisms that need no solver.
 
     They are the best constant and, where bounds are on pairs of letters, an exponential mechanism and the
-    envelopes of sharper ones. Constraints of a person's own take a linear program.
+    envelopes of sharper ones. Added constraints take a linear program.
 
     Raises:
         MethodError: no mechanism that meets the added constraints was found.
@@ -124,8 +124,8 @@ def find_within_constraints(program: LinearDesign) -> LinearCertificate:
         outcome = _solve_in_short(program.problem)
         if outcome.state == "infeasible" and program.problem.is_lp():
             raise InfeasibleError(
-                f"no mechanism satisfies the constraints ({outcome.message}); a design alone is always "
-                f"feasible, so look at what was added: {', '.join(program.added)}"
+                f"no mechanism satisfies the constraints ({outcome.message}); a design without added "
+                f"constraints is always feasible, so check those that were added: {', '.join(program.added)}"
             )
     matrix = program.mechanism.value
     if outcome.state != "point" or matrix is None:
@@ -168,7 +168,7 @@ def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
 
 def _solve_in_short(problem: cp.Problem) -> SolverOutcome:
     """Solve a problem in a second, or stop."""
-    # What the search for a mechanism within constraints of a person's own may take.
+    # Limits of the search for a mechanism within added constraints.
     options = MethodOptions(Deadline.after(0.9), 1e-9)
     if problem.is_lp():
         return highs.solve_problem(problem, "highs", options)

@@ -66,7 +66,7 @@ def known_optimum(program: LinearDesign, deadline: Deadline = NO_DEADLINE) -> Kn
                 continue
             if deadline.expired_for(
                 -seconds
-            ):  # a bound is not begun that the last one says cannot be ended
+            ):  # judged by the last bound, the next one would not end in time
                 return None
             begin = deadline.read()
             above = program.columns.unrounded_bound(gains, multipliers) - gain

@@ -70,7 +70,8 @@ def _solve_and_certify(
             raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
         raise InfeasibleError(
             f"no mechanism satisfies the constraints ({name}: {outcome.message}); a design "
-            f"alone is always feasible, so look at what was added: {', '.join(program.added)}"
+            "without added constraints is always feasible, so check those that were added: "
+            f"{', '.join(program.added)}"
         )
     if outcome.point is None:
         raise MethodError(outcome.message)
@@ -143,7 +144,7 @@ def _make_named_method(
     name: str, takes: str = ""
 ) -> Method[LinearDesign, Formulation, LinearCertificate]:
     """Make the method that is chosen by a name of pmlopt's own."""
-    return _make_method(f"{name}-by-name", name, "asked for by name", takes)
+    return _make_method(f"{name}-by-name", name, "chosen by name", takes)
 
 
 def _make_cvxpy_method(name: str) -> Method[LinearDesign, Formulation, LinearCertificate]:
@@ -234,8 +235,8 @@ NAMED_METHODS = (
     ),
     _make_named_method(
         block_interior_point.METHOD_NAME,
-        "designs with an expected gain or loss, under a bound above 0 nats and with at most as many linear "
-        "constraints of your own as there are letters",
+        "designs with an expected gain or loss, under a bound above 0 nats and with at most as many added "
+        "linear constraints as there are letters",
     ),
     *(_make_named_method(name, "linear programs") for name in highs.METHOD_OPTIONS),
 )
@@ -268,7 +269,7 @@ def _explain_mixing(program: LinearDesign, certificate: LinearCertificate) -> st
     return (
         "a constant meets a bound with equality, so every column must, and few columns of floats do: what "
         "the repair mixed in opens the gap. Give a joint law by whole counts (Secret.from_counts), of which "
-        "columns meet it exactly, or ask for 1e-9 nats in place of 0"
+        "columns meet it exactly, or allow 1e-9 nats in place of 0"
     )
 
 
@@ -358,10 +359,10 @@ ORBIT_METHODS = MethodRegistry(
     ),
     lambda *_: None,
     refuse_to_certify(
-        "a mechanism by orbits is no matrix: there is no certificate of a matrix alone"
+        "a mechanism by orbits is no matrix: a matrix without orbits has no certificate here"
     ),
     make_cvxpy_method=lambda name: _make_orbit_method(
-        name, name, "asked for by name, through cvxpy", automatic=False
+        name, name, "chosen by name, through cvxpy", automatic=False
     ),
     find_first_result=feasible.find_first_by_orbits,
     compares_first=True,

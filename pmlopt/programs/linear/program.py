@@ -136,7 +136,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
 
     `variables["mechanism"]` is the (N, M) matrix, `variables["output_law"]` the (1, M) law of the
     output, `constraints["rows"]` states that rows sum to one, and the privacy requirement brings its own.
-    Constraints of a person's own go in with `with_constraints`; `solve` then takes the program as any other.
+    A user adds constraints with `with_constraints`; `solve` then takes the program as any other.
 
     Examples:
         >>> from pmlopt import ExpectedLoss, PML, Prior, design
@@ -150,7 +150,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
     table: FloatArray
     """(N, M) the gain or loss on the labels, in the person's units."""
     stated_constraints: Mapping[str, Constraint] = field(default_factory=dict)
-    """Of the added constraints those that say what they ask."""
+    """The added constraints that are objects of `pmlopt.model.constraints`."""
 
     @cached_property
     def columns(self) -> DenseColumns:  # type: ignore[override]
@@ -320,7 +320,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         return replace(rows, multipliers=np.asarray(duals, dtype=float).flatten(order="F") / scales)
 
     def with_constraints(self, **constraints: cp.Constraint) -> LinearDesign:
-        """Return the same program with constraints of your own, each under a name.
+        """Return the same program with added constraints, each under a name.
 
         Args:
             constraints: cvxpy constraints on the program's variables, and on new ones if wanted

@@ -79,7 +79,7 @@ def optimize_marginal(
 ) -> FloatArray:
     """Find the p(x_i) that leaks most within the entropy bound, by a modified Blahut-Arimoto iteration.
 
-    The printed stopping rule looks at I only, which stands still before the entropy is met: here it also
+    The printed stopping rule looks at I only, which stops changing before the entropy is met: here it also
     waits for the multiplier to settle, and a law that is short of entropy is drawn towards its start. It
     starts from p(x_i), (A,), within the bound; laws are p(y|x_i), (A, M), inner is H(X_-i | x_i), (A,).
 
@@ -295,7 +295,7 @@ class AlternatingRun:
         rows: (k_1, ..., k_n, M) its row.
         entropy: b, in nats.
         tolerance: the rise of the leakage in a round, in nats, at which to stop.
-        deadline: what is left of the time, after which the step under way is the last.
+        deadline: after which the current step is the last.
         first: (k_1, ..., k_n) a prior within the entropy bound to start from; left out, a random one.
     """
 
@@ -331,7 +331,7 @@ class AlternatingRun:
         # (A, R, M): letters of the record, datasets of the others, outputs
         channel = np.moveaxis(self.rows, record, 0).reshape(size, joint.shape[1], -1)
         letters = joint.sum(axis=1)
-        # a letter of probability 0 has no conditional law: uniform stands in
+        # a letter of probability 0 has no conditional law: the uniform one is used
         known = letters[:, None] > 0
         others = np.where(known, joint / np.where(known, letters[:, None], 1.0), 1 / joint.shape[1])
         accuracy = self.tolerance / 10

@@ -20,7 +20,7 @@ FIRST_PRICE, FIRST_MULTIPLIER = 0.3, 0.05
 CENTERING_FACTOR, RECENTERING_FACTOR = 0.1, 0.5
 """By what the barrier falls after a step of at least half the Newton step, and after a shorter one."""
 MIN_GAIN_SHARE = 0.2
-"""A bound is left once it is this near to the optimum, as a share of how far it is above the target."""
+"""A minimisation ends this near to its optimum, as a fraction of the distance of its bound to the target."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class LeakageRelaxation:
 
     It is convex in s, the multipliers of the facets (by which mu_p is above the interpolation of phi at the
     corners) and rho, and smooth: a primal-dual interior-point method minimises it on many cells at once, and
-    stops where it falls below a target, or is near enough to its optimum to say that it will not. On an
+    stops where it falls below a target, or once it is near enough to its optimum to exclude that. On an
     empty cell it has no lower bound.
 
     Attributes:
@@ -152,7 +152,7 @@ class LeakageRelaxation:
         for step in range(max_iterations):
             near = state.advance()
             steps += len(left)
-            # a bound below the target is enough, and one whose optimum stays above is left early
+            # a bound below the target is enough, and one whose optimum stays above ends early
             above = state.best - target
             # bounds within 1e-9 nats of the optimum are final
             done = (above <= 0) | (near < 1e-9) | ((near < MIN_GAIN_SHARE * above) & (step > 0))
@@ -178,7 +178,7 @@ class _CellIterates:
         chord: (K, A, T) g without multipliers.
         normals: (K, P D, D) what a unit of each multiplier adds to the majorant.
         features: (K, A, T, N) the derivatives of g: 0 for the price, then those of the multipliers in use.
-        places: (K, N) where each stands among the price, all multipliers and rho.
+        places: (K, N) the place of each among the price, all multipliers and rho.
         point: (K, N) price, multipliers and rho; the first S are positive.
         slack: (K, S) those of the signs.
         best, best_point, best_law: the least bound so far, with its point and its law.

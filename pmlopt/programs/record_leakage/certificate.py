@@ -79,9 +79,9 @@ class RecordCertificate(Certificate):
     def checks(self) -> tuple[Claim, ...]:
         """Return the claims of prior, value and bound, computed again in decimal arithmetic of 50 digits.
 
-        That the channel is that of the query and the mechanism; that the prior has the entropy, up to what
-        one float can say of it, and leaks `value`; that the cells hold every law; and that no bound on a cell
-        exceeds `bound`. The matrix, the logarithms of the counts and the multipliers are taken as they stand.
+        That the channel is that of the query and the mechanism; that the prior has the entropy, up to the
+        precision of a float, and leaks `value`; that the cells hold every law; and that no bound on a cell
+        exceeds `bound`. The matrix, the logarithms of the counts and the multipliers are taken as given.
         """
         own = math.isfinite(self.entropy) and is_channel_of(self.channel, self.mechanism)
         if not own:

@@ -185,7 +185,7 @@ class _RecordKind:
             # H(X_i) needs no search: tried before the first cell is bounded
             itself = bound_by_record_entropy(adversary, self.record, enough, deadline)
             if not self._is_known_below(itself.bound):
-                self.known_proof, self.reason = itself, "a record tells no more than itself"
+                self.known_proof, self.reason = itself, "an answer reveals at most the record"
         return (
             self.reason
             if self._is_known_below(enough)

@@ -26,7 +26,7 @@ class UtilityBaselines:
         more_is_better: whether it is maximised.
         without_release: of the best mechanism that releases nothing.
         response: of randomized response at the same limits; None where even that much noise is not enough.
-        design: of the mechanism at hand.
+        design: of the mechanism.
         everything: of releasing the best output of each letter, with no privacy.
     """
 

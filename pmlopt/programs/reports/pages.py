@@ -42,9 +42,9 @@ SOURCES = {
 EXCLUDED_PROMISES = (
     "Several releases about one person: together they may leak more than the sum of their levels. Keep a "
     "ledger (pmlopt ledger).",
-    "Other columns that are released in clear beside the output, or that an adversary knows to depend on it.",
+    "Other columns that are released unchanged, or that an adversary knows to depend on the released ones.",
     "Data that was looked at before the mechanism was fixed, unless the prior comes with a sample and a set.",
-    "Whether the program that draws the outputs draws them as the matrix says, from a good generator.",
+    "Whether the program that draws the outputs draws them by the matrix, from a good generator.",
 )
 """What no report of one mechanism promises."""
 
@@ -83,7 +83,7 @@ def _describe_secret(privacy: Requirement | None) -> str:
     """Return a phrase on the secret that a requirement is about."""
     secret = getattr(privacy, "secret", None)
     if secret is not None:
-        return f"{secret.name}, of which the data tells"
+        return f"{secret.name}, which is correlated with the data"
     return "what an adversary may learn of the data itself, and of whatever depends on it"
 
 
@@ -94,7 +94,7 @@ def _describe_scope(privacy: Requirement | None, prior: Prior | None) -> str:
     if words:
         return words
     if prior is None:
-        return "as the promise says"
+        return "as the promise states"
     sample = "" if prior.samples is None else ", from a sample"
     return f"under the prior of the file ({prior.size} letters{sample})"
 
@@ -114,7 +114,7 @@ def draw_bars_svg(
         title: what it shows, for readers that do not see it.
         rows: names and finite numbers of at least 0.
         limit: where the line is.
-        mark: the name of the row that stands out.
+        mark: the name of the row to highlight.
 
     Examples:
         >>> picture = draw_bars_svg("two", [("a", 1.0), ("b", 0.5)], 0.75)
@@ -223,10 +223,10 @@ def build_sections(
         picture = draw_bars_svg("Leakage of each outcome in nats", bars, limit)
         rows_told = [one.table_row for one in reported[:MAX_SUMMARY_OUTCOMES]]
         yield ReportSection(
-            "What each outcome tells, in nats", (), OUTCOME_COLUMNS, rows_told, html=picture
+            "What each outcome reveals, in nats", (), OUTCOME_COLUMNS, rows_told, html=picture
         )
         left = len(outcomes) - len(reported)
-        more = [f"Left out are {left} more, which tell less."] if left else []
+        more = [f"{left} more outcomes, which reveal less, are not listed."] if left else []
         note = "This is under the prior of the file; the promise may be for more priors."
         yield ReportSection("", [*more, note], kind="soft")
     utility = compute_baselines(design) if isinstance(design, DesignCertificate) else None
@@ -245,8 +245,8 @@ def build_sections(
     commands = [f"pmlopt verify {name}", f"python -m pmlopt.verification.verifier {name}"]
     yield ReportSection("Check it yourself", commands, kind="code")
     yield ReportSection("", [
-        "The second is a script that needs Python alone, and runs where no pmlopt is installed once it is "
-        "copied there. It takes every number as the rational that it is. Both say what they do not check."
+        "The second is a script that needs only Python, and runs where no pmlopt is installed once it is "
+        "copied there. It takes every number as the rational that it is. Both state what they do not check."
     ], kind="soft")  # fmt: skip
     title = "Probability of each output (columns) for each input (rows)"
     matrix = format_matrix_html(title, mechanism.matrix, mechanism.inputs, mechanism.outputs)

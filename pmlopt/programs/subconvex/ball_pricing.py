@@ -125,14 +125,14 @@ def bound_plateaus(
 class BallPricer(ColumnPricer):
     """The pricing of columns over an l1 ball around the prior: those without plateau, and plateaus.
 
-    Every extreme column is one of a box or of staircases, which have pricers of their own, or a plateau:
+    Every extreme column is one of a box or of staircases, which have separate pricers, or a plateau:
     those are gone through kind by kind where they can be, and else looked for among nested sets, and
     bounded by `bound_plateaus` or as relaxed columns.
 
     Args:
         exact: prices the columns without plateau.
         split: looks for plateaus, and bounds them.
-        told: what no column reveals, where the utility is mutual information and it is proved; else infinite.
+        max_information: a proved bound on the information of a column, for mutual information; else infinite.
         information: whether the utility is mutual information.
     """
 

@@ -320,8 +320,8 @@ class _ColumnGeneration:
             pricer: finds them.
             basis: (N, D) non-negative, with rows that sum to one: sums of rows with these weights are kept.
             rounds: at most so many.
-            digits: what may be left of the bound.
-            gap_fraction: of the gap that may be left, too.
+            digits: the part of the bound that may remain.
+            gap_fraction: the fraction of the gap that may remain, too.
 
         Returns:
             Whether columns near to them are new to the master.

@@ -110,7 +110,7 @@ class MinMassKinds(ColumnKinds):
         low = (exp_neg_epsilon - count * mass) / (1 - count * mass)
         none, free = np.zeros(len(count)), np.ones((len(count), n), bool)
         kinds = cls(p, free, count, low, none, none)
-        full = len(count)  # so many letters, and one in part, are enough by themselves
+        full = len(count)  # so many letters, and one in part, suffice
         if full >= n - 1 or mass == 0:
             return kinds
         partial_entry = np.append(none, np.full(n, (exp_neg_epsilon - full * mass) / mass))

@@ -310,7 +310,7 @@ class ColumnSpace:
             multipliers: (N,) rho, any numbers.
             cutoff: a bound of this much need not be lowered.
             proved: what a search has proved already with these multipliers.
-            deadline: what is left of the time for a search.
+            deadline: of a search.
         """
         p, rounding = self.prior.pmf, self.bound_rounding(multipliers)
         base = float(p @ multipliers)

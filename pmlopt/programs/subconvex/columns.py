@@ -305,7 +305,7 @@ class ColumnPricer(ABC):
             rho: (N,) the multipliers.
             max_columns: how many columns are wanted.
             cutoff: columns worth no more than this are of no use.
-            deadline: what is left of the time: after it the bound is what is proved by then.
+            deadline: of the search; after it the bound is what is proved by then.
         """
 
     def bound_reduced_values(

@@ -68,7 +68,7 @@ def mix_least_loss(
     chords, are rho. The columns are random sets of these totals, without the letters whose price is above
     zero, and with those below.
 
-    No column was compared with all others: that rho bounds them is for pricing to say.
+    The columns were not compared with all others: pricing decides whether rho bounds them.
 
     Returns:
         The columns, on random sets, and rho, at which none of them is worth more than the others; None where
@@ -94,7 +94,7 @@ def mix_least_loss(
         always, free = others & (prices < 0), np.flatnonzero(others & (prices == 0))
         inside = int(kinds.inside[kind] - numbers[always].sum())
         high = draw_sets(numbers, free, inside, math.ceil(count * weights[kind]), rng)
-        high[:, always] = True  # what the prices ask for
+        high[:, always] = True  # what the prices require
         parts.append(ColumnFamily(box, high, np.full(len(high), letter)))
     columns = join_columns(parts)
     if len(columns) == 0:
@@ -152,7 +152,7 @@ class _CountKinds:
         rows = [sparse.csr_array((part, (self.letter, places)), shape=shape) for part in parts]
         solved = optimize.linprog(
             self.loss / scale,
-            A_ub=sparse.vstack(rows),  # not more than the row asks for, and not less
+            A_ub=sparse.vstack(rows),  # neither more nor less than the row requires
             b_ub=np.repeat([mean, 1 - mean], self._size),
             A_eq=np.ones((1, len(places))),
             b_eq=[1.0],

@@ -61,7 +61,7 @@ def certify_columns(
         multipliers: (N,) rho, best the multipliers of the rows over p.
         allowed: the gap at which a bound need not be sharper.
         proved: the bound that a search has proved already with these multipliers.
-        deadline: what is left of the time for searches.
+        deadline: of the searches.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
@@ -288,7 +288,7 @@ def _find_first(program: ColumnDesign) -> MethodResult[ColumnCertificate]:
 
 
 def _make_full_method(
-    name: str, reason: str = "asked for by name", automatic: bool = False
+    name: str, reason: str = "chosen by name", automatic: bool = False
 ) -> Method[ColumnDesign, ColumnDesign, ColumnCertificate]:
     """Make the method of a solver for linear programs, where all extreme columns are declared."""
     return Method(
@@ -329,6 +329,6 @@ METHODS = MethodRegistry(
     make_cvxpy_method=_make_full_method,
     find_first_result=_find_first,
 )
-"""Designs with a sub-convex utility: the mechanism at hand is returned with its gap."""
+"""Designs with a sub-convex utility: the best mechanism found is returned with its gap."""
 
 register_question(METHODS)

@@ -77,7 +77,7 @@ def bound_staircases(
     """Bound staircases, and the masses between which they may be worth more than `cutoff`.
 
     Their cost is replaced by that of the cheapest letters up to a mass, or by its tangent of the slope
-    `edge`. What is left depends on the mass s alone: `s phi(m + step) + (1 - s) phi(m) - m <p, rho> - step
+    `edge`. The rest depends on the mass s only: `s phi(m + step) + (1 - s) phi(m) - m <p, rho> - step
     K(s)`, with m and the step falling in s and K convex. The interval of s is bisected, each part bounded by
     its ends.
     """

@@ -242,7 +242,7 @@ def find_staircases_above(
     """Find the staircases with `mu(lam) - <p rho, lam>` above a threshold; None if it takes too long.
 
     A set costs what letters below the price `edge` cost, its mass times the edge, and what letters in the
-    wrong place lose. Without the last part the worth depends on the mass alone: masses at which it is above
+    wrong place lose. Without the last part the value depends on the mass only: masses at which it is above
     the threshold are a window, and sets are met in the middle as for a box.
     """
     # with an infinite budget every set qualifies: there are 2^N of them

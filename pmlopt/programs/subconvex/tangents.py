@@ -246,7 +246,7 @@ class _SetSearch:
     Attributes:
         values: (K,) what columns are worth beyond their cost, the best first.
         sets: (K, N).
-        left: what no set that was left out is worth, times D; 0 where none was.
+        left: a bound on the value of the sets that were left out, times D; 0 without any.
     """
 
     def __init__(

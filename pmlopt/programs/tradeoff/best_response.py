@@ -86,7 +86,7 @@ def solve_best_response(
     least = 1e-12 * max((cut.weight for cut in proof.cuts), default=0.0)
     pairs = zip(proof.cuts, priors, strict=True)
     by_class = tuple(replace(cut, joint=prior.joint) for cut, prior in pairs if cut.weight > least)
-    # in Problem 3 the leakage has no variable of its own: the limit bounds it
+    # in Problem 3 the leakage has no variable: the limit bounds it
     leaked = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
     return BestResponse(
         matrix=rows.repeat_rows(matrix),

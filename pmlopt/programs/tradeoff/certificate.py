@@ -77,8 +77,8 @@ class TradeoffCertificate(Certificate):
     def violation(self) -> float:
         """Return by how much the limit is exceeded, beyond rounding.
 
-        That of an expected distortion; of a leakage where b is log |X| as far as a float can say it: such a b
-        leaves room for priors next to the uniform one, under which what is independent leaks about as much.
+        That of an expected distortion; of a leakage where b is log |X| up to the precision of a float: such
+        a b allows priors next to the uniform one, under which what is independent leaks about as much.
         """
         # A distortion above D by no more than this share of max(1, D) counts as D: the rounding of its sum;
         # and a leakage of a dataset that is uniform up to rounding as L, with max(1, log |X|).

@@ -54,7 +54,7 @@ MAX_CLIMB_ITERATIONS, CLIMB_ITERATIONS_AT_ONCE = 300, 50
 
 GAP_CLOSED = "mechanism and bound meet"
 COARSE_GAP_CLOSED = "no mechanism with equal rows for many classes is better"
-LIMIT_REACHED = "the time or the rounds gave out"
+LIMIT_REACHED = "the limit on time or rounds was reached"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +74,11 @@ class TradeoffSearch:
         program: what is solved.
         tolerance: the gap that is good enough, in units of the value.
         seed: of the oracle's starts.
-        deadline: what is left of the time.
+        deadline: of the search.
         priors: every one within the entropy bound.
         lower_bound, proof: the best bound and its multipliers.
         best: the best mechanism so far.
-        remaining_cells: relaxations that are left for all audits together.
+        remaining_cells: the number of relaxations that remain for all audits together.
         rounds: programs solved.
         audits: certified oracles called.
         compile_seconds, solve_seconds: what the programs took.
@@ -122,7 +122,7 @@ class TradeoffSearch:
         Args:
             matrix: (K, M) the mechanism.
             nodes: relaxations at most.
-            until: what is left of the time, if less than for the search.
+            until: the deadline of the audit, if earlier than that of the search.
             lower: a value that no mechanism like this one is below, where that is known.
         """
         program, self.audits = self.program, self.audits + 1
@@ -158,7 +158,7 @@ class TradeoffSearch:
             path: mechanisms, of falling leakage.
             audit: of one of them.
             room: how far below the limit to aim.
-            until: what is left of the time.
+            until: the deadline of the path.
             nodes: relaxations of an audit, at most.
         """
         program = self.program
@@ -184,7 +184,7 @@ class CuttingPlanePhase:
     Attributes:
         search: what is known, and what is learnt here.
         rows: which rows may differ.
-        deadline: what is left of the time.
+        deadline: of the search.
         certain: whether mechanisms are audited; else the phase ends where the local method finds no prior.
         reserved_seconds: seconds that are kept for an audit.
         last_matrix: the mechanism of the last program.
@@ -445,7 +445,7 @@ class CuttingPlanePhase:
 def search_tradeoff(state: TradeoffSearch, first: FloatArray | None) -> str:
     """Search with few rows, then with all, and return how it ended.
 
-    Mechanisms by formula are audited first, so that there is something at hand whatever happens. Where there
+    Mechanisms by formula are audited first, so that some mechanism is always known. Where there
     are many more classes than values, the best with a row for each value is audited before others are sought:
     the local method only may go round for hours among priors that are nearly alike. Otherwise it is where
     these begin, and audited where the gap stays open.

@@ -156,7 +156,7 @@ def _certify_given(
 ) -> MethodResult[TradeoffCertificate]:
     """Mix a matrix until it keeps the limit, and audit it; the bound is the one that needs no prior."""
     if multipliers is not None:
-        raise ProgramError("a trade-off has no multipliers of rows: certify the matrix alone")
+        raise ProgramError("a trade-off has no multipliers of rows: leave out the multipliers")
     if matrix.shape != program.losses.shape or not (matrix.max(axis=1) > 0).all():
         raise MechanismError(
             f"the matrix of shape {matrix.shape} is no mechanism for {program.losses.shape}, a row for "
@@ -208,7 +208,7 @@ METHODS = MethodRegistry(
         ),
         Method(
             "penalty",
-            "[wu2026entropy, Algorithms 6 to 11], asked for by name: it proves no bound",
+            "[wu2026entropy, Algorithms 6 to 11], chosen by name: it proves no bound",
             PenaltyMethod(),
             automatic=False,
         ),
@@ -217,6 +217,6 @@ METHODS = MethodRegistry(
     _certify_given,
     find_first_result=_find_first,
 )
-"""Trade-offs of leakage and distortion: the mechanism at hand is returned with its gap."""
+"""Trade-offs of leakage and distortion: the best mechanism found is returned with its gap."""
 
 register_question(METHODS)

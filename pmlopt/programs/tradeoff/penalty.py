@@ -2,15 +2,15 @@
 
 What the paper leaves open or gets wrong, and what is done here:
 
-- Algorithms 8 and 11 ask for a decrease of `eta / 2 |grad|^2`, more than an exponentiated step can give
+- Algorithms 8 and 11 require a decrease of `eta / 2 |grad|^2`, more than an exponentiated step can give
   however short it is (it falls by eta times the variance of the gradient under q): the search need not end.
   Here the decrease is half of `<grad, q - q_new>`.
 - Algorithms 7 and 10 set `E_prev` before they compare with it, and pick the best of objectives with
   different lambdas: here the change is that of one round, and the last mechanism is taken.
-- Algorithms 6 and 9 return the last mechanism, which answers the last prior alone: here it is the iterate
+- Algorithms 6 and 9 return the last mechanism, which is for the last prior only: here it is the iterate
   that leaks least (or, within L, distorts least) under the prior that Algorithm 1 found against it.
 - The mechanism has a row for each class of `queries.orbits`, such as q(y|f) for the parity, in place of each
-  dataset: a row of its own for each dataset is drawn to the one prior of the round, and the rounds swing.
+  dataset: a separate row for each dataset is drawn to the one prior of the round, and the rounds swing.
 - `softplus(z)^2` is positive on the feasible side and biased: what is left of a violation of at most the
   margin delta is mixed away; a larger one is stated in the result.
 """
@@ -53,7 +53,7 @@ WEIGHT_GROWTH, STEP_REDUCTION = 1.5, 0.5
 
 
 STATIONARY_ATOL = 1e-4
-"""A leakage, or an excess over the limit, that changes by less from round to round stands still."""
+"""A leakage, or an excess over the limit, that changes by less from round to round has converged."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,7 +128,7 @@ class ThresholdCertificate(Certificate):
         if self.beyond is None:
             return ()
         failed = [claim.detail for claim in self.beyond.checks() if claim.holds is False]
-        text = "; ".join(failed) or "its mechanism and level are as they are said to be"
+        text = "; ".join(failed) or "its mechanism and its level are as claimed"
         return (Claim("next threshold", not failed, RATIONAL, text),)
 
     def _is_bound_proved(self) -> bool:

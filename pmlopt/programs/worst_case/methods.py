@@ -80,7 +80,7 @@ def _certify_given(
         raise MechanismError(f"the matrix has shape {matrix.shape}, not {program.order.shape}")
     if multipliers is not None:
         raise ProgramError(
-            "a highest threshold has no multipliers of rows: certify the matrix alone"
+            "a highest threshold has no multipliers of rows: leave out the multipliers"
         )
     # entries below the noise become zeros in the repair: they do not count as emitted
     low = int(program.order[matrix > max(NOISE_THRESHOLDS)].min())

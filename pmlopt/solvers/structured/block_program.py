@@ -21,7 +21,7 @@ class HingeVariables:
 
     Attributes:
         sign: 1 for what is above a threshold, -1 for what is below.
-        threshold_coefficients: (k, 1) the threshold, linear in the scalars u, or (1, N) one of its own for
+        threshold_coefficients: (k, 1) the threshold, linear in the scalars u, or (1, N) one for
             each letter.
         interior_value: the r of the column of ones, a number or (N, 1).
         costs: (K, N) what r takes from the rows of the column, or None. Letters that cost nothing have no r.
@@ -57,13 +57,13 @@ class ColumnBlock:
     What a requirement declares in cvxpy states the same, with a row for each output where this has a number.
 
     Attributes:
-        lower: (k,) zeros, or one scalar's alone: then `lower'u >= 0` must be stated, unless that is the only
-            scalar.
+        lower: (k,) zeros, or those of one scalar only: then `lower'u >= 0` must be stated, unless there is no
+            other scalar.
         upper: (k,), infinite where nothing bounds the entries from above.
         interior_scalars: (k,) the u at which the column of ones is strictly between the ends.
         weights: (K, N), or None.
         mean: (K, k) what belongs to the weights, or None.
-        is_loose: whether the rows say `>=`.
+        is_loose: whether the rows are inequalities `>=`.
         hinge: the r, where there are any.
         total: of u[0], or None.
     """
@@ -79,7 +79,7 @@ class ColumnBlock:
 
     @cached_property
     def has_floor(self) -> bool:
-        """Return whether `lower'u >= 0` must be required: the lower end is a scalar of its own."""
+        """Return whether `lower'u >= 0` must be required: the lower end is a separate scalar."""
         return len(self.lower) > 1 and bool(self.lower.any())
 
     @cached_property
@@ -115,7 +115,7 @@ def build_mean_block(
     if least == 0:
         return ColumnBlock(np.zeros(1), np.ones(1), np.array([weights.sum() / (exp_neg_epsilon + largest)]),
                      weights[None, :], np.array([[exp_neg_epsilon + largest]]))  # fmt: skip
-    # without weights the mean drops out: a bound on the ratio is left
+    # without weights the mean drops out: a bound on the ratio remains
     if not weights.any():
         return build_ratio_block((exp_neg_epsilon + largest) / least)
     low = max(0.5, 1 - room / (2 * least))
@@ -331,7 +331,7 @@ class BlockLP:
 
     @cached_property
     def absent_slack_count(self) -> int:
-        """Return the number of slack entries that stand for none."""
+        """Return the number of slack entries that represent no slack."""
         ends = 2 if self.block.has_cap else 1
         hinged = (
             0

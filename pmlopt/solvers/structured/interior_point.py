@@ -72,7 +72,7 @@ def follow_central_path(
         start: strictly inside.
         gap_of: the certified gap at a point, in units of the task's costs.
         target_gap: the gap that is wanted; where it can, it ends at a hundredth of it.
-        deadline: what is left of the time.
+        deadline: of the solve.
     """
     # certifying costs more than a step: it is done near the goal, and then at halvings
     watch = _BestIterate(gap_of, target_gap, start)

@@ -23,7 +23,7 @@ class Iterate:
     Attributes:
         slacks: what is positive, by name: "above" and "below" (N, M) the distances of P from its ends;
             "excess" (N, M) the r of a hinge and "cut" what it is above its threshold; "low" (M,) the lower
-            end where it is a scalar of its own; "spare" (K, M) of the rows of the columns and "coupled" of
+            end where it is a separate scalar; "spare" (K, M) of the rows of the columns and "coupled" of
             the coupling rows where they are inequalities.
         duals: their multipliers by the same names.
         low: (M,) the lower end, or zero.
@@ -129,7 +129,7 @@ def to_single_point(point: Iterate) -> Iterate:
 
 
 def to_double_point(task: BlockLP, point: Iterate) -> Iterate:
-    """Return the point in double precision, with slacks recomputed as the differences that they stand for.
+    """Return the point in double precision, with slacks recomputed as the differences that they represent.
 
     In single precision they have drifted by its rounding. The first scalar and the r are raised by so much,
     so that no slack falls; what that leaves of the rows, Newton's next steps mend.

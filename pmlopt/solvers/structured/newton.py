@@ -5,7 +5,7 @@
 
 with `low = lower'u >= 0` and `high = upper'u`. The r of an entry goes first: it leaves a third end `at'u`
 that pulls at the entry. With psi the inverse of the sum of what the ends pull, a step in P is elementwise in
-the steps of y, z and u; z and u are few scalars for each output; what is left is a positive definite system
+the steps of y, z and u; z and u are few scalars for each output; a positive definite system remains
 in y, of N rows but for budgets, a total and a border.
 """
 
@@ -137,7 +137,7 @@ class NewtonSystem:
         return mass, np.array(rows, self.psi.dtype).reshape(-1, len(self.pull), self.psi.shape[1])
 
     def _eliminate_columns(self) -> None:
-        """Eliminate z, then u: `thrown` and `spread` (C, M) are what is left of their parts."""
+        """Eliminate z, then u: `thrown` and `spread` (C, M) are the remainders of their parts."""
         mass, rows = self._gather_columns()
         self.mass = factor_cholesky(mass)
         self.thrown = substitute_forward(self.mass, self.weighed)
