@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 
+@cache
 def is_own(part: object) -> bool:
     """Return whether a class, a function or an object is defined in pmlopt, with all that it combines."""
     return all(module.partition(".")[0] == "pmlopt" for module, _ in list_definitions(part))

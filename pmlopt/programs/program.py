@@ -160,7 +160,7 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
 
 def has_foreign_parts(program: Program[Any]) -> bool:
     """Return whether a program or a record in it, such as a requirement, is of a class of another package."""
-    return not is_own(type(program)) or any(_is_foreign(part) for part in vars(program).values())
+    return not is_own(type(program)) or any(map(_is_foreign, vars(program).values()))
 
 
 def _is_foreign(part: object) -> bool:
@@ -170,7 +170,8 @@ def _is_foreign(part: object) -> bool:
     if not isinstance(part, Record):
         return False
     # by the top package: subclasses of pmlopt's classes elsewhere count as foreign
-    return not is_own(type(part)) or any(map(_is_foreign, vars(part).values()))
+    kind: Any = type(part)
+    return not is_own(kind) or any(map(_is_foreign, vars(part).values()))
 
 
 P = TypeVar("P", bound=Program[Any])

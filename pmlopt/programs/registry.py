@@ -98,10 +98,13 @@ def find_question(program: Program[Any], solver: object = "auto") -> MethodRegis
         raise ProgramError(
             f"solve takes a Program from a builder such as design(...), not {program!r:.60}"
         )
-    question = _find_for_class(type(program))
-    if isinstance(solver, str) and not question.has_name(solver.lower()):
-        load_installed_questions()
-    return _find_for_class(type(program))
+    kind = type(program)
+    question = REGISTRY.get(kind) or _find_for_class(kind)
+    known = solver == "auto" or not isinstance(solver, str) or question.has_name(solver.lower())
+    if known:
+        return question
+    load_installed_questions()
+    return _find_for_class(kind)
 
 
 def list_questions() -> tuple[MethodRegistry[Any, Any, Any], ...]:

@@ -151,7 +151,7 @@ def solve(
 
     run = partial(_run_and_check, solver, isolated)
     for method, found in try_methods(methods, program, options, start, report, run):
-        status = _choose_status(found, allowed, _has_ended(found))
+        status = _choose_status(found, allowed)
         seconds = time.perf_counter() - begin
         result = make_result(found, method, status, attempts.accounts, seconds)
         result = replace(result, solver_options=options.solver_options)
@@ -197,7 +197,7 @@ def certify(
         else copy_float_array(multipliers, 1, "the multipliers", ProgramError)
     )
     found = question.certify_matrix(program, point, rho)
-    status = _choose_status(found, program.compute_allowed_gap(program.tolerance), True)
+    status = _choose_status(found, program.compute_allowed_gap(program.tolerance), given=True)
     if status is Status.OPTIMAL and has_foreign_parts(program) and found.certificate.failures:
         status = Status.UNPROVED
     seconds = time.perf_counter() - begin
@@ -247,7 +247,7 @@ def _run_and_check(
     run = run_in_process if isolated else run_method
     found = run(method, program, options, start)
     allowed = program.compute_allowed_gap(options.tolerance)
-    status = _choose_status(found, allowed, _has_ended(found))
+    status = _choose_status(found, allowed)
     # classes and methods of others may be wrong: then the certificate decides
     doubted = _is_foreign(method, solver) or has_foreign_parts(program)
     if status is Status.OPTIMAL and doubted and found.certificate.failures:
@@ -259,11 +259,6 @@ def _run_and_check(
 def _is_foreign(method: Method[Any, Any, Any], solver: object) -> bool:
     """Return whether a method was given as an object, or is of another package."""
     return method is solver or not is_own(method.run)
-
-
-def _has_ended(found: MethodResult[Any]) -> bool:
-    """Return whether a method ended by itself, with a certificate that does not contradict itself."""
-    return found.finished and not found.certificate.is_beyond_bound
 
 
 def _check_accepts_options(
@@ -306,8 +301,8 @@ def _relative_tolerance(program: Program[Any], tolerance: float | None, gap: flo
     return program.tolerance if tolerance is None else tolerance
 
 
-def _choose_status(found: MethodResult[Any], allowed: float, answer: bool) -> Status:
-    """Return the status of a certificate; `answer` is whether it is one though its gap is too large."""
+def _choose_status(found: MethodResult[Any], allowed: float, *, given: bool = False) -> Status:
+    """Return the status of a certificate, of a method or of a matrix that was given."""
     # a violated limit outranks any gap: value and bound are then of different problems
     if found.certificate.violation > 0:
         return Status.VIOLATED
@@ -315,7 +310,8 @@ def _choose_status(found: MethodResult[Any], allowed: float, answer: bool) -> St
     gap = found.certificate.proved_gap
     if math.isfinite(gap) and gap <= allowed + 4 * math.ulp(found.certificate.value):
         return Status.OPTIMAL
-    return Status.UNPROVED if answer else Status.LIMIT_REACHED
+    ended = found.finished and not found.certificate.is_beyond_bound
+    return Status.UNPROVED if ended or given else Status.LIMIT_REACHED
 
 
 def _describe_shortcoming(found: MethodResult[Any], allowed: float) -> str:

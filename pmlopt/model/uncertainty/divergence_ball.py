@@ -22,9 +22,6 @@ from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet
 PROOF_BITS = 200
 """Binary digits after the point of the least means that proofs rest on, which are rounded down."""
 
-INWARD_RTOL = 1e-12
-"""The share of its distance from the centre by which a law is moved into a ball, far above rounding."""
-
 
 class DivergenceBall(PriorSet):
     """The priors within a divergence of a centre, `D(Q) <= radius`, D being convex and 0 at the centre.
@@ -169,8 +166,9 @@ class DivergenceBall(PriorSet):
         positive = np.maximum(measures, 0.0)
         masses, center = positive.sum(axis=0), self.center.pmf[:, None]
         laws = np.where(masses > 0, positive / np.where(masses > 0, masses, 1.0), center)
-        # the divergence is convex: a little further inside it is below the radius by more than rounding
-        shares = self._shares_within(laws) * (1 - INWARD_RTOL)
+        # the divergence is convex: a little further inside, by 1e-12 of the distance from the centre,
+        # it is below the radius by more than rounding
+        shares = self._shares_within(laws) * (1 - 1e-12)
         return np.asarray(center + shares * (laws - center))
 
     @property

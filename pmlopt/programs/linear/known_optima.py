@@ -103,12 +103,13 @@ def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatA
 
 def allowed_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
     """List the closed forms that meet the requirement, and what they gain."""
-    return [
-        (compute_expectation(program.prior, program.centered_gains, form.matrix), form)
-        for form in _candidates(program)
+    found, prior = [], program.prior
+    for form in _candidates(program):
         # a constant meets every requirement
-        if form.name == "constant" or is_within_limits(program.prior, program.privacy, form.matrix)
-    ]
+        if form.name == "constant" or is_within_limits(prior, program.privacy, form.matrix):
+            gain = compute_expectation(prior, program.centered_gains, form.matrix)
+            found.append((gain, form))
+    return found
 
 
 def _candidates(program: LinearDesign) -> Iterator[_Form]:

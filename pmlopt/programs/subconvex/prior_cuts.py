@@ -20,9 +20,6 @@ from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, PrimalDualPo
 
 METHOD_NAME = "prior-cuts"
 
-MAX_ROUNDS = 60
-"""Rounds after which the best mechanism is returned with its gap."""
-
 
 def has_curved_set(program: ColumnDesign) -> bool:
     """Return whether the columns of a program are those of some priors of a set, and few enough to list."""
@@ -95,7 +92,7 @@ class _CutRounds:
             if self.options.deadline.expired:
                 ending = TIME_LIMIT
                 break
-            if self.rounds >= MAX_ROUNDS:
+            if self.rounds >= 60:  # the best mechanism is then returned with its gap
                 ending = "no proof within the rounds"
                 break
             if not self._add_laws(priors, np.hstack([relaxed[:, used], self.pool[:, :64]])):

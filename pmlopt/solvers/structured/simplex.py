@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.solvers import highs
 from pmlopt.solvers.solver_result import MethodOptions, PrimalDualPoint, SolverResult
 from pmlopt.solvers.structured.block_program import BlockLP, have_shapes
@@ -62,19 +62,23 @@ def build_block_model(task: BlockLP) -> highspy.HighsLp:
     rows, values = [np.stack(entry_rows, axis=1).ravel()], [np.stack(entry_values, axis=1).ravel()]
     lengths = [np.full(cells, len(entry_rows))]
     for index, (low, high) in enumerate(zip(block.lower, block.upper, strict=True)):
-        parts = [(np.arange(n), low)] if low else []
+        places: list[IntArray] = []
+        coefficients: list[float] = []
+        if low:
+            places.append(np.arange(n))
+            coefficients.append(low)
         if block.weights is not None and block.mean is not None:
-            parts.append((np.array([n]), low * block.weights.sum() - block.mean[0, index]))
+            places.append(np.array([n]))
+            coefficients.append(low * block.weights.sum() - block.mean[0, index])
         if high > low:
-            parts.append((ends + m * np.arange(n), low - high))
+            places.append(ends + m * np.arange(n))
+            coefficients.append(low - high)
         # of the first output; for the others the sums stay, and the rest moves on
-        first = np.concatenate([place for place, _ in parts])
+        first = np.concatenate(places)
         # (M, L): rows of sums are common to all outputs, the others are one further for each
         shifts = np.where(first < n, 0, np.arange(m)[:, None])
         rows.append((first + shifts).ravel())
-        values.append(
-            np.tile(np.concatenate([np.full(len(place), value) for place, value in parts]), m)
-        )
+        values.append(np.tile(np.repeat(coefficients, list(map(len, places))), m))
         lengths.append(np.full(m, len(first)))
 
     # entries are stored less their lower end, whose cost goes to the scalars

@@ -15,6 +15,7 @@ from pmlopt.programs.least_leakage.level_programs import (
     BestGainPrograms,
     LargestMassPrograms,
     LevelProgram,
+    build_level_program,
 )
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.solvers.solver_result import NO_DEADLINE
@@ -162,7 +163,7 @@ def test_a_level_over_a_set_binds_at_each_of_its_corners(above: float) -> None:
     hull = ConvexHull(LAWS)
     program = worst_case_utility(P, ORDER, 2, 3, over=hull)
     share = LEAST_OVER_LAWS * (1 + above)
-    found = LevelProgram(program).solve_at(share, NO_DEADLINE)
+    found = build_level_program(program).solve_at(share, NO_DEADLINE)
     expected = dense_value(program, share, "rows", LAWS)
     assert found.infeasibility == pytest.approx(expected, abs=1e-8)
     assert found.slope == pytest.approx(slope_of(program, share, "rows", LAWS), rel=1e-3)
