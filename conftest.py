@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,64 @@ os.environ["PMLOPT_STRICT"] = "1"  # a mistake in a method is raised, here and i
 
 collect_ignore = ["tests/fuzzing/own.py"]
 """Its requirement may be defined once, and is where the file is imported by its full name."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that lets packages be missing."""
+    parser.addoption(
+        "--without",
+        default="",
+        metavar="PACKAGES",
+        help="Run as if these packages, after commas, were not installed; skip what names one of them.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the packages of `--without` be missing."""
+    for package in list_absent(config):
+        for module in [one for one in sys.modules if one.partition(".")[0] == package]:
+            del sys.modules[module]
+        sys.modules[package] = None  # type: ignore[assignment]  # as importlib has it
+
+
+def list_absent(config: pytest.Config) -> list[str]:
+    """Return the packages of `--without`."""
+    return [name for name in config.getoption("--without").split(",") if name]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a file of tests that needs a package of `--without` to be imported."""
+    report = yield
+    if report.failed and is_about_absent(str(report.longrepr), collector.config):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, "needs a package that is absent")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Skip a test that ends with the error which names a package of `--without`."""
+    report = yield
+    if report.failed and is_about_absent(str(report.longrepr), item.config):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), 0, "needs a package that is absent")
+    return report
+
+
+def is_about_absent(account: str, config: pytest.Config) -> bool:
+    """Return whether an account of a failure ends with an error that names an absent package."""
+    last = "\n".join(account.strip().splitlines()[-12:])
+    return any(
+        f"need {name}, which is not installed" in last
+        or f"import of {name}" in last
+        or f"No module named '{name}" in last
+        for name in list_absent(config)
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

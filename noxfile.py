@@ -53,6 +53,28 @@ def newest(session: nox.Session) -> None:
     session.run("bash", ".ci/newest", str(session.virtualenv.bin) + "/python", external=True)
 
 
+TOOLKIT = [
+    "core", "data", "measures", "solvers", "model", "programs", "sweeps", "library", "verification",
+    "testing",
+]  # fmt: skip
+"""The rooms of the lower storey; docs/architecture.md has the picture."""
+
+APART = ["pyarrow", "narwhals", "filelock"]
+"""Packages that files and frames of people need, and the toolkit does without."""
+
+
+@nox.session
+def toolkit(session: nox.Session) -> None:
+    """The fast tests of the toolkit, in an environment without the packages that stand around it."""
+    session.install("-e", ".")
+    session.install("pytest", "pytest-xdist", "hypothesis", "jsonschema")
+    session.run("pip", "uninstall", "-y", *APART)
+    rooms = [f"tests/{room}" for room in TOOLKIT]
+    absent = ["--without", ",".join(APART)]
+    session.run("pytest", "-q", "-m", "fast", "-n", "auto", *absent, *rooms, *session.posargs)
+    session.run("pytest", "-q", *absent, "tests/test_few_packages.py")
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Lint and format, without changing anything."""

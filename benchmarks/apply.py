@@ -35,12 +35,12 @@ from pmlopt.data.sampling.grid_noise import (
     draw_gaussian_noise,
     draw_laplace_noise,
 )
-from pmlopt.data.tables import CsvFormat, open_table
 from pmlopt.errors import InputError
 from pmlopt.programs.exact.arithmetic import round_rows_to_grid
 from pmlopt.programs.plots import save_figure
 from pmlopt.releases.applying import apply_columns
 from pmlopt.releases.batches import ColumnRelease
+from pmlopt.tables import CsvFormat, open_table
 
 LEVELS = ("none", "low", "middle", "high", "very high")
 PLAIN = """

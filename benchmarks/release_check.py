@@ -22,10 +22,10 @@ from pmlopt import LDP, PML, ExpectedGain, Prior, design, solve
 from pmlopt.core.arrays import IntArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RowSampler, make_random_bits
-from pmlopt.data.tables import open_table
-from pmlopt.data.tables.counting import count_tuples, find_tuples
 from pmlopt.publishing import FitTest, assess_release_fit
 from pmlopt.publishing.example import write_example
+from pmlopt.tables import open_table
+from pmlopt.tables.counting import count_tuples, find_tuples
 
 SHARE = 0.01
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pmlopt.programs.solving import REGISTRY
+from pmlopt.programs.registry import list_questions
 
 PAGE = Path(__file__).parent / "solvers.md"
 BEGIN, END = "<!-- methods: python docs/methods.py -->\n", "<!-- end of methods -->\n"
@@ -44,6 +44,7 @@ EVIDENCE = {
     ("SymmetricDesign", "highs-ipm"): "benchmarks/symmetry.py",
     ("SymmetricDesign", "clarabel"): "benchmarks/symmetry.py",
     ("ColumnDesign", "highs"): "chi-square-emp-example-1",
+    ("ColumnDesign", "prior-cuts"): "robust-chi-square-information",
     ("ColumnDesign", "column-generation"): "information-uniform-hundred-letters",
     ("ColumnDesign", "highs-ipm"): "benchmarks/enumeration.py",
     ("EstimationDesign", "interior-point"): "estimation-pml-uniform",
@@ -70,7 +71,7 @@ def table() -> str:
         "| question | method | id | when, and why | seen in |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for question in REGISTRY:
+    for question in list_questions():
         kind, told = question.program.__name__, set[str]()
         for method in question.methods:
             if method.automatic:

@@ -43,8 +43,10 @@ from .model.privacy import SibsonLeakage as SibsonLeakage
 from .model.privacy import Vulnerability as Vulnerability
 from .model.uncertainty import AllPriors as AllPriors
 from .model.uncertainty import Box as Box
+from .model.uncertainty import ChiSquareBall as ChiSquareBall
 from .model.uncertainty import ConvexHull as ConvexHull
 from .model.uncertainty import JointLaws as JointLaws
+from .model.uncertainty import KLBall as KLBall
 from .model.uncertainty import L1Ball as L1Ball
 from .model.uncertainty import MinimumMass as MinimumMass
 from .model.uncertainty import confidence_ball as confidence_ball
@@ -82,8 +84,8 @@ from .releases import joint_level as joint_level
 from .releases import noise as noise
 from .releases import shuffled_level as shuffled_level
 from .releases.estimation import estimate as estimate
+from .releases.loading import load as load
 from .sweeps import sweep as sweep
-from .verification import load as load
 from .verification import verify_file as verify_file
 
 __version__: str

@@ -32,12 +32,12 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from pmlopt import Mechanism, leakage_level
-from pmlopt.data.tables import FolderTable, open_table
 from pmlopt.errors import FileFormatError
 from pmlopt.publishing import release
 from pmlopt.releases import BatchRelease
 from pmlopt.releases.applying import apply_columns, apply_folder
 from pmlopt.releases.batches import ColumnRelease
+from pmlopt.tables import FolderTable, open_table
 
 RESPONSE = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
 MARK = "HIDDEN-ANN"

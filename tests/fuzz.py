@@ -23,6 +23,7 @@ from fuzzing import (
     own,
     random_designs,
     random_least,
+    random_methods,
     random_numbers,
     random_orders,
     random_ratios,
@@ -67,6 +68,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "other-units": random_numbers.other_units,
     "chain-rows": random_numbers.chain_with_float_rows,
     "average-leakage": random_orders.average_leakage,
+    "any-method": random_methods.any_method,
 }
 
 

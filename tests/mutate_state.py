@@ -25,12 +25,12 @@ import pyarrow.parquet
 from pmlopt import PML, Chain, Ledger, Mechanism, Stream
 from pmlopt.core import files
 from pmlopt.core.drafts import Draft, digest_file
-from pmlopt.data.tables import FolderTable
 from pmlopt.errors import PmloptError
 from pmlopt.releases import Crowd, Streams, array_files
 from pmlopt.releases.applying import SUMMARY, apply_folder
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.publications import PendingPublication, compute_file_key
+from pmlopt.tables import FolderTable
 
 JUNK: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2**53, 2**70, 0.5, -0.0, 1e308, "", "x", "../x", "/etc/passwd", "report.md",

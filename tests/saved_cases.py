@@ -21,6 +21,7 @@ from pmlopt import (
     AllPriors,
     ApproximatePML,
     Box,
+    ChiSquareBall,
     CirclePrior,
     ConvexHull,
     CoordinateLoss,
@@ -31,6 +32,7 @@ from pmlopt import (
     GuessLeakage,
     IIDPrior,
     InvariantPrior,
+    KLBall,
     L1Ball,
     MaximalAlphaLeakage,
     MaximalLeakage,
@@ -113,6 +115,9 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "box": PML(0.6, over=Box([0.4, 0.2, 0.1], [0.6, 0.4, 0.3])),
     "minimum-mass": PML(0.6, over=MinimumMass(3, 0.1)),
     "all-priors": PML(0.6, over=AllPriors(3)),
+    "kl-ball": PML(0.6, over=KLBall(P, 0.05)),
+    "chi-square-ball": PML(0.6, over=ChiSquareBall(P, 0.1)),
+    "renyi-chi-square": RenyiPML(2, 0.3, over=ChiSquareBall(P, 0.05)),
     "vertices": PML(0.3, over=ConvexHull([P, [0.4, 0.3, 0.3]])),
 }
 

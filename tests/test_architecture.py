@@ -46,7 +46,7 @@ def declared(path: Path) -> ast.Module:
 def rooms() -> tuple[str, ...]:
     """The rooms in the order of the map that is printed on the page."""
     page = PAGE.read_text("utf-8")
-    printed = page[page.index("## The map") : page.index("\nBeside the package")]
+    printed = page[page.index("## The map") : page.index("\nOutside the package")]
     return tuple(re.findall(r"^\| `(\w+)(?:/|\.py)` \|", printed, re.MULTILINE))
 
 
@@ -99,8 +99,47 @@ def test_the_map_names_every_room_once_and_no_import_runs_up_it() -> None:
     assert found == set()
 
 
+@cache
+def storeys() -> tuple[frozenset[str], frozenset[str]]:
+    """The rooms of the toolkit, and those around it, as the table parts them."""
+    page = PAGE.read_text("utf-8")
+    inside = page[page.index("| **The toolkit** |") : page.index("| **Around it** |")]
+    lower = frozenset(re.findall(r"^\| `(\w+)(?:/|\.py)` \|", inside, re.MULTILINE))
+    return lower, frozenset(rooms()) - lower
+
+
+def test_the_toolkit_imports_nothing_of_what_stands_around_it() -> None:
+    lower, upper = storeys()
+    assert {"errors", "core", "programs", "verification", "testing"} <= lower
+    assert upper == {"tables", "releases", "publishing", "adapters", "cli"}
+    found = {
+        (str(path.relative_to(PACKAGE)), module)
+        for path, tree in trees().items()
+        if room_of(path) in lower
+        for module in named_modules(tree)
+        if module.split(".")[1] in upper
+    }
+    assert found == set()
+
+
+AROUND = {"filelock", "narwhals", "pyarrow", "rich", "threadpoolctl"}
+"""Packages that the toolkit does without: no file of it imports them at its top."""
+
+
+def test_the_toolkit_needs_no_package_for_files_and_frames() -> None:
+    lower, _ = storeys()
+    found = set()
+    for path, tree in trees().items():
+        for node in ast.walk(tree) if room_of(path) in lower else ():
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            found |= {(path.name, one) for one in names if one.partition(".")[0] in AROUND}
+    # each behind a look for the package, or for data of that package
+    assert found == {("solver_result.py", "threadpoolctl"), ("frames.py", "pyarrow")}
+
+
 def test_short_paths_pass_on_the_names_of_a_room_and_no_room_uses_them() -> None:
-    assert len(ALIASES) == 11
+    assert len(ALIASES) == 10
     for name in sorted(ALIASES):
         alias = importlib.import_module(f"pmlopt.{name}")
         stub = (PACKAGE / f"{name}.pyi").read_text("utf-8")

@@ -18,7 +18,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "data.continuous",
         "core.grids",
         "data.mechanism",
-        "data.tables",
+        "tables",
         "data.symmetry",
     ),
     "Measures": ("measures",),

@@ -11,9 +11,9 @@ import pyarrow
 
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.sampling.categorical import KeyedBits
-from pmlopt.data.tables.reading import integers_to_arrow
 from pmlopt.errors import InputError, MissingExtraError
 from pmlopt.releases.batches import BatchRelease, ColumnReleaser
+from pmlopt.tables.reading import integers_to_arrow
 
 try:
     import dask

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow
 
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
-from pmlopt.data.tables.writing import get_label_type
 from pmlopt.errors import MissingExtraError
 from pmlopt.releases.batches import BatchRelease
+from pmlopt.tables.writing import get_label_type
 
 try:
     from duckdb.func import ARROW

@@ -10,9 +10,9 @@ import pyarrow
 
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.sampling.categorical import KeyedBits
-from pmlopt.data.tables.reading import integers_to_arrow
 from pmlopt.errors import MissingExtraError
 from pmlopt.releases.batches import BatchRelease
+from pmlopt.tables.reading import integers_to_arrow
 
 
 def release(

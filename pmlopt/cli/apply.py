@@ -50,9 +50,9 @@ from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.core.arrays import IntArray
-    from pmlopt.data.tables import Table, TableBatch
     from pmlopt.releases.applying import ApplyResult
     from pmlopt.releases.batches import ColumnRelease
+    from pmlopt.tables import Table, TableBatch
 
     Drawn: TypeAlias = Callable[[TableBatch, Sequence[IntArray]], None]
 
@@ -156,10 +156,10 @@ def apply(
     digests, and the levels.
     """
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
-    from pmlopt.data.tables import FolderTable, is_data_folder
     from pmlopt.publishing.releasing import ClearColumnCounts
     from pmlopt.releases.applying import apply_columns, apply_folder
     from pmlopt.releases.batches import ColumnRelease
+    from pmlopt.tables import FolderTable, is_data_folder
     from pmlopt.verification import load_trusted
 
     if not is_data_folder(data):
@@ -268,8 +268,8 @@ def apply_orbits(
     """
     from pmlopt.data.sampling.categorical import make_random_bits
     from pmlopt.data.symmetry import IIDPrior, OrbitMechanism
-    from pmlopt.data.tables.reading import read_texts
-    from pmlopt.data.tables.row_order import shuffle_list
+    from pmlopt.tables.reading import read_texts
+    from pmlopt.tables.row_order import shuffle_list
     from pmlopt.verification import load_trusted_mechanism
 
     with form.open_table(data) as table:

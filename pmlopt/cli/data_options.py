@@ -21,7 +21,7 @@ from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
-    from pmlopt.data.tables import CsvFormat, Table
+    from pmlopt.tables import CsvFormat, Table
 
 
 Delimiter: TypeAlias = Annotated[
@@ -64,13 +64,13 @@ class DataOptions:
     @property
     def csv_format(self) -> CsvFormat:
         """Return the delimiter and the encoding."""
-        from pmlopt.data.tables import CsvFormat
+        from pmlopt.tables import CsvFormat
 
         return CsvFormat(self.delimiter, self.encoding)
 
     def open_table(self, path: Path) -> Table:
         """Open the table of a data file."""
-        from pmlopt.data.tables import open_table
+        from pmlopt.tables import open_table
 
         return open_table(path, self.csv_format)
 
@@ -87,14 +87,14 @@ class DataOptions:
         self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
     ) -> dict[tuple[Label, ...], int]:
         """Count how often each tuple of values occurs in some columns of a data file."""
-        from pmlopt.data.tables.counting import count_tuples
+        from pmlopt.tables.counting import count_tuples
 
         with self.open_table(path) as table:
             return count_tuples(table, columns, missing)
 
     def read_texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
         """Read the cells of some columns of a data file as text, an empty one where one is missing."""
-        from pmlopt.data.tables.reading import read_texts
+        from pmlopt.tables.reading import read_texts
 
         with self.open_table(path) as table:
             return read_texts(table, columns)
@@ -146,7 +146,7 @@ def count_command(
     are tuples if several columns are counted. With --secret-column it is a joint law for --about: a row for
     each value of the secret, and a column for each value of the other column.
     """
-    from pmlopt.data.tables import cross_counts
+    from pmlopt.tables import cross_counts
 
     if secret_column is not None and len(columns) > 1:
         raise InputError("--secret-column counts the pairs with one column: give --column once")
@@ -244,7 +244,7 @@ class KeepOptions:
         Raises:
             InputError: a name is of no other column, or more than one option selects those that stay.
         """
-        from pmlopt.data.tables import find_column
+        from pmlopt.tables import find_column
 
         places = [find_column(names, name, where) for name in taken]
         others = [name for place, name in enumerate(names) if place not in places]

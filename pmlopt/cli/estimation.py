@@ -208,7 +208,7 @@ def _read_sample(
     seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, data: Path, weighed: bool
 ) -> dict[str, Any]:
     """Return the counts of outputs in a data file, or the weighed outputs, as `estimate` takes them."""
-    from pmlopt.data.tables.labelled import LabelledArray
+    from pmlopt.data.labelled import LabelledArray
 
     if weighed:
         return _split_weights(seen, mechanism, data)

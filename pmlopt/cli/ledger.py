@@ -384,9 +384,9 @@ def new_stream(
     is of the people in DATA, of whom each has a state at each step.
     """
     from pmlopt.data.chain import Chain
-    from pmlopt.data.tables import state_sequences
     from pmlopt.model.privacy import PML
     from pmlopt.releases import Crowd, Stream, Streams
+    from pmlopt.tables import state_sequences
 
     ending = files.file_format(output, (".json", ".npz"))
     paths = state_sequences(data, person_column, column, time_column, form.csv_format)
@@ -430,8 +430,8 @@ def release_states(
     rows have a random order.
     """
     from pmlopt.data.sampling.categorical import make_random_bits
-    from pmlopt.data.tables.row_order import shuffle_list
-    from pmlopt.data.tables.writing import choose_sink, write_table
+    from pmlopt.tables.row_order import shuffle_list
+    from pmlopt.tables.writing import choose_sink, write_table
 
     of_one = (person, state)
     of_many = (data, person_column, column)

@@ -11,12 +11,14 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, escape_control_characters, name_outputs
+from pmlopt.core.arrays import FloatArray, name_outputs
+from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,8 +83,11 @@ def _try_output(handle: int) -> None:
 
 
 def open_console(quiet: bool = False) -> Any:
-    """Return the console of the terminal on standard error; None where it is none, or must be quiet."""
-    if quiet or not sys.stderr.isatty():
+    """Return the console of the terminal on standard error; None where it is none, or must be quiet.
+
+    There is none either where rich is missing, which only shows progress.
+    """
+    if quiet or not sys.stderr.isatty() or find_spec("rich") is None:
         return None
     from rich.console import Console
 

@@ -134,7 +134,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     def secret(self) -> Secret | None:
         """Return the joint law of the secret and the data, where there is one."""
         from pmlopt.data.secret import Secret
-        from pmlopt.data.tables import cross_counts
+        from pmlopt.tables import cross_counts
 
         if self.about_file is None:
             return None

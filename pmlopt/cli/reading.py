@@ -122,7 +122,7 @@ def read_utility(
 
 def read_distance(name: str, prior: Prior) -> Any:
     """Read the distance of that name, or the (N, N) matrix of a CSV file in the prior's order."""
-    from pmlopt.data.tables.labelled import table
+    from pmlopt.data.labelled import table
     from pmlopt.model.privacy.metric_privacy import DISTANCES
 
     if name in DISTANCES:
@@ -170,7 +170,7 @@ def read_known(text: str, _: Prior | None = None) -> Any:
 
 def _read_rows(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
     """Return the rows of a CSV matrix in the order of the prior's letters, and the labels of its columns."""
-    from pmlopt.data.tables.labelled import table
+    from pmlopt.data.labelled import table
     from pmlopt.errors import UtilityError
 
     found = table(Path(name), "the matrix", UtilityError).reorder_axis(

@@ -10,12 +10,14 @@ from contextlib import suppress
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import repeat
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.descriptions import describe_value
+from pmlopt.core.descriptions import describe_position, describe_value, escape_control_characters
 from pmlopt.core.frames import find_masked_entry, has_labels
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 
@@ -71,13 +73,14 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
     """Copy values into a read-only float array of `ndim` dimensions, not empty and all finite.
 
     Values that carry labels are refused: anyone who knows what they are for puts them in its order, by
-    `pmlopt.data.tables.labelled`.
+    `pmlopt.data.labelled`.
     """
-    if has_labels(values):
-        raise error(
-            f"{what}: the numbers carry labels, and are taken by position: give an array, in order"
-        )
-    check_unmasked(values, what, error)
+    if not is_plain(values, ndim):
+        if has_labels(values):
+            raise error(
+                f"{what}: the numbers carry labels, and are taken by position: give an array, in order"
+            )
+        check_unmasked(values, what, error)
     try:
         # the kind first: a conversion to floats would accept text such as "1"
         raw = np.asarray(values)
@@ -102,6 +105,25 @@ def copy_float_array(values: Any, ndim: int, what: str, error: type[InputError])
     return array
 
 
+def is_plain(values: Any, ndim: int) -> bool:
+    """Return whether values are an array of numpy or nested lists of numbers, without labels and masks.
+
+    Examples:
+        >>> is_plain([0.5, 1], 1), is_plain([[0.5], [1]], 2), is_plain(["a"], 1), is_plain({"a": 1}, 1)
+        (True, True, False, False)
+    """
+    if type(values) is np.ndarray:
+        return bool(values.ndim == ndim and values.dtype.kind in "iuf")
+    if type(values) is not list or not values:
+        return False
+    if ndim > 1:
+        return all(map(is_plain, values, repeat(ndim - 1)))
+    return set(map(type, values)) <= _NUMBERS
+
+
+_NUMBERS = {int, float}
+
+
 def check_unmasked(values: Any, what: str, error: type[InputError]) -> None:
     """Raise where an array has masked entries, which are missing."""
     place = find_masked_entry(values)
@@ -120,9 +142,9 @@ def common_integer_ratio(values: Iterable[float]) -> tuple[tuple[int, ...], int]
         >>> common_integer_ratio([0.5, 0.75])
         ((2, 3), 4)
     """
-    ratios = [float(value).as_integer_ratio() for value in values]
-    denominator = max(below for _, below in ratios)  # all are powers of two
-    return tuple(above * (denominator // below) for above, below in ratios), denominator
+    ratios = list(map(float.as_integer_ratio, map(float, values)))
+    denominator = max(ratios, key=itemgetter(1))[1]  # all are powers of two
+    return tuple([above * (denominator // below) for above, below in ratios]), denominator
 
 
 def integers_over_common_denominator(table: FloatArray) -> tuple[Any, int]:
@@ -169,15 +191,6 @@ def check_in_interval(
 def bound_sum_rounding(terms: int, size: float) -> float:
     """Bound the rounding error of a floating-point sum by the number and the sizes of its terms."""
     return 16 * (terms + 8) * float(np.finfo(float).eps) * size
-
-
-def describe_position(index: Sequence[int]) -> str:
-    """Name the place of an entry in words, counted from 0: `describe_position 3`, or `row 3, column 1` of a
-    matrix.
-    """
-    if len(index) == 1:
-        return f"position {index[0]}"
-    return f"row {index[0]}, column {index[1]}"
 
 
 def check_labels_of_size(
@@ -296,25 +309,6 @@ def join_words(labels: Iterable[Label], most: int = 5, word: str = "and") -> str
     left = len(parts) - most
     parts = parts if left <= 0 else [*parts[:most], "1 other" if left == 1 else f"{left} others"]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
-
-
-def escape_control_characters(text: str) -> str:
-    r"""Return a text as one line: line ends, control codes and undecodable bytes are escaped.
-
-    Labels and names of files come from those who made them, and must not look like what pmlopt prints.
-
-    Examples:
-        >>> (
-        ...     escape_control_characters("yes"),
-        ...     escape_control_characters("no\nThe claim holds"),
-        ...     escape_control_characters("\x1b[2K"),
-        ... )
-        ('yes', 'no\\nThe claim holds', '\\x1b[2K')
-    """
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
 
 
 def select_labels(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Label, ...]:

@@ -358,6 +358,8 @@ class UnionConverter:
         self.only: bool = any(note.only for note in own_words) or any(
             one.only for one in self.choices
         )
+        # of these the type states how a value is written; of all others the value does
+        self.typed = [one for one in self.every if isinstance(one, EnumConverter | LabelsConverter)]
 
     def read(self, data: Any, place: ReadLocation) -> Any:
         """Return the value that plain data represent."""
@@ -398,21 +400,23 @@ class UnionConverter:
     def write(self, value: Any, context: Context) -> Any:
         """Return a value as plain data."""
         for word in self.words:
-            if word in context.given and have_equal_content(value, context.given[word]):
-                return word
-        for one in self.every:
-            if isinstance(one, EnumConverter) and (
-                names := [name for name, v in one.values.items() if v is value]
-            ):
-                return names[0]
-            if isinstance(one, LabelsConverter) and isinstance(value, tuple):
+            if word in context.given:
+                given = context.given[word]
+                if value is given or have_equal_content(value, given):
+                    return word
+        for one in self.typed:
+            if isinstance(one, EnumConverter):
+                names = [name for name, v in one.values.items() if v is value]
+                if names:
+                    return names[0]
+            elif isinstance(value, tuple):
                 check_json_labels(value)
                 return (
                     len(value)
                     if isinstance(value, DefaultLabels)
                     else [_to_list_label(label) for label in value]
                 )
-        return write_plain(value, context)
+        return to_plain(value, context)
 
 
 def _make_converter(kind: Any, notes: Sequence[Any]) -> Converter:
@@ -453,22 +457,39 @@ def is_record_class(kind: Any) -> bool:
     return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Record))
 
 
+_PLAIN = frozenset((str, int, bool))
+"""Types of which every value is plain data."""
+
+
 @lru_cache(maxsize=4096)
 def get_converter(field: Field) -> UnionConverter:
     """Return how a field is read, written and described."""
     return UnionConverter(field.type)
 
 
-def write_plain(value: Any, context: Context) -> Any:
-    """Return a value as plain data, where its type states nothing about it."""
+def to_plain(value: Any, context: Context | None = None) -> Any:
+    """Return a record as plain data, from which `read_record` in the same context makes it again.
+
+    Where the context is not `complete`, fields that have their defaults are left out, as in problem files.
+
+    Raises:
+        FileFormatError: a value is none that a file can hold, or a class has no tag of its own.
+
+    Examples:
+        >>> to_plain(Range(0.0, 2.0)), to_plain(Range(0.0), Context(complete=False))
+        ({'low': 0.0, 'high': 2.0}, {'low': 0.0})
+    """
+    context = context or Context()
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind != "f" or np.isfinite(value).all():
             return value.tolist()
         value = value.tolist()
     if isinstance(value, tuple | list):
-        return [write_plain(part, context) for part in value]
+        return [to_plain(part, context) for part in value]
     if isinstance(value, Mapping):
-        return {str(key): write_plain(part, context) for key, part in value.items()}
+        return {str(key): to_plain(part, context) for key, part in value.items()}
     if is_record_class(type(value)):
         return _write_record(value, context)
     if value is None or isinstance(value, Enum):
@@ -482,13 +503,24 @@ def write_plain(value: Any, context: Context) -> Any:
 
 def _write_record(value: Any, context: Context) -> dict[str, Any]:
     """Return a record as a dictionary of its tag and fields; those at a default may be left out."""
-    kind, tag = get_written_class(type(value)), get_tag(type(value))
-    found = {} if tag is None else dict([tag])
-    for one in get_fields(kind):
+    kind: Any = type(value)
+    tag, writers = _get_writers(kind)
+    found: dict[str, Any] = dict(tag)
+    for one, converter in writers:
         own = getattr(value, one.name)
         if context.complete or one.required or not have_equal_content(own, one.default):
-            found[one.name] = get_converter(one).write(own, context)
+            found[one.name] = converter.write(own, context)
     return found
+
+
+@lru_cache(maxsize=1024)
+def _get_writers(
+    kind: type,
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[Field, UnionConverter], ...]]:
+    """Return the tag of a record class, and its fields with their converters, which are built once."""
+    tag = get_tag(kind)
+    fields = get_fields(get_written_class(kind))
+    return () if tag is None else (tag,), tuple((one, get_converter(one)) for one in fields)
 
 
 def _to_list_label(label: Any) -> Any:

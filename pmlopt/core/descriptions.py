@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 from typing import Any
 
 MAX_SHOWN_CHARACTERS = 80
@@ -55,3 +56,31 @@ def _describe_array(value: Any, shape: tuple[Any, ...]) -> str:
         return str(value)
     name = "array" if kind in ("ndarray", "MaskedArray") else kind
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name} of shape {shape}"
+
+
+def escape_control_characters(text: str) -> str:
+    r"""Return a text as one line: line ends, control codes and undecodable bytes are escaped.
+
+    Labels and names of files come from those who made them, and must not look like what pmlopt prints.
+
+    Examples:
+        >>> (
+        ...     escape_control_characters("yes"),
+        ...     escape_control_characters("no\nThe claim holds"),
+        ...     escape_control_characters("\x1b[2K"),
+        ... )
+        ('yes', 'no\\nThe claim holds', '\\x1b[2K')
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def describe_position(index: Sequence[int]) -> str:
+    """Name the place of an entry in words, counted from 0: `describe_position 3`, or `row 3, column 1` of a
+    matrix.
+    """
+    if len(index) == 1:
+        return f"position {index[0]}"
+    return f"row {index[0]}, column {index[1]}"

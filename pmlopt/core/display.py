@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, escape_control_characters
+from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.errors import MissingExtraError
 
 if TYPE_CHECKING:

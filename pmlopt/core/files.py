@@ -22,6 +22,7 @@ import numpy as np
 from pmlopt.core.drafts import compute_key, publish_new, remove_path, sync_folder
 from pmlopt.core.drafts import digest_file as digest_file
 from pmlopt.core.file_kinds import describe_foreign_file
+from pmlopt.core.lazy_imports import import_optional
 from pmlopt.core.matrix_layout import is_number as is_number
 from pmlopt.core.matrix_layout import parse_number as parse_number
 from pmlopt.core.records import MAX_UNLISTED_LETTERS, Context, get_fields, parse_json, read_record
@@ -271,16 +272,15 @@ def exclusive_lock(
         InputError: another one still writes it: the `error` that was given.
         FileFormatError: the lock cannot be made.
     """
-    from filelock import FileLock, Timeout
-
+    filelock = import_optional("filelock", "files that several processes may write")
     _check_folder(path)  # the lock would make its folder
     target = Path(path).resolve()
     # the lock is the proof that their writer is dead: nothing matching is removed without it
     unfinished = f"{_PREFIX}{compute_key(target.name)}-*"
-    lock = FileLock(target.with_name(f"{target.name}.lock"), thread_local=False)
+    lock = filelock.FileLock(target.with_name(f"{target.name}.lock"), thread_local=False)
     try:
         lock.acquire(timeout=LOCK_TIMEOUT_SECONDS if wait is None else wait)
-    except Timeout:
+    except filelock.Timeout:
         raise error(
             f"{path}: another process is writing it: wait for it, or give another name"
         ) from None

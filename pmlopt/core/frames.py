@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from pmlopt.core.lazy_imports import import_optional
 from pmlopt.errors import InputError
 
 Missing: TypeAlias = Literal["refuse", "drop", "letter"]
@@ -34,6 +36,19 @@ _PLAIN = (
 """What holds no frame: narwhals need not be tried, nor imported."""
 
 
+_FRAME_PACKAGES = {
+    "dask",
+    "duckdb",
+    "ibis",
+    "modin",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "pyspark",
+    "sqlframe",
+}
+"""The packages whose frames and series are read through narwhals."""
+
 _NUMBERS = {int, float, str, bool, np.float64, np.int64}
 """Types that have no parts, for a quick look at long lists."""
 
@@ -53,8 +68,10 @@ def to_narwhals(data: Any, *, lazy: bool = False) -> Any:
     """
     if data is None or isinstance(data, _PLAIN) or type(data).__module__.startswith("pmlopt."):
         return None
-    import narwhals
-
+    package = type(data).__module__.partition(".")[0]
+    if package not in _FRAME_PACKAGES and find_spec("narwhals") is None:
+        return None
+    narwhals = import_optional("narwhals", f"frames and series of {package}")
     try:
         found = narwhals.from_native(_convert_arrow(data), allow_series=True, pass_through=True)
         if isinstance(found, narwhals.LazyFrame):
@@ -93,7 +110,7 @@ def is_frame(found: Any) -> bool:
 
 def get_pandas_index(found: Any) -> Any:
     """Return the index of a frame or a series of pandas; None for those of others."""
-    import narwhals
+    narwhals = import_optional("narwhals", "frames and series")
 
     return narwhals.maybe_get_index(found)
 

@@ -1,4 +1,4 @@
-"""Packages that take long to load, each loaded when something of it is first used.
+"""Packages that take long to load or may be missing, each loaded when something of it is first used.
 
 `import pmlopt` and small designs need none of them; a module that does names them at its top like any other.
 
@@ -11,7 +11,10 @@ Examples:
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from pmlopt.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -33,4 +36,37 @@ else:
         LazyModule, ("cvxpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special")
     )
 
-__all__ = ["cp", "linalg", "optimize", "sparse", "special"]
+
+def import_optional(module: str, purpose: str) -> Any:
+    """Import and return a module of a package that designs and their certificates do without.
+
+    Args:
+        module: its full name, such as "pyarrow.parquet".
+        purpose: what needs it, as the subject of a sentence in the plural.
+
+    Raises:
+        MissingExtraError: the package is not installed; the message names it.
+
+    Examples:
+        >>> import_optional("json", "files of JSON").dumps([1])
+        '[1]'
+    """
+    check_installed(purpose, module.partition(".")[0])
+    return import_module(module)
+
+
+def check_installed(purpose: str, *packages: str) -> None:
+    """Raise a MissingExtraError that names the first of some packages that is not installed.
+
+    Args:
+        purpose: what needs them, as the subject of a sentence in the plural.
+        packages: their names, which are those of their modules.
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            raise MissingExtraError(
+                f"{purpose} need {package}, which is not installed: pip install {package}"
+            )
+
+
+__all__ = ["check_installed", "cp", "import_optional", "linalg", "optimize", "sparse", "special"]

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
 
 from pmlopt.core.arrays import Label
-from pmlopt.core.converters import TupleConverter, UnionConverter, write_plain
+from pmlopt.core.converters import TupleConverter, UnionConverter, to_plain
 from pmlopt.core.fields import (
     ADDED_LATER,
     COUNT,
@@ -140,21 +140,6 @@ def _find_repeated_keys(data: Any, path: str) -> Iterator[tuple[str, str]]:
     )
     for key, value in items:
         yield from _find_repeated_keys(value, extend_path(path, key))
-
-
-def to_plain(value: Any, context: Context | None = None) -> Any:
-    """Return a record as plain data, from which `read_record` in the same context makes it again.
-
-    Where the context is not `complete`, fields that have their defaults are left out, as in problem files.
-
-    Raises:
-        FileFormatError: a value is none that a file can hold, or a class has no tag.
-
-    Examples:
-        >>> to_plain(Range(0.0, 2.0)), to_plain(Range(0.0), Context(complete=False))
-        ({'low': 0.0, 'high': 2.0}, {'low': 0.0})
-    """
-    return write_plain(value, context or Context())
 
 
 def build_definitions(*kinds: type) -> dict[str, Schema]:

@@ -39,9 +39,9 @@ from pmlopt.core.matrices.formats import read_matrix, write_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.near_labels import describe_difference
 from pmlopt.core.suggestions import SuggestsAttributes
+from pmlopt.data.labelled import Numbers, read_column, table
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, make_random_bits
-from pmlopt.data.tables.labelled import Numbers, read_column, table
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 
 if TYPE_CHECKING:
@@ -91,18 +91,18 @@ class Mechanism(SuggestsAttributes):
         inputs: Iterable[Label] | None = None,
         outputs: Iterable[Label] | None = None,
     ) -> None:
-        found = table(matrix, "the mechanism", MechanismError)
-        if any(
-            own is not None and given is not None
-            for own, given in zip(found.axes, (inputs, outputs), strict=True)
-        ):
-            raise MechanismError(
-                "the matrix carries its labels already: leave out `inputs` and `outputs`"
-            )
-        inputs, outputs = (
-            own or given for own, given in zip(found.axes, (inputs, outputs), strict=True)
-        )
-        array = copy_float_array(found.values, 2, "the mechanism", MechanismError)
+        values: Any = matrix
+        if not (type(matrix) is np.ndarray and matrix.ndim == 2):
+            found = table(matrix, "the mechanism", MechanismError)
+            values, (rows_named, columns_named) = found.values, found.axes
+            if (rows_named is not None and inputs is not None) or (
+                columns_named is not None and outputs is not None
+            ):
+                raise MechanismError(
+                    "the matrix carries its labels already: leave out `inputs` and `outputs`"
+                )
+            inputs, outputs = rows_named or inputs, columns_named or outputs
+        array = copy_float_array(values, 2, "the mechanism", MechanismError)
         rows = check_labels_of_size(
             inputs, array.shape[0], "the mechanism's inputs", MechanismError
         )
@@ -412,6 +412,25 @@ def find_rows(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
         ) from None
 
 
+def wrap_checked_matrix(
+    matrix: FloatArray, inputs: tuple[Label, ...], outputs: tuple[Label, ...] | None = None
+) -> Mechanism:
+    """Return a mechanism of a matrix that pmlopt computed, and of labels that were checked: none is copied.
+
+    Args:
+        matrix: (N, M) row-stochastic, which nobody else changes.
+        inputs: N labels.
+        outputs: M labels; left out, `DefaultLabels`.
+    """
+    found = Mechanism.__new__(Mechanism)
+    vars(found).update(
+        matrix=matrix,
+        inputs=inputs,
+        outputs=DefaultLabels(matrix.shape[1]) if outputs is None else outputs,
+    )
+    return found
+
+
 MechanismLike: TypeAlias = Mechanism | Numbers
 
 
@@ -426,6 +445,12 @@ def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
     A mapping, a series or a frame is put into the order of the other side; a `Prior` and a `Mechanism`, which
     have an order, must have the same.
     """
+    if (
+        isinstance(prior, Prior)
+        and isinstance(mechanism, Mechanism)
+        and prior.labels is mechanism.inputs
+    ):
+        return prior, mechanism
     if isinstance(prior, Mechanism) or isinstance(mechanism, Prior):
         raise MechanismError("the prior comes first, and then the mechanism")
     # sizes before labels: labels of another number can never be brought into one order

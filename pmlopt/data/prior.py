@@ -23,6 +23,7 @@ from pmlopt.core.arrays import (
     common_integer_ratio,
     copy_float_array,
     indices_of,
+    is_plain,
     select_labels,
 )
 from pmlopt.core.descriptions import describe_value
@@ -37,7 +38,7 @@ from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing, is_missin
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.records import Context, ContextReference, Record, Shape
 from pmlopt.core.suggestions import SuggestsAttributes
-from pmlopt.data.tables.labelled import Numbers, read_column, read_vector
+from pmlopt.data.labelled import Numbers, read_column, read_vector
 from pmlopt.errors import PriorError
 
 if TYPE_CHECKING:
@@ -95,8 +96,10 @@ class Prior(SuggestsAttributes, Record):
         labels: Iterable[Label] | None = None,
         samples: int | None = None,
     ) -> None:
-        labels, numbers = _split_labels(probabilities, labels, "the probabilities")
-        _check_not_observations(numbers)
+        numbers: Any = probabilities
+        if not is_plain(probabilities, 1):
+            labels, numbers = _split_labels(probabilities, labels, "the probabilities")
+            _check_not_observations(numbers)
         # a copy: the prior is hashed and compared, and must not change with the caller's array
         array = copy_float_array(numbers, 1, "the probabilities", PriorError)
         names = check_labels_of_size(labels, len(array), "the prior's labels", PriorError)
@@ -135,7 +138,7 @@ class Prior(SuggestsAttributes, Record):
         Args:
             counts: a mapping from label to count, a pandas Series with its index, a table of two columns
                 (letter and count, as what `value_counts` of Polars and Arrow returns), or N counts. Of a
-                column of a data file, `pmlopt.data.tables.column_counts` makes one.
+                column of a data file, `pmlopt.tables.column_counts` makes one.
             labels: N labels, where the counts have none.
 
         Raises:
@@ -479,6 +482,8 @@ def _check_boolean_samples(samples: Sequence[Any]) -> None:
 
 def _check_min_probability(labels: tuple[Label, ...], probabilities: FloatArray) -> None:
     """Raise a PriorError where the probability of a letter is below `MIN_PROBABILITY`."""
+    if probabilities.min() >= MIN_PROBABILITY:
+        return
     for label, value in zip(labels, probabilities, strict=True):
         if value < MIN_PROBABILITY:
             raise PriorError(

@@ -27,8 +27,8 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.frames import to_plain_list
 from pmlopt.core.records import ContextReference, Range, Record, Shape
+from pmlopt.data.labelled import Numbers, read_column, table
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.labelled import Numbers, read_column, table
 from pmlopt.errors import FileFormatError, PriorError
 
 
@@ -114,7 +114,7 @@ class Secret(Record):
             counts: a mapping from (value of the secret, letter) to count, or from value to letter to count;
                 or an (S, N) table of counts, of which a pandas frame keeps its index and its columns as
                 labels, and one of Polars or Arrow its first column and the names of the others. Of two
-                columns of a data file, `pmlopt.data.tables.cross_counts` makes one.
+                columns of a data file, `pmlopt.tables.cross_counts` makes one.
             labels: N labels, where the table has none.
             values: S labels, the same.
             name: of the secret.

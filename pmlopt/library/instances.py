@@ -41,11 +41,11 @@ from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Program
 from pmlopt.programs.record_leakage.closed_bounds import get_parity_error, is_parity
 from pmlopt.programs.record_leakage.program import RecordLeakage, record_leakage
+from pmlopt.programs.streams.stream import next_release
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.worst_case.program import best_guaranteed_utility, best_worst_case
-from pmlopt.releases.stream import next_release
 
 Basis = Literal["theorem", "derived", "published", "regression"]
 Relation = Literal["==", "<=", ">="]

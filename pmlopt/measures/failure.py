@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding, check_nonnegative
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, bound_sum_rounding, check_nonnegative
 from pmlopt.core.lazy_imports import optimize
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
@@ -31,9 +31,8 @@ class MinMeanSet(Protocol):
     def project_to_rationals(self, law: FloatArray) -> Any:
         """(N,) rationals: a prior of the set near a law."""
 
-    @property
     def polytope(self) -> Any:
-        """The set by linear rows."""
+        """Return the set by linear rows, or None where it has none."""
 
     def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
         """Refuse letters that are not those of the set."""
@@ -117,6 +116,26 @@ def _maximize_failure(priors: MinMeanSet, mechanism: Mechanism, epsilon: float) 
     return min(1.0, max(settled, search.best, -heap[0][0] if heap else 0.0))
 
 
+@dataclass(frozen=True, eq=False)
+class _Mixtures:
+    """The mixtures of (K, N) priors by linear rows, as the `polytope` of a set gives its priors."""
+
+    laws: FloatArray
+
+    @property
+    def parts(self) -> FloatArray:
+        """Return (N, K) the priors that weights of sum one mix."""
+        return self.laws.T
+
+    @property
+    def rows(self) -> FloatArray:
+        """Return the row of the sum of the weights."""
+        return np.ones((1, len(self.laws)))
+
+    right: ClassVar[FloatArray] = np.ones(1)
+    equal: ClassVar[BoolArray] = np.array([True])
+
+
 @dataclass(eq=False)
 class _FailureSearch:
     """The priors of a set, and the outcomes that can leak more than epsilon under one of them.
@@ -131,6 +150,7 @@ class _FailureSearch:
         limits: (M,) c.
         max_probabilities: (M,) u.
         best: the largest sum of probabilities q <= c found.
+        mixtures: of extreme priors of a set that is no polytope, in its place.
     """
 
     VIOLATION_PENALTY: ClassVar[float] = 1e3
@@ -141,6 +161,7 @@ class _FailureSearch:
     limits: FloatArray
     max_probabilities: FloatArray
     best: float = 0.0
+    mixtures: _Mixtures | None = None
 
     @classmethod
     def build(cls, priors: MinMeanSet, columns: FloatArray, epsilon: float) -> _FailureSearch:
@@ -152,7 +173,12 @@ class _FailureSearch:
         able = log_quotient(low, short) > epsilon + bound_level_rounding(epsilon, len(columns))
         kept = np.asarray(columns[:, able])
         max_probabilities = -priors.min_mean(-kept) if kept.size else np.zeros(0)
-        return cls(priors, kept, math.exp(-epsilon) * peaks[able], max_probabilities)
+        mixtures = None
+        if kept.size and priors.polytope() is None:
+            ends = [priors.minimizer(sign * column) for column in kept.T for sign in (1.0, -1.0)]
+            mixtures = _Mixtures(np.array(ends))
+        limits = math.exp(-epsilon) * peaks[able]
+        return cls(priors, kept, limits, max_probabilities, mixtures=mixtures)
 
     def record_prior(self, law: FloatArray) -> None:
         """Record how much fails under a prior."""
@@ -167,6 +193,13 @@ class _FailureSearch:
         if breach > 0 and self._is_empty(fates):
             return 0.0, None
         bound, reached = self._compute_bound(fates, caps, floors)
+        # Priors that are added for one node at most.
+        for _ in range(12):
+            if not self._add_prior(reached):
+                break
+            law, caps, floors, _ = self._solve_relaxation(fates)
+            lower, reached = self._compute_bound(fates, caps, floors)
+            bound = min(bound, lower)
         for one in (law, reached):
             self.record_prior(one)
         q = law @ self.columns
@@ -178,6 +211,16 @@ class _FailureSearch:
         over = part - np.where(q <= self.limits, q, 0.0)
         open_ = np.flatnonzero(fates == 0)
         return bound, int(open_[over[open_].argmax()]) if len(open_) else None
+
+    def _add_prior(self, law: FloatArray) -> bool:
+        """Add a prior to the mixtures that stand for a set without polytope; return whether it is new."""
+        if self.mixtures is None:
+            return False
+        laws = self.mixtures.laws
+        if np.abs(laws - law).max(axis=1).min() <= 1e-9:
+            return False
+        self.mixtures = _Mixtures(np.vstack([laws, law]))
+        return True
 
     @property
     def _failure_slopes(self) -> FloatArray:
@@ -213,7 +256,7 @@ class _FailureSearch:
             A prior of the set near the best one, the multipliers of the upper limits on q and of the lower
             ones, and the breach of the conditions.
         """
-        found, n = self.priors.polytope, len(fates)
+        found, n = self.mixtures or self.priors.polytope(), len(fates)
         q, z = found.parts.T @ self.columns, found.parts.shape[1]
         slopes, (free, inside, out) = self._failure_slopes, (fates == 0, fates == 1, fates == -1)
         eye, none = np.eye(n), np.zeros((n, n))
@@ -241,7 +284,10 @@ class _FailureSearch:
             return law, multipliers[:n], multipliers[:n], 0.0
         multipliers[used] = -answer.ineqlin.marginals[: used.sum()]
         caps = np.where(inside, multipliers[2 * n : 3 * n], multipliers[n : 2 * n])
-        law = np.asarray(self.priors.project_to_rationals(found.parts @ answer.x[:z]), dtype=float)
+        near = found.parts @ answer.x[:z]
+        if self.mixtures is None:
+            near = np.asarray(self.priors.project_to_rationals(near), dtype=float)
+        law = np.asarray(near)
         return law, caps, multipliers[3 * n :], float(answer.x[z + n :].sum())
 
     def _compute_bound(

@@ -406,24 +406,25 @@ def pointwise_leakage(prior: PriorLike | Secret, mechanism: MechanismLike) -> Fl
     if isinstance(prior, Secret):
         return np.asarray(secret_densities(prior, mechanism).max(axis=(0, 1)))
     p, m = pair_with_prior(prior, mechanism)
-    return _compute_leakages(p, m, np.ones_like(m.support))
+    return _compute_leakages(p, m, None)
 
 
-def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_]) -> FloatArray:
+def _compute_leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_] | None) -> FloatArray:
     """Compute the (M,) logarithms of the peak times the mass of some letters, over the mean, for each column.
 
     Args:
         p: the prior.
         m: the mechanism.
-        counted: (N, M) the letters, at all others of which the column is 0; or (M,) whether all are.
+        counted: (N, M) the letters, at all others of which the column is 0; None for all of them.
     """
-    columns = m.matrix[:, m.support]
+    support = m.support
+    columns = m.matrix[:, support]
     peaks = columns.max(axis=0)
-    short = np.where(
-        np.broadcast_to(counted, m.matrix.shape)[:, m.support], (peaks - columns) / peaks, 0.0
-    )
+    short = (peaks - columns) / peaks
+    if counted is not None:
+        short = np.where(counted[:, support], short, 0.0)
     found = np.full(len(m.outputs), -np.inf)
-    found[m.support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ short)
+    found[support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ short)
     return found
 
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
-from pmlopt.core.programming_errors import describe_error
 from pmlopt.errors import MechanismError, SolverError
 from pmlopt.programs.certificate import C_co, Status, Timings, WarmStart
+from pmlopt.programs.method_runs import describe_failure
 from pmlopt.programs.program import (
+    FalseCertificateError,
     Method,
     MethodError,
     MethodRegistry,
@@ -45,11 +46,7 @@ class MethodAttempts(Generic[C_co]):
         """Add a result, and why it is not optimal."""
         certificate = found.certificate
         self.results.append(result)
-        if (
-            found.requirement_unchanged
-            and certificate.violation == 0
-            and not certificate.is_beyond_bound
-        ):
+        if certificate.violation == 0 and not certificate.is_beyond_bound:
             self.feasible.append(result)
         self.accounts.append(f"{result.method}: {found.message}, {shortcoming}")
 
@@ -57,18 +54,12 @@ class MethodAttempts(Generic[C_co]):
         self, method: Method[Any, Any, Any], cause: BaseException, is_foreign: bool
     ) -> None:
         """Add an exception that a method ended with; one of another package's code is its mistake."""
-        account = str(cause) if isinstance(cause, MethodError) else describe_error(cause)
         # a solver that was stopped may leave numbers that are no mechanism, not even roughly
         expected = isinstance(cause, MethodError) or (
             isinstance(cause, MechanismError) and not is_foreign
         )
-        self.mistakes += not expected
-        self.accounts.append(f"{method.id}: {account}")
-
-    def add_mistake(self, account: str) -> None:
-        """Add the account of what is a mistake of the method, or of a class that it works with."""
-        self.mistakes += 1
-        self.accounts.append(account)
+        self.mistakes += not expected or isinstance(cause, FalseCertificateError)
+        self.accounts.append(describe_failure(method, cause))
 
     @property
     def all_mistaken(self) -> bool:

@@ -123,7 +123,7 @@ def make_context(mechanism: Mechanism, prior: Prior | None) -> Context:
     given = {"mechanism": mechanism, "labels": mechanism.inputs} | (
         {} if prior is None else {"prior": prior}
     )
-    return Context(given=given, sizes=dict(zip(("N", "M"), mechanism.shape, strict=True)))
+    return Context(given=given, sizes=dict(zip(("N", "M"), mechanism.matrix.shape, strict=True)))
 
 
 StoredMechanism = Annotated[Mechanism, ContextReference("mechanism", only=True)]

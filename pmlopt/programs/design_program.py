@@ -137,20 +137,15 @@ class RequirementCertificate(Certificate):
         """
         measured, relative_error = self.float_levels
         # differences of products up to twice the share count as none: a level next to 0 may hide them
-        up = {
-            name: max(
-                level + relative_error * max(1.0, abs(level)),
-                2 * relative_error if level >= 0 else -math.inf,
-            )
-            if math.isfinite(level)
-            else level
-            for name, level in measured.items()
-        }
-        if (
-            any(up[name] > limit for name, limit in self.privacy.limits.items())
-            and self._meets_requirement
-        ):
-            return {name: min(level, self.privacy.limits[name]) for name, level in up.items()}
+        up, limits, above = {}, self.privacy.limits, False
+        for name, level in measured.items():
+            up[name] = level
+            if math.isfinite(level):
+                least = 2 * relative_error if level >= 0 else -math.inf
+                up[name] = max(level + relative_error * max(1.0, abs(level)), least)
+            above |= up[name] > limits[name]
+        if above and self._meets_requirement:
+            return {name: min(level, limits[name]) for name, level in up.items()}
         return up
 
     @property

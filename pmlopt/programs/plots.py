@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from pmlopt.core.arrays import escape_control_characters
+from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.display import draw_heat_map, get_figure_class
 from pmlopt.core.files import atomic_write, file_format
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior

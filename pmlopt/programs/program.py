@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.definitions import is_own
 from pmlopt.core.display import format_facts_html
 from pmlopt.core.fields import Record
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStartLike, get_warm_start
-from pmlopt.programs.former_names import replace_former_method
+from pmlopt.programs.former_names import FORMER_METHODS, replace_former_method
 from pmlopt.solvers.cvxpy_interface import list_installed, write_mps
 from pmlopt.solvers.solver_result import Deadline, MethodOptions, SolverResult
 
@@ -158,8 +159,8 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
 
 
 def has_foreign_parts(program: Program[Any]) -> bool:
-    """Return whether a requirement, utility, set of priors or constraint is of a class of another package."""
-    return any(_is_foreign(part) for part in vars(program).values())
+    """Return whether a program or a record in it, such as a requirement, is of a class of another package."""
+    return not is_own(type(program)) or any(_is_foreign(part) for part in vars(program).values())
 
 
 def _is_foreign(part: object) -> bool:
@@ -169,8 +170,7 @@ def _is_foreign(part: object) -> bool:
     if not isinstance(part, Record):
         return False
     # by the top package: subclasses of pmlopt's classes elsewhere count as foreign
-    own = type(part).__module__.partition(".")[0] == "pmlopt"
-    return not own or any(map(_is_foreign, vars(part).values()))
+    return not is_own(type(part)) or any(map(_is_foreign, vars(part).values()))
 
 
 P = TypeVar("P", bound=Program[Any])
@@ -184,6 +184,10 @@ class MethodError(PmloptError):
 
     `solve` goes on to the next one.
     """
+
+
+class FalseCertificateError(MethodError):
+    """The error of a method whose result has a certificate that fails: the method or its program is wrong."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -200,8 +204,6 @@ class MethodResult(Generic[C_co]):
         compile_seconds, solve_seconds, certify_seconds: what it took.
         closed_form: the optimum by formula, where one is known.
         arrays: what a next program of the question may start from, by name.
-        requirement_unchanged: whether the certificate is of what was required, and not of a level a little
-            above.
     """
 
     certificate: C_co
@@ -215,7 +217,6 @@ class MethodResult(Generic[C_co]):
     certify_seconds: float = 0.0
     closed_form: ClosedForm | None = None
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    requirement_unchanged: bool = True
 
 
 def wrap_given_certificate(
@@ -236,13 +237,16 @@ def make_method_result(
     outcome: SolverResult, certificate: C, certify_seconds: float, detail: str = "", **more: Any
 ) -> MethodResult[C]:
     """Combine a solver's result with its certificate, and with more fields of `MethodResult`."""
-    own = ("finished", "message", "iterations", "warm_started", "compile_seconds", "solve_seconds")
-    fields_of_result = {name: getattr(outcome, name) for name in own}
     return MethodResult(
         certificate=certificate,
-        certify_seconds=certify_seconds,
+        finished=outcome.finished,
+        message=outcome.message,
         detail=detail,
-        **fields_of_result,
+        iterations=outcome.iterations,
+        warm_started=outcome.warm_started,
+        compile_seconds=outcome.compile_seconds,
+        solve_seconds=outcome.solve_seconds,
+        certify_seconds=certify_seconds,
         **more,
     )
 
@@ -353,6 +357,11 @@ class MethodRegistry(Generic[P, S, C]):
         """Return the names of the methods that are pmlopt's own."""
         return list(dict.fromkeys(method.name for method in self.methods))
 
+    def has_name(self, name: str) -> bool:
+        """Return whether `solve` knows a name, in small letters, for the programs of this question."""
+        known = name == "auto" or FORMER_METHODS.get(name, name) in self.own_names
+        return known or (self.make_cvxpy_method is not None and name in list_installed())
+
     def list_automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
         """List the methods that `auto` tries, until one reaches a certified gap within the tolerance."""
         return [one for one in self.methods if one.automatic and one.applies(program, start)]
@@ -415,7 +424,8 @@ class MethodRegistry(Generic[P, S, C]):
                 f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}"
             )
         for one in self.methods:
-            if type(one.run) is type(solver) and one.run.__class__.__module__.startswith("pmlopt."):
+            # functions are all of one type: only a class of its own identifies a method
+            if type(one.run) is type(solver) and is_dataclass(type(solver)):
                 # the same kind of run with other options: the rest of the row stays as it is
                 return [replace(one, run=solver)]
         names = ", ".join(["auto", *self.own_names])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -227,24 +227,38 @@ class Result(SuggestsAttributes, Generic[C_co]):
     @property
     def to_record(self) -> ResultRecord:
         """Return the fields that a file has in addition to the mechanism."""
-        own: dict[str, Any] = {
-            name: finite_or_none(getattr(self, name)) for name in ("bound", "gap", "level")
-        }
-        own["prior"] = self.certificate.listed_prior
-        return ResultRecord(**{one.name: own[one.name] if one.name in own else getattr(self, one.name)
-                       for one in fields(ResultRecord)})  # fmt: skip
+        certificate = self.certificate
+        return ResultRecord(
+            status=self.status,
+            value=certificate.value,
+            bound=finite_or_none(certificate.bound),
+            gap=finite_or_none(certificate.gap),
+            level=finite_or_none(certificate.level),
+            prior=certificate.listed_prior,
+            certificate=certificate,
+            solver=self.solver,
+            reason=self.reason,
+            attempts=self.attempts,
+            iterations=self.iterations,
+            warm_started=self.warm_started,
+            timings=self.timings,
+            closed_form=self.closed_form,
+            solver_options=self.solver_options,
+        )
+
+    def _to_metadata(self) -> dict[str, Any]:
+        """Return what a file has in addition to the mechanism as plain data."""
+        record = self.to_record
+        found: dict[str, Any] = to_plain(record, make_context(self.mechanism, record.prior))
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a program: what `--json` prints."""
-        record = to_plain(
-            self.to_record, make_context(self.mechanism, self.certificate.listed_prior)
-        )
-        return {"mechanism": self.mechanism.record, **record}
+        return {"mechanism": self.mechanism.record, **self._to_metadata()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mechanism; JSON and NPZ carry the certificate and the solver's record too."""
-        metadata = {key: item for key, item in self.to_dict().items() if key != "mechanism"}
-        self.mechanism.save(path, metadata)
+        self.mechanism.save(path, self._to_metadata())
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write one page on what is promised and how to check it.

@@ -3,165 +3,47 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from multiprocessing.connection import Connection
+from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import copy_float_array
-from pmlopt.core.programming_errors import (
-    describe_error,
-    is_programming_error,
-    is_strict,
-    raise_if_strict,
-)
+from pmlopt.core.definitions import is_own
 from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match
 from pmlopt.errors import (
-    InfeasibleError,
-    InputError,
     MechanismError,
-    PmloptError,
     ProgramError,
     SolverOptionError,
     SolverUnavailableError,
 )
 from pmlopt.programs.best_feasible import MethodAttempts, make_result, select_best_result
 from pmlopt.programs.certificate import C_co, Status, WarmStartLike
-from pmlopt.programs.continuous import methods as continuous
-from pmlopt.programs.envelope import methods as envelope
-from pmlopt.programs.envelope_design import methods as envelope_design
-from pmlopt.programs.estimation import methods as estimation
 from pmlopt.programs.former_names import replace_former_method
-from pmlopt.programs.least_leakage import epsilon_search as least_epsilon
-from pmlopt.programs.least_leakage import methods as least_leakage
-from pmlopt.programs.linear import methods as linear
+from pmlopt.programs.method_runs import (
+    check_fork_available,
+    run_in_process,
+    run_method,
+    try_methods,
+)
 from pmlopt.programs.program import (
+    FalseCertificateError,
     Method,
-    MethodError,
-    MethodRegistry,
     MethodResult,
     Program,
     has_foreign_parts,
 )
-from pmlopt.programs.record_leakage import methods as record_leakage
+from pmlopt.programs.registry import (
+    find_question,
+    list_method_names,
+    load_installed_questions,
+)
 from pmlopt.programs.result import Result
-from pmlopt.programs.subconvex import methods as subconvex
-from pmlopt.programs.tradeoff import methods as tradeoff
-from pmlopt.programs.worst_case import methods as worst_case
 from pmlopt.solvers.cvxpy_interface import list_installed
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions, make_options
-
-GRACE_SECONDS = 30.0
-"""Seconds that it may take beyond its time limit: it ends what it is at, and proves what it found."""
-
-
-def check_fork_available() -> None:
-    """Raise an InputError where the system cannot copy a process."""
-    if "fork" not in multiprocessing.get_all_start_methods():
-        raise InputError(
-            f"isolated=True copies the process by fork, which {sys.platform} does not have"
-        )
-
-
-def run_in_process(
-    method: Method[Any, Any, C_co], program: Program[C_co], options: MethodOptions, start: Any
-) -> MethodResult[C_co]:
-    """Run a method in a copy of this process that is killed past its time limit, and return its result.
-
-    Args:
-        method: to run.
-        program: for it to solve.
-        options: for it; the time limit is when it should end on its own.
-        start: what it starts from.
-
-    Raises:
-        MethodError: it hung, its process died, or it ended with an exception, which the message names.
-        PmloptError: what the method raised on purpose.
-        Exception: in strict mode a programming error.
-    """
-    left = options.deadline.remaining()
-    # a separate process may take an hour where no time limit is given
-    limit = 3600.0 if left is None else left + GRACE_SECONDS
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(
-        target=_send_result, args=(sender, method, program, options, start), daemon=True
-    )
-    child.start()
-    sender.close()  # so that the end of the child is the end of the pipe
-    try:
-        if not receiver.poll(limit):
-            raise MethodError(f"its process did not end within {limit:.3g} s and was stopped")
-        answer = receiver.recv()
-    except EOFError:
-        child.join()
-        raise MethodError(f"its process died with the exit code {child.exitcode}") from None
-    finally:
-        child.kill()
-        child.join()
-        receiver.close()
-    if isinstance(answer, Exception):
-        raise answer
-    found: MethodResult[C_co] = answer
-    return found
-
-
-def _send_result(
-    sender: Connection,
-    method: Method[Any, Any, C_co],
-    program: Program[C_co],
-    options: MethodOptions,
-    start: Any,
-) -> None:
-    """Run the method, and send its result, or why it has none."""
-    try:
-        answer: MethodResult[C_co] | Exception = method.run(program, options, start)
-    except PmloptError as error:
-        answer = error
-    except BaseException as error:  # solvers written in Rust panic past Exception
-        answer = MethodError(describe_error(error))
-        if is_strict() and is_programming_error(error):
-            error.add_note(describe_error(error))  # which is pickled, as the traceback is not
-            answer = error
-    try:
-        sender.send(answer)
-    except Exception as error:  # what does not pickle
-        sender.send(
-            MethodError(f"what it found cannot be handed over ({type(error).__name__}: {error})")
-        )
-
-
-REGISTRY: tuple[MethodRegistry[Any, Any, Any], ...] = (
-    linear.METHODS,
-    linear.ORBIT_METHODS,
-    subconvex.METHODS,
-    estimation.METHODS,
-    continuous.METHODS,
-    least_leakage.METHODS,
-    least_leakage.ORBIT_METHODS,
-    least_epsilon.METHODS,
-    worst_case.METHODS,
-    envelope.ENVELOPE_METHODS,
-    envelope.FAILURE_METHODS,
-    envelope_design.METHODS,
-    record_leakage.METHODS,
-    tradeoff.METHODS,
-)
-"""All that can be required, each with the table of its methods: the whole choice of solvers is in these."""
-
-PROPAGATED_ERRORS = (
-    KeyboardInterrupt,
-    SystemExit,
-    MemoryError,
-    InfeasibleError,
-    SolverUnavailableError,
-)
-"""What ends `solve` wherever it comes from: nothing else that a method raises does."""
 
 
 def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
@@ -180,7 +62,7 @@ def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
         >>> first.name, first.reason
         ('highs', 'LP with a closed form that is optimal: HiGHS simplex, warm')
     """
-    question = _get_registry(program)
+    question = find_question(program)
     start = question.make_start(program, None, NO_DEADLINE)
     found = question.list_automatic(program, start)
     named = {one.name for one in found}
@@ -208,9 +90,9 @@ def solve(
     is within the tolerance. What is returned is recomputed from the matrix: a designed mechanism is repaired
     until it meets its requirement in exact arithmetic, and value, level, bound and gap belong to it. The
     methods of pmlopt compute them by the code that `certificate.checks()` runs again, which `solve` does not.
-    It does where a requirement, a utility, a set of priors or a constraint is of a user's own class, or the
-    method was given as an object: the result is OPTIMAL only where its certificate verifies. A value beyond
-    its own bound by more than rounding is never OPTIMAL.
+    It does where the class of the program, a requirement, a utility, a set of priors or a constraint, or the
+    method, is a user's own, or the method was given as an object: the result is OPTIMAL only where its
+    certificate verifies. A value beyond its own bound by more than rounding is never OPTIMAL.
 
     Where no method closes the gap, the best feasible mechanism is returned with its value, its level and the
     best bound: with the status UNPROVED where a method ended without being stopped, else LIMIT_REACHED. Where
@@ -250,7 +132,7 @@ def solve(
         True
     """
     begin = time.perf_counter()
-    question = _get_registry(program)
+    question = find_question(program, solver)
     options = make_options(
         time_limit, _relative_tolerance(program, tolerance, gap), solver_options, verbose
     )
@@ -259,33 +141,17 @@ def solve(
     if isinstance(warm_start, Mechanism):
         _check_labels(program, warm_start)
     start = question.make_start(program, warm_start, options.deadline)
-    arguments = program, options, start
     allowed = program.compute_allowed_gap(options.tolerance)
     attempts: MethodAttempts[C_co] = MethodAttempts()
     methods = question.select_methods(program, solver, start)
     _check_accepts_options(methods, solver, options)
-    for method in methods:
-        if options.deadline.expired and attempts.accounts:
-            break
-        try:
-            found = run_in_process(method, *arguments) if isolated else method.run(*arguments)
-            own_end = found.finished and not found.certificate.is_beyond_bound
-            status = _choose_status(found, allowed, own_end)
-            # classes of other packages may be wrong: then the certificate decides, not the method
-            checked = status is Status.OPTIMAL and (method is solver or has_foreign_parts(program))
-            failures = found.certificate.failures if checked else ()
-        except PROPAGATED_ERRORS:
-            raise
-        except BaseException as cause:  # a solver may fail in any way: the next one is tried
-            raise_if_strict(cause)
-            attempts.add_failure(method, cause, method is solver)
-            continue
-        # a false certificate is no result: the next method is tried
-        if failures:
-            attempts.add_mistake(
-                f"{method.id}: its certificate fails: {'; '.join(map(str, failures))}"
-            )
-            continue
+
+    def report(method: Method[Any, Any, Any], cause: BaseException) -> None:
+        attempts.add_failure(method, cause, _is_foreign(method, solver))
+
+    run = partial(_run_and_check, solver, isolated)
+    for method, found in try_methods(methods, program, options, start, report, run):
+        status = _choose_status(found, allowed, _has_ended(found))
         seconds = time.perf_counter() - begin
         result = make_result(found, method, status, attempts.accounts, seconds)
         result = replace(result, solver_options=options.solver_options)
@@ -320,7 +186,7 @@ def certify(
         (True, True, True)
     """
     begin = time.perf_counter()
-    question = _get_registry(program)
+    question = find_question(program)
     if isinstance(matrix, Mechanism):
         _check_labels(program, matrix)
     given = matrix.matrix if isinstance(matrix, Mechanism) else matrix
@@ -341,17 +207,20 @@ def certify(
 
 
 def check_solver_name(name: object) -> str:
-    """Return the current name of a method, for any registry.
+    """Return the current name of a method, for any question.
 
     Raises:
-        SolverUnavailableError: no method of any registry, and no installed solver, has the name.
+        SolverUnavailableError: no method of any question, and no installed solver, has the name.
     """
-    own = {name for question in REGISTRY for name in question.own_names}
     current = replace_former_method(name) if isinstance(name, str) else ""
-    # cvxpy, which takes long to load, is imported only for names that are not pmlopt's own
-    if current.lower() in {"auto", *own} or current.lower() in list_installed():
+    wanted = current.lower()
+    # cvxpy takes a second to load, and packages of others are loaded last
+    if wanted == "auto" or wanted in list_method_names() or wanted in list_installed():
         return current
-    names = ", ".join(["auto", *sorted(own | set(list_installed()))])
+    load_installed_questions()
+    if wanted in list_method_names():
+        return current
+    names = ", ".join(["auto", *sorted({*list_method_names(), *list_installed()})])
     raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {names}")
 
 
@@ -364,6 +233,37 @@ def check_limits(
     """Raise an InputError for a time limit or a tolerance that is not positive."""
     options = make_options(time_limit, 1.0 if tolerance is None else tolerance, solver_options)
     _check_accepts_options((), solver, options)
+
+
+def _run_and_check(
+    solver: object,
+    isolated: bool,
+    method: Method[Any, Any, C_co],
+    program: Program[C_co],
+    options: MethodOptions,
+    start: Any,
+) -> MethodResult[C_co]:
+    """Run a method; raise a FalseCertificateError where what may be wrong has a certificate that fails."""
+    run = run_in_process if isolated else run_method
+    found = run(method, program, options, start)
+    allowed = program.compute_allowed_gap(options.tolerance)
+    status = _choose_status(found, allowed, _has_ended(found))
+    # classes and methods of others may be wrong: then the certificate decides
+    doubted = _is_foreign(method, solver) or has_foreign_parts(program)
+    if status is Status.OPTIMAL and doubted and found.certificate.failures:
+        failures = "; ".join(map(str, found.certificate.failures))
+        raise FalseCertificateError(f"its certificate fails: {failures}")
+    return found
+
+
+def _is_foreign(method: Method[Any, Any, Any], solver: object) -> bool:
+    """Return whether a method was given as an object, or is of another package."""
+    return method is solver or not is_own(method.run)
+
+
+def _has_ended(found: MethodResult[Any]) -> bool:
+    """Return whether a method ended by itself, with a certificate that does not contradict itself."""
+    return found.finished and not found.certificate.is_beyond_bound
 
 
 def _check_accepts_options(
@@ -381,16 +281,6 @@ def _check_accepts_options(
                 f"{method.name} hands no options to a solver, and {names} would have no effect: leave them "
                 "out, or name a solver such as clarabel"
             )
-
-
-def _get_registry(program: Program[Any]) -> MethodRegistry[Any, Any, Any]:
-    """Return the registry of methods for the class of a program."""
-    for question in REGISTRY:
-        if type(program) is question.program:
-            return question
-    raise ProgramError(
-        f"solve takes a Program from a builder such as design(...), not {program!r:.60}"
-    )
 
 
 def _check_labels(program: Program[Any], given: Mechanism) -> None:
@@ -423,11 +313,7 @@ def _choose_status(found: MethodResult[Any], allowed: float, answer: bool) -> St
         return Status.VIOLATED
     # next to a large offset, value and bound are floats that may be a few units apart by rounding only
     gap = found.certificate.proved_gap
-    if (
-        found.requirement_unchanged
-        and math.isfinite(gap)
-        and gap <= allowed + 4 * math.ulp(found.certificate.value)
-    ):
+    if math.isfinite(gap) and gap <= allowed + 4 * math.ulp(found.certificate.value):
         return Status.OPTIMAL
     return Status.UNPROVED if answer else Status.LIMIT_REACHED
 
@@ -435,8 +321,6 @@ def _choose_status(found: MethodResult[Any], allowed: float, answer: bool) -> St
 def _describe_shortcoming(found: MethodResult[Any], allowed: float) -> str:
     """Describe why a result is not optimal."""
     certificate = found.certificate
-    if not found.requirement_unchanged:
-        return "a level above the limit"
     if certificate.is_beyond_bound:
         return f"its value is {-certificate.gap:.3g} beyond its bound, so that one of both is false"
     return f"certified gap {certificate.gap:.3g} above the tolerance {allowed:.3g}"

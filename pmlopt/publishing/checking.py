@@ -16,9 +16,6 @@ from pmlopt.core import files
 from pmlopt.core.arrays import IntArray, Label, join_words, make_label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
-from pmlopt.data.tables.counting import find_tuples, replace_missing
-from pmlopt.data.tables.reading import Table, find_column, open_table
-from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.measures.leakage import bound_level_rounding
 from pmlopt.programs.certificate import FLOATS, Claim, Verdict
@@ -43,7 +40,10 @@ from pmlopt.publishing.release_fit import (
 from pmlopt.publishing.signing import is_date
 from pmlopt.publishing.stated_law import bound_share_distance, compute_max_changes, rounding_step
 from pmlopt.releases.batches import ColumnRelease
-from pmlopt.verification.verify_saved import load, verify_file
+from pmlopt.tables.counting import find_tuples, replace_missing
+from pmlopt.tables.reading import Table, find_column, open_table
+from pmlopt.tables.streams import CsvFormat
+from pmlopt.verification.verify_saved import load_saved, verify_file
 
 BYTES = "bytes"
 
@@ -141,7 +141,7 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
         if path is None:
             yield Claim(part.mechanism, False, BYTES, "is missing")
             continue
-        one = get_listed_mechanism(load(path), part.mechanism)
+        one = get_listed_mechanism(load_saved(path), part.mechanism)
         made.append(one)
         if isinstance(one, Mechanism):
             yield Claim(part.mechanism, None, FLOATS, _IS_BARE)

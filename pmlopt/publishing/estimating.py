@@ -10,8 +10,6 @@ from typing import Any
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, join_words
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.tables.reading import find_column, list_data_files, open_table
-from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.publishing.checking import (
     count_outcomes,
@@ -23,7 +21,9 @@ from pmlopt.publishing.folder import ReleaseFile
 from pmlopt.releases import compose_attributes
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.estimation import Estimate, estimate
-from pmlopt.verification.verify_saved import load
+from pmlopt.tables.reading import find_column, list_data_files, open_table
+from pmlopt.tables.streams import CsvFormat
+from pmlopt.verification.verify_saved import load_saved
 
 
 def read_outcomes(
@@ -57,7 +57,7 @@ def read_outcomes(
         if path is None:
             raise FileFormatError(f"{folder}: the mechanism {part.mechanism!r:.80} is missing")
         _check_digest(path, part.mechanism, described)
-        made = get_listed_mechanism(load(path), part.mechanism)
+        made = get_listed_mechanism(load_saved(path), part.mechanism)
         matrix = made if isinstance(made, Mechanism) else made.mechanism
         releases.append(ColumnRelease(matrix, part.columns))
     _check_data(place, data, described)

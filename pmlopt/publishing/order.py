@@ -19,10 +19,10 @@ import numpy as np
 
 from pmlopt.core.arrays import IntArray, join_words
 from pmlopt.core.frames import is_missing
-from pmlopt.data.tables.reading import FolderTable, Table, TableBatch, find_column, open_table
-from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.programs.certificate import FLOATS, Claim
 from pmlopt.publishing.folder import IN_ORDER, ReleaseFile
+from pmlopt.tables.reading import FolderTable, Table, TableBatch, find_column, open_table
+from pmlopt.tables.streams import CsvFormat
 
 FALSE_WARNING_PROBABILITY = 1e-3
 """The probability at most, about, with which rows in a random order are warned of."""

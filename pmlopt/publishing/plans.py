@@ -17,9 +17,6 @@ from pmlopt.core.files import read_bytes
 from pmlopt.core.frames import Missing
 from pmlopt.core.records import Context, Range, read_record
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.counting import count_tuples
-from pmlopt.data.tables.reading import open_table
-from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.library.instances import parse_logarithm
 from pmlopt.library.shorthand import SHORTHAND_CONSTRUCTORS, Count
@@ -36,6 +33,9 @@ from pmlopt.publishing.stated_law import (
     rounding_step,
 )
 from pmlopt.releases.ledger_entries import build_remaining_requirement
+from pmlopt.tables.counting import count_tuples
+from pmlopt.tables.reading import open_table
+from pmlopt.tables.streams import CsvFormat
 
 SETS_OF_SAMPLES = ("confidence-ball", "confidence-box")
 """Short forms of sets of priors that are computed from the counts of a sample."""

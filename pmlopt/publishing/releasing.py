@@ -20,19 +20,6 @@ from pmlopt.core.drafts import EMPTY_OWNER_KEY, Draft
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
-from pmlopt.data.tables.counting import count_pairs
-from pmlopt.data.tables.digests import RowDigest, digest_data, digest_files
-from pmlopt.data.tables.reading import (
-    PARQUET_ENDINGS,
-    FolderTable,
-    Table,
-    TableBatch,
-    find_column,
-    open_table,
-    read_texts,
-)
-from pmlopt.data.tables.streams import CsvFormat
-from pmlopt.data.tables.writing import ARROW_ENDINGS
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
@@ -75,6 +62,19 @@ from pmlopt.releases.ledger_entries import (
     parse_person_numbers,
 )
 from pmlopt.releases.publications import compute_file_key
+from pmlopt.tables.counting import count_pairs
+from pmlopt.tables.digests import RowDigest, digest_data, digest_files
+from pmlopt.tables.reading import (
+    PARQUET_ENDINGS,
+    FolderTable,
+    Table,
+    TableBatch,
+    find_column,
+    open_table,
+    read_texts,
+)
+from pmlopt.tables.streams import CsvFormat
+from pmlopt.tables.writing import ARROW_ENDINGS
 from pmlopt.verification.verify_saved import load_trusted
 
 Columns: TypeAlias = str | tuple[str, ...]

@@ -1,5 +1,12 @@
 """What releases leak together: of one secret, of attributes, of many people, with columns in clear."""
 
+from pmlopt.programs.streams.stream import (
+    Stream,
+    linear_caps,
+    next_release,
+    stream_bounds,
+    sweep_caps,
+)
 from pmlopt.releases.attributes import (
     AttributeLevels,
     attribute_levels,
@@ -25,7 +32,6 @@ from pmlopt.releases.shuffled import (
     shuffled_slack,
 )
 from pmlopt.releases.split import Split, best_split
-from pmlopt.releases.stream import Stream, linear_caps, next_release, stream_bounds, sweep_caps
 from pmlopt.releases.streams import Streams
 
 __all__ = [

@@ -25,18 +25,18 @@ from pmlopt.data.sampling.categorical import (
     make_key,
     make_random_bits,
 )
-from pmlopt.data.tables.reading import FolderTable, Table, TableBatch, open_table
-from pmlopt.data.tables.row_order import (
+from pmlopt.errors import FileFormatError, InputError, WorkerLostError
+from pmlopt.releases.batches import ColumnRelease, ColumnReleaser
+from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
+from pmlopt.tables.reading import FolderTable, Table, TableBatch, open_table
+from pmlopt.tables.row_order import (
     MAX_CHUNK_BYTES,
     BucketFile,
     BucketReader,
     SortedRows,
     choose_spill_folder,
 )
-from pmlopt.data.tables.writing import CsvSink, ParquetSink, TypedSink, open_sink, write_rows
-from pmlopt.errors import FileFormatError, InputError, WorkerLostError
-from pmlopt.releases.batches import ColumnRelease, ColumnReleaser
-from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
+from pmlopt.tables.writing import CsvSink, ParquetSink, TypedSink, open_sink, write_rows
 
 
 @dataclass

@@ -19,9 +19,9 @@ from pmlopt.core.arrays import (
     copy_float_array,
 )
 from pmlopt.core.frames import to_narwhals
+from pmlopt.data.labelled import table as labelled
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.secret import Secret
-from pmlopt.data.tables.labelled import table as labelled
 from pmlopt.errors import MechanismError, PriorError
 from pmlopt.measures.leakage import check_mechanism_letters, leakage_level
 from pmlopt.releases.joint import MAX_PRODUCT_ENTRIES, check_mechanisms

@@ -15,11 +15,11 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, IntArray, Label, abbreviate, make_label_key
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, make_key
-from pmlopt.data.tables.cells import gather_all_cells, gather_cells, get_plain_type
-from pmlopt.data.tables.counting import find_tuples, replace_missing
-from pmlopt.data.tables.reading import TableBatch, find_column, integers_to_arrow
-from pmlopt.data.tables.writing import Cells, OutputColumn, check_readable_labels, get_label_type
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.tables.cells import gather_all_cells, gather_cells, get_plain_type
+from pmlopt.tables.counting import find_tuples, replace_missing
+from pmlopt.tables.reading import TableBatch, find_column, integers_to_arrow
+from pmlopt.tables.writing import Cells, OutputColumn, check_readable_labels, get_label_type
 
 
 @dataclass(frozen=True)

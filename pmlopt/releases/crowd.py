@@ -29,9 +29,9 @@ from pmlopt.data.mechanism import Mechanism, find_rows
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, make_generator, make_random_bits
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
+from pmlopt.programs.streams.belief import BoundedBelief, compute_budgets
+from pmlopt.programs.streams.stream import Stream, StreamDeclaration
 from pmlopt.releases.array_files import open_exclusively, read_arrays, write_arrays
-from pmlopt.releases.belief import BoundedBelief, compute_budgets
-from pmlopt.releases.stream import Stream, StreamDeclaration
 
 FORMAT = "pmlopt-crowd"
 CROWD_FILE_VERSION = 1

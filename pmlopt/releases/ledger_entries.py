@@ -11,13 +11,13 @@ import numpy as np
 from pmlopt.core.arrays import IntArray, abbreviate, make_label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.reading import Table, TableBatch, find_column, open_table, read_texts
-from pmlopt.data.tables.streams import CsvFormat
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.model.privacy import Requirement
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import compose_attributes
 from pmlopt.releases.ledger import Ledger
+from pmlopt.tables.reading import Table, TableBatch, find_column, open_table, read_texts
+from pmlopt.tables.streams import CsvFormat
 
 
 class RecordedDraws:

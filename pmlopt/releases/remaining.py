@@ -15,9 +15,9 @@ from pmlopt.core.arrays import (
     indices_of,
     make_label_key,
 )
+from pmlopt.data.labelled import read_column
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.labelled import read_column
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.privacy import PML, RatioBound
 from pmlopt.programs.exact.arithmetic import is_met_exactly

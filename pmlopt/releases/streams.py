@@ -16,8 +16,8 @@ from pmlopt.core.arrays import FloatArray, IntArray, Label, abbreviate
 from pmlopt.core.records import Record, Shape, parse_json, read_record, to_plain
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
+from pmlopt.programs.streams.stream import Stream, StreamDeclaration
 from pmlopt.releases.array_files import open_exclusively
-from pmlopt.releases.stream import Stream, StreamDeclaration
 
 FORMAT = "pmlopt-streams-2"
 

@@ -161,7 +161,8 @@ def build_columnwise_model(
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = len(rows[0]), len(costs)
     model.col_cost_ = costs
-    model.col_lower_, model.col_upper_ = (np.broadcast_to(end, len(costs)).copy() for end in bounds)
+    model.col_lower_ = np.zeros(len(costs)) + bounds[0]
+    model.col_upper_ = np.zeros(len(costs)) + bounds[1]
     model.row_lower_, model.row_upper_ = rows
     model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = entries

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, cast
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from pmlopt.core.arrays import FloatArray, check_real
 from pmlopt.core.lazy_imports import cp
 from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 TIME_LIMIT = "time limit"
 """How what ran out of time states so."""
@@ -54,15 +57,15 @@ class Deadline:
     @property
     def expired(self) -> bool:
         """Return whether the time is over."""
-        return self.is_limited and self.read() >= self.end
+        return self.end < math.inf and self.read() >= self.end
 
     def expired_for(self, seconds: float) -> bool:
         """Return whether the time has been over for some seconds; before its end for a negative number."""
-        return self.is_limited and self.read() >= self.end + seconds
+        return self.end < math.inf and self.read() >= self.end + seconds
 
     def remaining(self, least: float = 0.0) -> float | None:
         """Return the seconds that remain, at least `least`; None without a limit."""
-        return max(least, self.end - self.read()) if self.is_limited else None
+        return max(least, self.end - self.read()) if self.end < math.inf else None
 
     def fraction(self, ratio: float) -> Deadline:
         """Return the deadline after a fraction of the remaining time."""
@@ -114,7 +117,7 @@ def make_options(
 ) -> MethodOptions:
     """Make the options of a solve from a user's values; raise an InputError where they are invalid."""
     own = {} if solver_options is None else solver_options
-    if not isinstance(own, Mapping) or not all(isinstance(name, str) for name in own):
+    if not isinstance(own, Mapping) or (own and not all(isinstance(name, str) for name in own)):
         raise InputError(
             f"solver options are values by name, such as {{'max_iter': 50}}, not {own!r:.60}"
         )
@@ -202,14 +205,26 @@ def compile_problem(
 def limit_threads() -> AbstractContextManager[Any]:
     """Limit linear algebra to one thread within: more gain little here, and lose much where cores are busy.
 
-    Threads in many processes wait for one another, and their number changes the last digits.
+    Threads in many processes wait for one another, and their number changes the last digits. Where the
+    package threadpoolctl is missing, there is no limit.
     """
-    return cast("AbstractContextManager[Any]", _get_thread_pools().limit(limits=1))
+    pools = _get_thread_pools()
+    return (
+        nullcontext()
+        if pools is None
+        else cast("AbstractContextManager[Any]", pools.limit(limits=1))
+    )
 
 
 @cache
-def _get_thread_pools() -> ThreadpoolController:
-    """Return every thread pool of this process; scipy's are loaded first, so that they are limited too."""
+def _get_thread_pools() -> ThreadpoolController | None:
+    """Return every thread pool of this process; None where threadpoolctl is missing, which limits them.
+
+    Those of scipy are loaded first, so that they are limited too.
+    """
+    if find_spec("threadpoolctl") is None:
+        return None
     import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -17,6 +17,7 @@ import numpy as np
 
 from pmlopt.core.display import format_table_html, format_table_latex, import_pandas
 from pmlopt.core.files import atomic_write, encode_csv, file_format, json_bytes
+from pmlopt.core.lazy_imports import import_optional
 from pmlopt.errors import SweepError
 from pmlopt.programs.certificate import finite_or_none
 from pmlopt.programs.plots import draw_curves
@@ -271,8 +272,8 @@ class Sweep:
 
 def _encode_parquet(table: Sweep) -> bytes:
     """Encode a sweep table as a Parquet file."""
-    import pyarrow
-    import pyarrow.parquet
+    pyarrow = import_optional("pyarrow", "files of Parquet")
+    parquet = import_optional("pyarrow.parquet", "files of Parquet")
 
     kinds = {
         str: pyarrow.string(),
@@ -287,7 +288,7 @@ def _encode_parquet(table: Sweep) -> bytes:
         cells = [None if v is None else format_cell(v) if kind is str else kind(v) for v in values]
         arrays[name] = pyarrow.array(cells, type=kinds[kind])
     stream = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(arrays), stream)
+    parquet.write_table(pyarrow.table(arrays), stream)
     return stream.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""Checks for those who add to pmlopt: a requirement, a utility or a set of priors in all of its forms."""
+"""Checks for those who add to pmlopt: a requirement, utility, set of priors, question or method."""
 
 from pmlopt.testing.conformance import (
     ConformanceError,
@@ -6,5 +6,12 @@ from pmlopt.testing.conformance import (
     check_requirement,
     check_utility,
 )
+from pmlopt.testing.solved_programs import check_program
 
-__all__ = ["ConformanceError", "check_prior_set", "check_requirement", "check_utility"]
+__all__ = [
+    "ConformanceError",
+    "check_prior_set",
+    "check_program",
+    "check_requirement",
+    "check_utility",
+]

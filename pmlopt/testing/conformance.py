@@ -141,8 +141,10 @@ def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, see
     """Check that a set of priors is the same as a worst case and as a robust counterpart.
 
     On random columns: the least mean over the set equals the largest value that the declared constraints
-    allow, and the least on its polytope; the auxiliary values attain it, integers give the same, the worst
-    prior has that mean, and the rationals near that prior are near it and in the set.
+    allow, and the least under the constraints on a prior and on the polytope, where there is one; the
+    auxiliary values attain it, integers give the same and never more than a prior of the set has, the worst
+    prior has that mean, and the rationals near that prior are near it and in the set. The support function
+    bounds what columns within the set gain, and is the largest gain of a convex program.
 
     Args:
         priors: the set.
@@ -176,7 +178,7 @@ def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, see
         for name, value in priors.auxiliary_values(matrix).items():
             declared.variables[name].value = value
         worst = max(
-            (float(np.max(c.violation())) for c in declared.constraints.values()), default=0.0
+            (_constraint_violation(one) for one in declared.constraints.values()), default=0.0
         )
         _check_agreement(
             worst <= ROUNDING_ATOL,
@@ -205,19 +207,30 @@ def check_prior_set(priors: PriorSet, *, instances: int = DEFAULT_INSTANCES, see
 
 
 def _check_members(priors: PriorSet, column: FloatArray, mean: float) -> None:
-    """Check a least mean against the polytope, and that its minimizer is near a rational member."""
-    polytope, equal = priors.polytope, priors.polytope.equal
-    z = cp.Variable(polytope.parts.shape[1], nonneg=True)
-    rows, right = polytope.rows @ z, polytope.right
-    held = [rows[equal] == right[equal], rows[~equal] <= right[~equal]]
-    problem = cp.Problem(cp.Minimize(column @ polytope.parts @ z), held)
-    problem.solve(solver=cp.CLARABEL)
-    _check_agreement(
-        problem.value is not None and abs(float(problem.value) - mean) <= SOLVER_ATOL,
-        f"the least mean of {column.tolist()} is {mean}, and on the polytope {problem.value}",
-    )
+    """Check a least mean against the set as constraints on a prior and as a polytope, and that its minimizer
+    is in the set and near a rational member.
+    """
+    prior = cp.Variable((priors.size, 1), nonneg=True)
+    forms = {"constraints on a prior": priors.constrain_measures(prior, np.ones((1, 1)))}
+    if (polytope := priors.polytope()) is not None:
+        z = cp.Variable((polytope.parts.shape[1], 1), nonneg=True)
+        rows, equal = polytope.rows @ z - polytope.right[:, None], polytope.equal
+        held = [rows[equal] == 0, rows[~equal] <= 0] if equal.any() else [rows <= 0]
+        forms["polytope"] = [prior == polytope.parts @ z, *held]
+    for name, rules in forms.items():
+        problem = cp.Problem(cp.Minimize(cp.sum(column @ prior)), [cp.sum(prior) == 1, *rules])
+        problem.solve(solver=cp.CLARABEL)
+        _check_agreement(
+            problem.value is not None and abs(float(problem.value) - mean) <= SOLVER_ATOL,
+            f"the least mean of {column.tolist()} is {mean}, and by its {name} {problem.value}",
+        )
     worst = priors.minimizer(column)
     near = priors.project_to_rationals(worst)
+    if near is None:
+        _check_agreement(
+            priors.contains_law(worst), f"the minimizer {worst.tolist()} is not in {priors!r}"
+        )
+        return
     off = float(np.abs(near.astype(np.float64) - worst).max())
     _check_agreement(
         sum(near) == 1
@@ -397,11 +410,16 @@ def _max_violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -
 
 
 def _constraint_violation(constraint: cp.Constraint) -> float:
-    """Return by how much values violate a constraint; power cones by formula, where cvxpy calls a solver."""
+    """Return by how much values violate a constraint; other cones by formula, where cvxpy calls a solver."""
     if isinstance(constraint, cp.PowCone3D):
         x, y, z = (part.value for part in constraint.args)
         order = constraint.alpha.value
         return float((np.abs(z) - x**order * y ** (1 - order)).max())
+    if isinstance(constraint, cp.constraints.ExpCone):
+        x, y, z = (part.value for part in constraint.args)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            powers = np.where(y > 0, y * np.exp(x / np.where(y > 0, y, 1.0)), np.maximum(x, 0.0))
+        return float((powers - z).max())
     return float(np.max(constraint.violation()))
 
 

@@ -1,6 +1,6 @@
 """What a saved result claims, read back from its file and computed again."""
 
-from pmlopt.verification.verify_saved import load as load
+from pmlopt.verification.verify_saved import load_saved as load_saved
 from pmlopt.verification.verify_saved import load_trusted as load_trusted
 from pmlopt.verification.verify_saved import load_trusted_mechanism as load_trusted_mechanism
 from pmlopt.verification.verify_saved import verify_file as verify_file

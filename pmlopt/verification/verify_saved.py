@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.fields import find_tagged_classes
 from pmlopt.core.records import Context, read_record
 from pmlopt.data.mechanism import Mechanism, read_saved_mechanism
 from pmlopt.data.prior import Prior
@@ -35,12 +36,12 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate, Symmetri
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.registry import load_installed_questions
 from pmlopt.programs.reports.pages import write_report_page
 from pmlopt.programs.result import Result, ResultRecord
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.releases.ledger import Ledger
 
 KINDS: tuple[type[Certificate], ...] = (
     LinearCertificate,
@@ -100,6 +101,7 @@ def record_of(
         FileFormatError: it is not of the format; the message starts with the path of what is wrong.
     """
     where = str(path)
+    _load_kind(metadata.get("certificate"))
     prior = read_saved_prior(mechanism, metadata, where)
     found = read_record(ResultRecord, metadata, where, make_context(mechanism, prior))
     if found.certificate.mechanism is not mechanism:
@@ -109,6 +111,13 @@ def record_of(
             f"{where}.prior: the certificate is about another prior, or about none"
         )
     return found
+
+
+def _load_kind(certificate: object) -> None:
+    """Import the questions of installed packages where a certificate is of a kind that is not known."""
+    kind = certificate.get("kind") if isinstance(certificate, Mapping) else None
+    if isinstance(kind, str) and kind not in find_tagged_classes(Certificate):
+        load_installed_questions()
 
 
 def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
@@ -251,8 +260,8 @@ def _check_record(told: ResultRecord) -> Claim:
     return Claim("record", other is None, FLOATS, text)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Load the `Mechanism`, the `Result` or the `Ledger` of a file.
+def load_saved(path: str | os.PathLike[str]) -> Any:
+    """Load the `Mechanism` or the `Result` of a file.
 
     A result comes back with its certificate, as the file has it: `verify_file` decides whether what it claims
     is true, and `certificate.verify()` does.
@@ -261,7 +270,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         path: what `save` of one of them wrote.
 
     Raises:
-        FileFormatError: it is not there, or none of these.
+        FileFormatError: it is not there, or neither of these.
 
     Examples:
         >>> import pathlib, tempfile
@@ -269,17 +278,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         >>> folder = tempfile.TemporaryDirectory()
         >>> path = pathlib.Path(folder.name) / "mechanism.json"
         >>> solve(design([0.5, 0.5], PML(0.2), "hamming")).save(path)
-        >>> round(load(path).value, 6)  # 1 - e^0.2 / 2
+        >>> round(load_saved(path).value, 6)  # 1 - e^0.2 / 2
         0.389299
         >>> folder.cleanup()
     """
-    try:
-        mechanism, metadata = read_any_mechanism(path)
-    except FileFormatError as cause:
-        try:
-            return Ledger.load(path)
-        except FileFormatError:
-            raise cause from None
+    mechanism, metadata = read_any_mechanism(path)
     if metadata.get("certificate") is None:
         return mechanism
     return _build_result(record_of(mechanism, metadata, path))

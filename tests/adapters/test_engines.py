@@ -18,8 +18,8 @@ import pmlopt.adapters.expressions  # noqa: F401 -- registers the namespace
 from pmlopt import Mechanism, Prior, estimate
 from pmlopt.adapters import dask as on_dask
 from pmlopt.adapters import duckdb as on_duckdb
-from pmlopt.data.tables import column_counts, counts_by_column, cross_counts
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.tables import column_counts, counts_by_column, cross_counts
 
 pytestmark = [
     # narwhals 2.29 announces a package of its own for Dask, which is not published yet

@@ -14,7 +14,7 @@ import pytest
 
 from pmlopt import Mechanism
 from pmlopt.adapters import spark as on_spark
-from pmlopt.data.tables import column_counts
+from pmlopt.tables import column_counts
 
 sql = pytest.importorskip("pyspark.sql")
 errors = pytest.importorskip("pyspark.errors")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli.hostile import refused, write
 from commands import run_line as run
-from data.tables.tables_of_any_kind import write_table
+from tables.tables_of_any_kind import write_table
 
 from pmlopt import Mechanism
 

@@ -10,8 +10,8 @@ import pytest
 from commands import run
 
 from pmlopt import Mechanism
-from pmlopt.data.tables import column_counts
 from pmlopt.releases.batches import BatchRelease
+from pmlopt.tables import column_counts
 
 
 @pytest.mark.parametrize("letters", [(1, 2, 3, 4), (0, 1, 2, 3)])

@@ -9,9 +9,9 @@ import pytest
 from commands import run_fully as run
 
 from pmlopt import PML, Chain, Stream
-from pmlopt.data.tables import open_table, write_table
-from pmlopt.data.tables.reading import read_texts
 from pmlopt.releases import Crowd, Streams
+from pmlopt.tables import open_table, write_table
+from pmlopt.tables.reading import read_texts
 
 ROWS = [
     ("p", "home"),

@@ -16,8 +16,8 @@ from commands import run
 from pmlopt import Prior
 from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.letter_files import read_letters
-from pmlopt.data.tables import column_counts
 from pmlopt.errors import FileFormatError
+from pmlopt.tables import column_counts
 
 
 def archive(*names: str) -> bytes:

@@ -20,9 +20,9 @@ from pmlopt import (
     Secret,
 )
 from pmlopt.core.frames import find_masked_entry
-from pmlopt.data.tables import column_counts
 from pmlopt.errors import InputError
 from pmlopt.releases.noise import LaplaceHistogram
+from pmlopt.tables import column_counts
 
 
 def masked(values: Any, mask: Any) -> Any:

@@ -10,8 +10,8 @@ from commands import run
 
 from pmlopt import Prior
 from pmlopt.core.near_labels import describe_difference, describe_near_labels
-from pmlopt.data.tables import column_counts, cross_counts
 from pmlopt.errors import LabelWarning
+from pmlopt.tables import column_counts, cross_counts
 
 NEAR = [
     (["basic", " basic"], "'basic' and ' basic' differ by spaces only"),

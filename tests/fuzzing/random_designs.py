@@ -36,7 +36,6 @@ from pmlopt.model.utility import (
 from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
-from pmlopt.programs.linear.methods import MIN_FLOAT_LEVEL
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
 from pmlopt.programs.worst_case.program import best_worst_case
@@ -148,7 +147,7 @@ def several_guesses(rng: np.random.Generator) -> Result[Any]:
     before = sum(sorted(p)[-guesses:])
     claimed = result.certificate.privacy.limits["guess_leakage"]
     demand(
-        claimed <= max(epsilon, MIN_FLOAT_LEVEL),
+        claimed <= epsilon,
         f"{claimed} nats are claimed, and {epsilon} were asked for",
     )
     sets = combinations(range(prior.size), min(guesses, prior.size))

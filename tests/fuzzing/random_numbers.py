@@ -25,7 +25,7 @@ from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
-from pmlopt.releases.stream import Stream
+from pmlopt.programs.streams.stream import Stream
 
 NEAR = 1e-9
 """How far floats may be off, per unit."""

@@ -14,7 +14,6 @@ from fuzzing.random_designs import (
     check_gain,
     check_information,
     check_pairs,
-    demand,
     random_gains,
     random_prior,
 )
@@ -33,7 +32,6 @@ from pmlopt.model.privacy import (
 )
 from pmlopt.model.uncertainty import ConvexHull, JointLaws
 from pmlopt.model.utility import ExpectedGain, MutualInformation
-from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
@@ -51,31 +49,14 @@ def ratios(rng: np.random.Generator) -> Result[Any]:
         pairs = pairs + to_means([exact_prior(prior)], epsilon)
     if rng.random() < 0.25 and listed:
         result: Result[Any] = solve(design(prior, requirement, MutualInformation()))
-        check_pairs(result, _within_levels(result, requirement, pairs))
+        check_pairs(result, pairs)
         check_information(rng, result, pairs, prior)
     else:
         gains = random_gains(rng, prior.size)
         result = solve(design(prior, requirement, ExpectedGain(gains), gains.shape[1]))
-        check_pairs(result, _within_levels(result, requirement, pairs))
+        check_pairs(result, pairs)
         check_gain(result, pairs, gains, prior)
     return result
-
-
-ABOVE = 1e-13
-"""Nats above its limit that a design of 0 nats about a secret in floats may have, where it is unproved."""
-
-
-def _within_levels(result: Result[Any], requirement: Requirement, pairs: list[Pair]) -> list[Pair]:
-    """The pairs at the levels that are claimed, which are at the limits but for a hair without a proof."""
-    for name, limit in requirement.limits.items():
-        level = result.certificate.levels[name]
-        if level > limit:
-            unproved = result.status is Status.UNPROVED and level <= ABOVE
-            demand(unproved, f"the level {name} is {level}, above {limit}")
-            pairs = [
-                (above, below, max(epsilon, Fraction(level))) for above, below, epsilon in pairs
-            ]
-    return pairs
 
 
 def _level(rng: np.random.Generator) -> float:

@@ -18,6 +18,7 @@ from pmlopt import (
     LDP,
     LIP,
     PML,
+    ChiSquareBall,
     Continuous,
     CoordinateLoss,
     DistanceLoss,
@@ -43,11 +44,11 @@ from pmlopt import (
 )
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.utility import absolute, hamming
-from pmlopt.programs import Alternating, Status, failure_after_processing, solving
+from pmlopt.programs import Alternating, Status, failure_after_processing
 from pmlopt.programs.continuous.methods import GridRefinement
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method, MethodRegistry
-from pmlopt.programs.solving import REGISTRY
+from pmlopt.programs.registry import REGISTRY, list_questions
 from pmlopt.solvers.solver_result import NO_DEADLINE
 from pmlopt.solvers.structured import simplex
 
@@ -160,6 +161,9 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("SymmetricDesign", "highs-many-orbits"): Instance(
         lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
     ),
+    ("ColumnDesign", "prior-cuts"): Instance(
+        lambda: design(PRIOR, PML(0.5, over=ChiSquareBall(PRIOR, 0.05)), MutualInformation())
+    ),
     ("ColumnDesign", "highs"): Instance(lambda: design(PRIOR, PML(0.5), MutualInformation())),
     ("ColumnDesign", "column-generation"): Instance(
         lambda: design(Prior.uniform(24), PML(0.5), MutualInformation())
@@ -212,7 +216,7 @@ FALLBACKS = {
 
 ROWS = {
     (question.program.__name__, row.id): (question, row)
-    for question in REGISTRY
+    for question in list_questions()
     for row in question.methods
 }
 
@@ -237,7 +241,7 @@ def test_a_row_that_solves_in_several_ways_has_an_instance_of_each(
 
 
 def test_each_row_has_an_instance_and_an_id_of_its_own() -> None:
-    assert len(ROWS) == sum(len(question.methods) for question in REGISTRY)
+    assert len(ROWS) == sum(len(question.methods) for question in list_questions())
     missing = ROWS.keys() - INSTANCES.keys()
     assert not missing, (
         f"rows without an instance: {missing}. Add a program that each of them solves"
@@ -247,7 +251,7 @@ def test_each_row_has_an_instance_and_an_id_of_its_own() -> None:
 
 
 def test_a_row_without_an_instance_is_noticed() -> None:
-    question = REGISTRY[0]
+    question = linear.METHODS
     more = replace(
         question, methods=(*question.methods, Method("guess", "a test", question.methods[0].run))
     )
@@ -273,7 +277,7 @@ def test_a_row_solves_its_instance_without_an_attempt_before(
     if place in FALLBACKS:
         start = question.make_start(program, instance.start, NO_DEADLINE)
         applying = [one.id for one in question.list_automatic(program, start)]
-        monkeypatch.setattr(solving, "REGISTRY", (reachable(question, row),))
+        monkeypatch.setitem(REGISTRY, question.program, reachable(question, row))
         assert row.id in applying[1:] or place in FEW_ORBITS
     if place in FEW_ORBITS:
         monkeypatch.setattr(linear, "MAX_SIMPLEX_ORBITS", 1)

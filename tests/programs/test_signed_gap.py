@@ -29,7 +29,8 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.errors import SolverError
 from pmlopt.model.utility import hamming
-from pmlopt.programs import Status, solving
+from pmlopt.programs import Status
+from pmlopt.programs.linear.methods import METHODS
 from pmlopt.programs.program import Method, has_foreign_parts
 
 PRIOR = np.array([0.5, 0.3, 0.2])
@@ -170,7 +171,7 @@ class TestTheSign:
 
     @staticmethod
     def _beyond(program: Any, options: Any, start: Any) -> Any:
-        found = solving.REGISTRY[0].certify_matrix(program, OPTIMUM.matrix, None)
+        found = METHODS.certify_matrix(program, OPTIMUM.matrix, None)
         lower = replace(found.certificate, bound=found.certificate.value - 1e-10)
         return replace(found, certificate=lower)
 

@@ -40,10 +40,11 @@ from pmlopt.errors import (
 )
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming, squared
-from pmlopt.programs import Status, solving
+from pmlopt.programs import Status, method_runs
 from pmlopt.programs.linear.methods import METHODS
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Method, MethodResult
+from pmlopt.programs.registry import REGISTRY
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.solver_result import make_options
 
@@ -401,7 +402,7 @@ class TestFailures:
     def among(self, failure: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the broken method be the first that is tried."""
         rows = (self.broken(failure), *METHODS.methods)
-        monkeypatch.setattr(solving, "REGISTRY", (replace(METHODS, methods=rows),))
+        monkeypatch.setitem(REGISTRY, METHODS.program, replace(METHODS, methods=rows))
 
     @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
     def test_the_next_solver_is_tried_and_alone_it_is_a_solver_error(
@@ -439,7 +440,7 @@ class TestFailures:
             harm()
             raise AssertionError
 
-        monkeypatch.setattr(solving, "GRACE_SECONDS", 0.1)
+        monkeypatch.setattr(method_runs, "GRACE_SECONDS", 0.1)
         method = Method("harmful", "a test", harmful)
         dies = isinstance(harm, partial) and harm.func is os._exit
         result = solve(self.PROGRAM, method, time_limit=None if dies else 0.1, isolated=True)

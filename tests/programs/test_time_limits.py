@@ -48,11 +48,12 @@ from pmlopt import (
 )
 from pmlopt.errors import PmloptError
 from pmlopt.model.utility import hamming
-from pmlopt.programs import failure_after_processing, solving
+from pmlopt.programs import failure_after_processing
 from pmlopt.programs.certificate import Status
 from pmlopt.programs.continuous.methods import GridRefinement
+from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method, MethodResult
-from pmlopt.programs.solving import REGISTRY
+from pmlopt.programs.registry import REGISTRY, find_question
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 A_PROGRAM_AND_A_PROOF = 3_500
@@ -104,7 +105,7 @@ OWN = {"highs", "clarabel"}
 
 def rows(program: Any) -> Iterator[tuple[Method[Any, Any, Any], Any]]:
     """Every method that can take a program, and its start."""
-    question = next(one for one in REGISTRY if one.program is type(program))
+    question = find_question(program)
     start = question.make_start(program, None, NO_DEADLINE)
     known = [*question.list_automatic(program, start), *question.list_by_name_only(program, start)]
     for row in known:
@@ -204,13 +205,15 @@ def test_a_clock_tells_what_is_left() -> None:
 
 def test_no_closed_form_is_proved_when_the_time_is_over() -> None:
     program = design(Prior.uniform(4), PML(0.5), ExpectedLoss(hamming))
-    assert REGISTRY[0].make_start(program, None, NO_DEADLINE).known is not None
-    assert REGISTRY[0].make_start(program, None, Deadline(end=-1.0, read=lambda: 0.0)).known is None
+    assert linear.METHODS.make_start(program, None, NO_DEADLINE).known is not None
+    assert (
+        linear.METHODS.make_start(program, None, Deadline(end=-1.0, read=lambda: 0.0)).known is None
+    )
 
 
 def test_the_clock_is_one_for_all_methods() -> None:
     """A result in hand is returned when the time is over: the next methods would have none."""
-    question, ends = REGISTRY[0], []
+    question, ends = linear.METHODS, []
 
     def slow(program: Any, options: MethodOptions, start: Any) -> MethodResult[Any]:
         ends.append(options.deadline.end)
@@ -221,7 +224,7 @@ def test_the_clock_is_one_for_all_methods() -> None:
 
     rows = tuple(Method(name, "a test", slow) for name in ("one", "two"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solving, "REGISTRY", (replace(question, methods=rows),))
+        patch.setitem(REGISTRY, question.program, replace(question, methods=rows))
         result = solve(PROGRAMS["linear"], time_limit=1e-3)
     assert result.status is Status.LIMIT_REACHED
     assert [attempt.partition(":")[0] for attempt in result.attempts] in ([], ["one"])

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from pmlopt import LDP, PML, Ledger, Mechanism, Prior, design, solve
-from pmlopt.data.tables import CsvFormat
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
 from pmlopt.publishing import check, read_plan, release, stated_prior, write_release
 from pmlopt.publishing.folder import digest_folder
 from pmlopt.publishing.page import build_sections, render_pages
 from pmlopt.releases import attribute_levels, compose_attributes, level_with_clear_column
+from pmlopt.tables import CsvFormat
 
 FLIP = Mechanism([[0.8, 0.2], [0.3, 0.7]], ["f", "m"], ["f", "m"])
 BLUR = Mechanism([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]], [1, 2, 3], [1, 2, 3])

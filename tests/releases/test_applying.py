@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from data.tables.tables_of_any_kind import cells_of, csv_bytes, write_table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables.tables_of_any_kind import cells_of, csv_bytes, write_table
 
 import pmlopt
 from pmlopt import Mechanism
-from pmlopt.data.tables import CsvFormat, open_table, reading
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.releases.applying import ApplyResult, apply_columns
 from pmlopt.releases.batches import ColumnRelease
+from pmlopt.tables import CsvFormat, open_table, reading
 
 TEXTS = st.one_of(
     st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=4),

@@ -19,13 +19,13 @@ from commands import run
 
 from pmlopt import PML, Chain, Ledger, Mechanism, Prior, Stream
 from pmlopt.core import drafts, files
-from pmlopt.data.tables import FolderTable
 from pmlopt.errors import FileFormatError, InputError, WorkerLostError
 from pmlopt.publishing import release
 from pmlopt.publishing.releasing import write_release
 from pmlopt.releases import Crowd, Streams, array_files
 from pmlopt.releases.applying import apply_folder
 from pmlopt.releases.batches import ColumnRelease
+from pmlopt.tables import FolderTable
 
 RESPONSE = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
 ILL = [ColumnRelease(RESPONSE, ("ill",))]

@@ -15,11 +15,11 @@ import pytest
 from commands import run
 
 from pmlopt import Mechanism, check
-from pmlopt.data.tables import FolderTable, column_counts, open_table
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.publishing import release
 from pmlopt.releases.applying import SUMMARY, _FolderWork, apply_folder
 from pmlopt.releases.batches import ColumnRelease
+from pmlopt.tables import FolderTable, column_counts, open_table
 
 FLIP = ColumnRelease(Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"]), ("smokes",))
 COIN = ColumnRelease(Mechanism([[0.5, 0.5], [0.5, 0.5]], ["no", "yes"], ["no", "yes"]), ("smokes",))

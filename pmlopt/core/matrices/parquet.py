@@ -15,6 +15,7 @@ import numpy as np
 
 from pmlopt.core.arrays import Label, abbreviate, check_json_labels, name_outputs, parse_labels
 from pmlopt.core.files import MAX_FILE_BYTES
+from pmlopt.core.lazy_imports import import_optional
 from pmlopt.core.matrices.matrix_file import (
     OTHER_FORMATS,
     MatrixFile,
@@ -26,6 +27,9 @@ from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.errors import FileFormatError
 
+PURPOSE = "files of Parquet"
+"""What pyarrow is needed for here."""
+
 INPUT_COLUMN = "input"
 """The name of the column of inputs, with lines before it where an output has that name."""
 LABEL, LABELS = b"pmlopt.label", b"pmlopt.labels"
@@ -34,8 +38,8 @@ LABEL, LABELS = b"pmlopt.label", b"pmlopt.labels"
 
 def encode_parquet(stored: MatrixFile) -> bytes:
     """Encode a matrix as a table of Parquet."""
-    import pyarrow
-    import pyarrow.parquet
+    pyarrow = import_optional("pyarrow", PURPOSE)
+    parquet = import_optional("pyarrow.parquet", PURPOSE)
 
     outputs = name_outputs(stored.inputs, stored.outputs)
     check_json_labels((*stored.inputs, *outputs))
@@ -58,7 +62,7 @@ def encode_parquet(stored: MatrixFile) -> bytes:
         columns = [inputs[1], *(pyarrow.array(column) for column in stored.matrix.T)]
         table = pyarrow.table(columns, schema=pyarrow.schema([inputs[0], *fields]))
         stream = io.BytesIO()
-        pyarrow.parquet.write_table(table, stream)
+        parquet.write_table(table, stream)
     except (UnicodeEncodeError, pyarrow.ArrowInvalid) as cause:
         raise FileFormatError(f"a label cannot be written to Parquet: {cause}") from None
     return stream.getvalue()
@@ -88,7 +92,7 @@ def decode_parquet(source: Source) -> MatrixFile:
 
 def _input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
     """Return the field and the array of the inputs: of one type of Arrow, else as JSON."""
-    import pyarrow
+    pyarrow = import_optional("pyarrow", PURPOSE)
 
     types = {
         str: pyarrow.string(),
@@ -110,11 +114,11 @@ def _input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
 
 def _read_table(source: Source) -> Any:
     """Read the table whose size in memory the file states."""
-    import pyarrow
-    import pyarrow.parquet
+    pyarrow = import_optional("pyarrow", PURPOSE)
+    parquet = import_optional("pyarrow.parquet", PURPOSE)
 
     try:
-        file = pyarrow.parquet.ParquetFile(io.BytesIO(source.content))
+        file = parquet.ParquetFile(io.BytesIO(source.content))
         cells = file.metadata.num_rows * file.metadata.num_columns
         if cells * 8 > MAX_FILE_BYTES:
             raise source.refuse(f"has {cells} cells, more than fit into {MAX_FILE_BYTES} bytes")

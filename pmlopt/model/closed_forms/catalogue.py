@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.mechanism import Mechanism, wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InstanceError
 from pmlopt.model.closed_forms.extremal import (
@@ -40,37 +40,59 @@ FORMULA_RTOL = 1e-12
 """How far, in nats, the rounding of a formula may put a level above its limit."""
 
 
-@dataclass(frozen=True)
-class ClosedFormMechanism:
-    """A mechanism known by formula.
-
-    Attributes:
-        build: from a prior, a requirement and the (N, M) gains of the problem to the mechanism.
-        candidate: whether it may be optimal under the requirement on this prior for utilities of any kind;
-            never, for forms that depend on the gains or are another form at some levels.
-    """
-
-    build: Callable[[Prior, Requirement, FloatArray], Mechanism]
-    candidate: Callable[[Prior, Requirement], bool] = lambda prior, privacy: False
-
-    def __call__(self, prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:
-        """Return the mechanism on this prior, at the level of the requirement."""
-        return self.build(prior, privacy, gains)
+FormBuilder: TypeAlias = Callable[[Prior, Requirement, FloatArray], Mechanism]
+"""Builds a form from a prior, a requirement and the (N, M) gains of the problem."""
 
 
 def build_closed_forms(prior: Prior, privacy: Requirement) -> Iterator[tuple[str, Mechanism]]:
     """Return the N x N closed forms that meet the requirement on this prior and may be optimal, by name."""
+    names = list_candidates(prior, privacy)
     no_gains = np.zeros((prior.size, 1))
-    for name, form in CLOSED_FORMS.items():
-        if form.candidate(prior, privacy):
-            yield name, form(prior, privacy, no_gains)
+    for name in names:
+        yield name, CLOSED_FORMS[name](prior, privacy, no_gains)
+
+
+def list_candidates(prior: Prior, privacy: Requirement) -> list[str]:
+    """List the forms that may be optimal under a requirement for utilities of any kind, in order.
+
+    Forms that depend on the gains, or are another form at some levels, are never among them.
+    """
+    if isinstance(privacy, PML):
+        priors = privacy.priors(prior)
+        if priors is None:
+            return _list_for_known_prior(prior, privacy)
+        return _list_for_prior_set(prior, priors)
+    if isinstance(privacy, LDP):
+        return ["randomized_response"]
+    if isinstance(privacy, MaximalLeakage):
+        return ["uniform"] if prior.size > 1 and float(np.ptp(prior.pmf)) == 0 else []
+    return ["geometric"] if _line_step(prior, privacy) > 0 else []
+
+
+def _list_for_known_prior(prior: Prior, privacy: PML) -> list[str]:
+    """List the forms that may be optimal for PML under the prior itself."""
+    found, least = ["binary"] if prior.size == 2 else [], float(prior.pmf.min())
+    if prior.size > 1 and privacy.epsilon <= -math.log1p(-least):  # the first privacy region
+        found.append("high_privacy")
+    if prior.size > 1 and least == float(prior.pmf.max()):
+        found.append("uniform")
+    return found
+
+
+def _list_for_prior_set(prior: Prior, priors: PriorSet) -> list[str]:
+    """List the forms that may be optimal for PML over a set of priors."""
+    found = [] if _get_interval(prior, priors) is None else ["robust_binary"]
+    even = float(np.ptp(prior.pmf)) == 0
+    if even and _get_common_min_mass(prior, priors) is not None:
+        found.append("robust_randomized_response")
+    return [*found, "randomized_response"] if _contains_all_priors(priors) else found
 
 
 def is_within_limits(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
     """Return whether a form is within the limits up to `FORMULA_RTOL`; what is returned is repaired
     anyway.
     """
-    levels = privacy.levels(prior, Mechanism(matrix))
+    levels = privacy.levels(prior, wrap_checked_matrix(matrix, prior.labels))
     return all(levels[name] <= limit + FORMULA_RTOL for name, limit in privacy.limits.items())
 
 
@@ -86,34 +108,15 @@ def _get_prior_set(prior: Prior, privacy: Requirement) -> PriorSet | None:
     return privacy.priors(prior) if isinstance(privacy, PML) else None
 
 
-def _is_for_known_prior(prior: Prior, privacy: Requirement) -> bool:
-    """Return whether the requirement is PML under the prior itself."""
-    return isinstance(privacy, PML) and _get_prior_set(prior, privacy) is None
-
-
-def _is_over_all_priors(prior: Prior, privacy: Requirement) -> bool:
-    """Return whether the requirement is PML over all priors."""
-    priors = _get_prior_set(prior, privacy)
+def _contains_all_priors(priors: PriorSet | None) -> bool:
+    """Return whether a set is that of all priors."""
     return isinstance(priors, ChoquetSet) and priors.contains_all_priors
 
 
-def _is_in_first_region(prior: Prior, privacy: Requirement) -> bool:
-    """Return whether PML under the prior is required at a level in its first privacy region."""
-    limit = -math.log1p(-float(prior.pmf.min())) if prior.size > 1 else -math.inf
-    return _is_for_known_prior(prior, privacy) and _get_epsilon(privacy) <= limit
-
-
-def _is_uniform(prior: Prior, privacy: Requirement) -> bool:
-    """Return whether the prior is uniform, and the requirement is PML under it or maximal leakage."""
-    bounded = _is_for_known_prior(prior, privacy) or isinstance(privacy, MaximalLeakage)
-    return bounded and prior.size > 1 and float(np.ptp(prior.pmf)) == 0
-
-
-def _get_interval(prior: Prior, privacy: Requirement) -> tuple[float, float] | None:
+def _get_interval(prior: Prior, priors: PriorSet | None) -> tuple[float, float] | None:
     """Return the least and largest probability of the first of two letters over the set; None where it has
     none.
     """
-    priors = _get_prior_set(prior, privacy)
     if priors is None or prior.size != 2:
         return None
     lowest, rest = priors.min_mean(np.eye(2)).tolist()
@@ -124,7 +127,7 @@ def _get_interval(prior: Prior, privacy: Requirement) -> tuple[float, float] | N
 
 def _build_robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:  # noqa: ARG001
     """Build the optimal mechanism on two letters over a set of priors."""
-    interval = _get_interval(prior, privacy)
+    interval = _get_interval(prior, _get_prior_set(prior, privacy))
     if interval is None:
         raise InstanceError(
             "the closed form robust_binary is for 2 letters and PML over a set of priors, not for "
@@ -133,10 +136,9 @@ def _build_robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) 
     return robust_binary(*interval, _get_epsilon(privacy))
 
 
-def _get_common_min_mass(prior: Prior, privacy: Requirement) -> float | None:
+def _get_common_min_mass(prior: Prior, priors: PriorSet | None) -> float | None:
     """Return the least probability of a letter over the set, where it is that of each; else None."""
-    priors = _get_prior_set(prior, privacy)
-    if priors is None or prior.size < 3 or _is_over_all_priors(prior, privacy):
+    if priors is None or prior.size < 3 or _contains_all_priors(priors):
         return None
     least = priors.min_mean(np.eye(prior.size))
     same = float(np.ptp(least)) <= FORMULA_RTOL * float(least.max())
@@ -147,7 +149,7 @@ def _build_robust_randomized_response(
     prior: Prior, privacy: Requirement, _: FloatArray
 ) -> Mechanism:
     """Build robust randomized response for a set in which all letters have one least probability."""
-    lowest = _get_common_min_mass(prior, privacy)
+    lowest = _get_common_min_mass(prior, _get_prior_set(prior, privacy))
     if lowest is None:
         raise InstanceError(
             "the closed form robust_randomized_response is for 3 letters or more and PML over a set of "
@@ -174,53 +176,28 @@ def _max_ldp_level(prior: Prior, privacy: Requirement) -> float:
     nats.
     """
     level = _get_epsilon(privacy)
-    if isinstance(privacy, PML) and not _is_over_all_priors(prior, privacy):
+    if isinstance(privacy, PML) and not _contains_all_priors(_get_prior_set(prior, privacy)):
         level = ldp_for_pml(prior, level)
     return min(level, MAX_EXPONENT)
 
 
-CLOSED_FORMS: Mapping[str, ClosedFormMechanism] = {
-    "binary": ClosedFormMechanism(
-        lambda prior, privacy, gains: binary(prior, _get_epsilon(privacy)),
-        lambda prior, privacy: prior.size == 2 and _is_for_known_prior(prior, privacy),
+CLOSED_FORMS: Mapping[str, FormBuilder] = {
+    "binary": lambda prior, privacy, gains: binary(prior, _get_epsilon(privacy)),
+    "high_privacy": lambda prior, privacy, gains: high_privacy(prior, _get_epsilon(privacy)),
+    "robust_binary": _build_robust_binary,
+    "robust_randomized_response": _build_robust_randomized_response,
+    "uniform": lambda prior, privacy, gains: uniform(prior.size, _get_epsilon(privacy)),
+    "k_singular": lambda prior, privacy, gains: k_singular(
+        prior.size, round(prior.size * math.exp(-_get_epsilon(privacy)))
     ),
-    "high_privacy": ClosedFormMechanism(
-        lambda prior, privacy, gains: high_privacy(prior, _get_epsilon(privacy)),
-        _is_in_first_region,
+    "randomized_response": lambda prior, privacy, gains: randomized_response(
+        prior.size, _max_ldp_level(prior, privacy)
     ),
-    "robust_binary": ClosedFormMechanism(
-        _build_robust_binary, lambda prior, privacy: _get_interval(prior, privacy) is not None
+    "geometric": lambda prior, privacy, gains: geometric(
+        prior.size, _get_epsilon(privacy) * _line_step(prior, privacy)
     ),
-    "robust_randomized_response": ClosedFormMechanism(
-        _build_robust_randomized_response,
-        lambda prior, privacy: (
-            float(np.ptp(prior.pmf)) == 0 and _get_common_min_mass(prior, privacy) is not None
-        ),
-    ),
-    "uniform": ClosedFormMechanism(
-        lambda prior, privacy, gains: uniform(prior.size, _get_epsilon(privacy)), _is_uniform
-    ),
-    "k_singular": ClosedFormMechanism(
-        lambda prior, privacy, gains: k_singular(
-            prior.size, round(prior.size * math.exp(-_get_epsilon(privacy)))
-        )
-    ),
-    "randomized_response": ClosedFormMechanism(
-        lambda prior, privacy, gains: randomized_response(
-            prior.size, _max_ldp_level(prior, privacy)
-        ),
-        lambda prior, privacy: isinstance(privacy, LDP) or _is_over_all_priors(prior, privacy),
-    ),
-    "geometric": ClosedFormMechanism(
-        lambda prior, privacy, gains: geometric(
-            prior.size, _get_epsilon(privacy) * _line_step(prior, privacy)
-        ),
-        lambda prior, privacy: _line_step(prior, privacy) > 0,
-    ),
-    "exponential": ClosedFormMechanism(
-        lambda prior, privacy, gains: exponential(gains, _max_ldp_level(prior, privacy))
-    ),
-    "constant": ClosedFormMechanism(lambda prior, privacy, gains: constant(prior, gains)),
-    "deterministic": ClosedFormMechanism(lambda prior, privacy, gains: deterministic(prior, gains)),
+    "exponential": lambda prior, privacy, gains: exponential(gains, _max_ldp_level(prior, privacy)),
+    "constant": lambda prior, privacy, gains: constant(prior, gains),
+    "deterministic": lambda prior, privacy, gains: deterministic(prior, gains),
 }
 """The closed forms by the name that a problem file gives them; solvers try candidates in this order."""

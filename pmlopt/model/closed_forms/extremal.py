@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import (
     FloatArray,
-    IntArray,
     check_integer,
     check_nonnegative,
     check_real,
     copy_float_array,
 )
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
+from pmlopt.model.utility.linear import build_best_constant, build_best_deterministic
 
 
 def constant(prior: PriorLike, gains: ArrayLike) -> Mechanism:
@@ -40,7 +40,7 @@ def constant(prior: PriorLike, gains: ArrayLike) -> Mechanism:
     """
     p = as_prior(prior)
     table = _check_gains(gains, p.size)
-    return _build_deterministic(p, table, np.full(p.size, np.argmax(p.probabilities @ table)))
+    return Mechanism(build_best_constant(p.probabilities, table), p.labels)
 
 
 def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
@@ -56,12 +56,7 @@ def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
     """
     p = as_prior(prior)
     table = _check_gains(gains, p.size)
-    return _build_deterministic(p, table, np.argmax(table, axis=1))
-
-
-def _build_deterministic(prior: Prior, table: FloatArray, outputs: IntArray) -> Mechanism:
-    """Build the mechanism that releases one output for each letter, of those of a table of gains."""
-    return Mechanism(np.eye(table.shape[1])[outputs], prior.labels)
+    return Mechanism(build_best_deterministic(table), p.labels)
 
 
 def _check_gains(gains: ArrayLike, size: int) -> FloatArray:

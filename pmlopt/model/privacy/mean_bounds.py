@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property, reduce
+from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ from pmlopt.model.uncertainty import (
     vertex_hull,
 )
 from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, Family, StaircaseFamily
-from pmlopt.model.uncertainty.prior_set import LinearRows
+from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
 from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk, max_gain_ldp
 from pmlopt.solvers.structured.block_program import (
     ColumnBlock,
@@ -98,14 +99,14 @@ class MeanBound:
     smaller: ComparedMeans | PriorSet
     exponent: float
     factors: tuple[Any, Any] | None = None
+    kind: BoundKind = field(init=False, repr=False, compare=False)
+    """Which means it compares; None for the least one over a set of priors."""
+
+    def __post_init__(self) -> None:
+        least = self.smaller if isinstance(self.smaller, ComparedMeans) else None
+        object.__setattr__(self, "kind", BoundKind((self.larger, least)))
 
     @cached_property
-    def kind(self) -> BoundKind:
-        """Return which means it compares."""
-        smaller = self.smaller if isinstance(self.smaller, ComparedMeans) else None
-        return BoundKind((self.larger, smaller))
-
-    @property
     def exp_neg_exponent(self) -> Any:
         """Return the factor of the larger mean in constraints on a variable."""
         return tightened(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
@@ -114,6 +115,10 @@ class MeanBound:
     def ceiling(self) -> Any:
         """What the largest entries of all columns may add up to, in constraints on a variable."""
         return 1 / self.exp_neg_exponent if self.factors is None else self.factors[1]
+
+
+RATIO_KINDS = frozenset((BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN, BoundKind.MAX_OVER_MIN))
+"""The kinds of bounds that are lists of ratio bounds on each column."""
 
 
 class MeanBounds(Requirement):
@@ -146,30 +151,43 @@ class MeanBounds(Requirement):
 
     def bounds_for(self, prior: Prior) -> tuple[MeanBound, ...]:
         """Return the bounds under a prior, with exponents that floats hold: past its largest leakage nothing
-        binds.
+        binds. Those of the last prior are kept.
 
         Raises:
             PrivacyError: a set of priors is on other letters than the given one.
         """
+        return self._get_cached("bounds", prior, self._fit_bounds)
+
+    def _fit_bounds(self, prior: Prior) -> tuple[MeanBound, ...]:
+        """Compute the bounds under a prior; see `bounds_for`."""
         found = []
         for one in self.bounds:
             least = one.smaller
             if isinstance(least, PriorSet):
                 least.check_letters(prior.labels, "the prior of the design")
-                if (
-                    isinstance(least, L1Ball)
-                    and least.radius == 0
-                    and (least.center.pmf == prior.pmf).all()
-                ):
+                simple = least.simplify()
+                if isinstance(simple, PriorSet):
+                    least = simple
+                elif np.array_equal(simple, prior.pmf):
                     least = ComparedMeans.MEAN
-            now = replace(one, smaller=least)
-            max_exponent = (
-                prior.max_leakage if now.kind == BoundKind.MAX_OVER_MEAN else MAX_EXPONENT
-            )
-            if now.kind == BoundKind.SUM_OF_MAX:
+            same_set = least is one.smaller
+            kind = one.kind if same_set else BoundKind.MAX_OVER_MEAN
+            max_exponent = prior.max_leakage if kind == BoundKind.MAX_OVER_MEAN else MAX_EXPONENT
+            if kind == BoundKind.SUM_OF_MAX:
                 max_exponent = math.log(prior.size)
-            found.append(replace(now, exponent=min(one.exponent, max_exponent)))
+            # the common case is kept as it is: its factor is computed once
+            unchanged = same_set and one.exponent <= max_exponent
+            found.append(
+                one
+                if unchanged
+                else replace(one, smaller=least, exponent=min(one.exponent, max_exponent))
+            )
         return tuple(found)
+
+    @cached_property
+    def kinds(self) -> frozenset[BoundKind]:
+        """Return the kinds of the bounds."""
+        return frozenset(map(attrgetter("kind"), self.bounds))
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute the levels of a mechanism in nats, under the same names as `limits`."""
@@ -199,15 +217,15 @@ class MeanBounds(Requirement):
         interior.
         """
         bounds = self.bounds_for(prior)
-        keeps = {one.kind: one.exp_neg_exponent for one in bounds}
-        if keeps.keys() == {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
+        if len(bounds) > 1:
+            keeps = {one.kind: one.exp_neg_exponent for one in bounds}
+            if keeps.keys() != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
+                return super().cone_block(prior)
             low, high = keeps[BoundKind.MEAN_OVER_MIN], 1 / keeps[BoundKind.MAX_OVER_MEAN]
             ends, mean = (np.array([low]), np.array([high])), np.ones((1, 1))
             return (
                 ColumnBlock(*ends, np.ones(1), prior.pmf[None, :], mean) if low < 1 < high else None
             )
-        if len(bounds) > 1:
-            return super().cone_block(prior)
         kind, exp_neg_epsilon = bounds[0].kind, bounds[0].exp_neg_exponent
         if isinstance(bounds[0].smaller, PriorSet):
             return bounds[0].smaller.cone_block(exp_neg_epsilon)
@@ -223,22 +241,25 @@ class MeanBounds(Requirement):
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds."""
-        binding = [one for one in self.bounds if not _is_vacuous(one, weights, power)]
-        law = (
-            weights @ matrix
-            if any(ComparedMeans.MEAN in one.kind.value for one in binding)
-            else None
-        )
-        over = [_bound_violation(one, (weights.sum(), law), matrix, power) for one in binding]
-        return reduce(np.maximum, over) if over else 0 * matrix.max(axis=0)
+        found, law = None, None
+        for one in self.bounds:
+            if _is_vacuous(one, weights, power):
+                continue
+            if law is None and ComparedMeans.MEAN in one.kind.value:
+                law = weights @ matrix
+            over = _bound_violation(one, (weights.sum(), law), matrix, power)
+            found = over if found is None else np.maximum(found, over)
+        return 0 * matrix.max(axis=0) if found is None else found
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within
         it.
         """
         p, bounds = prior.pmf, self.bounds_for(prior)
-        nats = {one.kind: one.exponent for one in bounds}
-        if nats.keys() == {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
+        if len(bounds) > 1:
+            nats = {one.kind: one.exponent for one in bounds}
+            if nats.keys() != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}:
+                return super().support_function(prior, gains)
             # a normalised column lies between a and b with mean 1: a everywhere, the rest on the best
             rest, above = (
                 -math.expm1(-nats[BoundKind.MEAN_OVER_MIN]),
@@ -249,9 +270,9 @@ class MeanBounds(Requirement):
             return float(
                 (math.exp(-nats[BoundKind.MEAN_OVER_MIN]) * (p @ gains) + rest * spread).max()
             )
-        if len(bounds) > 1 or BoundKind.MEAN_OVER_MIN in nats:
-            return super().support_function(prior, gains)
         one = bounds[0]
+        if one.kind == BoundKind.MEAN_OVER_MIN:
+            return super().support_function(prior, gains)
         if isinstance(one.smaller, PriorSet):
             return one.smaller.support_function(p, gains, math.exp(-one.exponent))
         if one.kind == BoundKind.MAX_OVER_MEAN:
@@ -285,17 +306,14 @@ class MeanBounds(Requirement):
     @property
     def has_ratios(self) -> bool:
         """Return whether the bound is a list of ratio bounds, so that `ratios` gives it."""
-        return all(
-            one.kind in (BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN, BoundKind.MAX_OVER_MIN)
-            for one in self.bounds
-        )
+        return self.kinds <= RATIO_KINDS
 
     @property
     def by_pairs(self) -> bool:
         """Return whether weights of the pairs of `ratios` are its dual certificate."""
-        kinds = {one.kind for one in self.bounds}
+        kinds = self.kinds
         return (
-            self.has_ratios
+            kinds <= RATIO_KINDS
             and (len(kinds) > 1 or BoundKind.MEAN_OVER_MIN in kinds)
             and kinds != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}
         )
@@ -320,14 +338,18 @@ class MeanBounds(Requirement):
     @property
     def has_rows(self) -> bool:
         """Return whether `linear_rows` gives the columns."""
-        return [one.kind for one in self.bounds] == [BoundKind.MAX_OVER_ROBUST_MEAN]
+        least = self.bounds[0].smaller
+        return (
+            len(self.bounds) == 1 and isinstance(least, PriorSet) and least.polytope() is not None
+        )
 
     def linear_rows(self, prior: Prior) -> LinearRows:
         """Return the columns that it allows by linear rows, where `has_rows` is true."""
         least = self.bounds[0].smaller
         if not isinstance(least, PriorSet):
             return super().linear_rows(prior)
-        return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
+        found = least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
+        return require_form(found, least, "linear rows of a requirement", "no polytope")
 
     def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
         """Return the extreme columns of mean one that the bound allows, as families or as those of a cone."""
@@ -361,8 +383,10 @@ class MeanBounds(Requirement):
             and (least.center.pmf == prior.pmf).all()
         ):
             return least.column_families(exp_neg_epsilon)
-        # of other sets the extreme columns are known by the vertices only
+        # of other sets the extreme columns are known by the vertices only, or by some priors
         listed = isinstance(least, ChoquetSet | ConvexHull)
+        if not listed and least.polytope() is None:
+            return ColumnCone.from_members(least, exp_neg_epsilon)
         return ColumnCone(least if listed else vertex_hull(least), exp_neg_epsilon)
 
 

@@ -20,8 +20,8 @@ from pmlopt.core.arrays import (
 from pmlopt.core.descriptions import describe_value
 from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.records import INFINITE, Shape
+from pmlopt.data.labelled import LabelledArray, Numbers, table
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.labelled import LabelledArray, Numbers, table
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_letter_ratios

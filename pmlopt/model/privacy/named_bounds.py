@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from pmlopt.model.privacy.secret_leakage import GUESSING_MEANING, RobustSecretPM
 from pmlopt.model.privacy.side_information import Known, pml_given_known
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.joint_laws import JointLaws
+from pmlopt.model.uncertainty.prior_set import NO_CELLS, SYMMETRIC_DESIGNS, require_form
 
 
 class LetterBudgets(RatioRequirement):
@@ -190,9 +192,12 @@ class PML(MeanBounds):
         """Return the bound on a column that is constant on the cells of its output, as one on their
         values.
         """
-        return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))
+        if self.over is None:
+            return self
+        found = self.over.on_cells(cells)
+        return PML(self.epsilon, require_form(found, self.over, SYMMETRIC_DESIGNS, NO_CELLS))
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.
@@ -249,7 +254,7 @@ class LDP(MeanBounds):
                 f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon"
             )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.
@@ -300,7 +305,7 @@ class LIP(MeanBounds):
             for word, limit in sides
         )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.
@@ -341,7 +346,7 @@ class MaximalLeakage(MeanBounds):
             self, "epsilon", check_nonnegative(self.epsilon, "epsilon", PrivacyError)
         )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.

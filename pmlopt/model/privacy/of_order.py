@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -235,16 +233,6 @@ def express_divergences(
     """
     spread = cp.reshape(means, (1, columns.shape[1]), order="F")
     return p @ cp.rel_entr(columns, np.ones((len(p), 1)) @ spread)
-
-
-def minimize_approximately(goal: cp.Expression, rules: list[cp.Constraint]) -> None:
-    """Set the variables of a convex program to where it is least, as near as Clarabel comes."""
-    for tolerance in (1e-11, 1e-8):
-        tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
-        with warnings.catch_warnings(), contextlib.suppress(cp.SolverError):
-            warnings.simplefilter("ignore")  # where it stops a digit early
-            cp.Problem(cp.Minimize(goal), rules).solve(solver="CLARABEL", **tight)
-            return
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from pmlopt.core.arrays import check_nonnegative
@@ -52,7 +53,7 @@ class PMC(MeanBounds):
                 f"a PMC level of {self.epsilon} nats is past 700: no float holds e^epsilon"
             )
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds, at most one for each pair of means; several are between entries and the mean
         only.

@@ -42,7 +42,6 @@ from pmlopt.model.privacy.of_order import (
     compute_log_norm,
     express_divergences,
     express_norms,
-    minimize_approximately,
     norm_excess,
     to_decimals,
 )
@@ -55,6 +54,7 @@ from pmlopt.model.privacy.requirement import (
 from pmlopt.model.privacy.robust_renyi_pml import RobustRenyiPML
 from pmlopt.model.privacy.secret_leakage import check_secret_prior, make_secret_limit_name
 from pmlopt.model.uncertainty import PriorSet
+from pmlopt.solvers.approximate_minimum import minimize_approximately
 
 
 class EachOutcomeBound(FiniteOrderBound):

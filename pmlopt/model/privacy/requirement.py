@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import combinations
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, join_ratio_
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block_program import ColumnBlock
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 Witness: TypeAlias = Mapping[str, FloatArray]
 """Arrays by name, from which a bound follows; see `Requirement.dual_certificate`."""
@@ -145,16 +148,18 @@ class Requirement(Record, ABC):
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement is on other letters than the prior."""
 
-    def relaxed_to(self, nats: float) -> Requirement:
-        """Return it with a level of at least so many nats, where it is one number: floats meet 0 up to
-        rounding.
-        """
-        level = getattr(self, "epsilon", None)
-        if not isinstance(level, int | float) or level >= nats:
-            return self
+    def with_epsilon(self, nats: float) -> Self:
+        """Return the same requirement at another level, where its level is one number, `epsilon`."""
         other = copy(self)
+        # frozen dataclasses: the copy is changed before anything sees it
         object.__setattr__(other, "epsilon", nats)
-        other.__dict__.pop("_known", None)  # they are of the level before
+        kept = [
+            name
+            for name in vars(other)
+            if isinstance(getattr(type(self), name, None), cached_property)
+        ]
+        for name in ("_known", *kept):  # they are of the level before
+            vars(other).pop(name, None)
         return other
 
     def has_empty_interior(self, prior: Prior) -> bool:
@@ -218,25 +223,26 @@ class Requirement(Record, ABC):
         """Return the list of ratio bounds under a prior on the right letters; that of the last prior is
         kept.
         """
+        return self._get_cached("ratios", prior, self._list_ratios)
 
-        def list_ratios() -> RatioBounds:
-            self.check(prior)
-            found = self.ratios(prior.pmf)
-            if found is None:
-                raise PrivacyError(
-                    f"{self!r} is no list of ratio bounds, from which all else would follow"
-                )
-            return found
+    def _list_ratios(self, prior: Prior) -> RatioBounds:
+        """List the ratio bounds under a prior; see `_cached_ratios`."""
+        self.check(prior)
+        found = self.ratios(prior.pmf)
+        if found is None:
+            raise PrivacyError(
+                f"{self!r} is no list of ratio bounds, from which all else would follow"
+            )
+        return found
 
-        return self._get_cached("ratios", prior, list_ratios)
-
-    def _get_cached(self, name: str, key: object, make: Callable[[], RatioBounds]) -> RatioBounds:
+    def _get_cached(self, name: str, key: K, make: Callable[[K], V]) -> V:
         """Return what was made for this very key the last time, or make it now."""
-        known: dict[str, tuple[object, RatioBounds]] = self.__dict__.setdefault("_known", {})
+        known: dict[str, tuple[object, Any]] = self.__dict__.setdefault("_known", {})
         kept = known.get(name)  # read once: another thread may put its own in place
         if kept is None or kept[0] is not key:
-            kept = known[name] = (key, make())
-        return kept[1]
+            kept = known[name] = (key, make(key))
+        found: V = kept[1]
+        return found
 
     def __and__(self, other: Requirement) -> Requirement:
         """Both requirements at once; see `RequirementConjunction`."""
@@ -268,13 +274,9 @@ class Requirement(Record, ABC):
             matrix: (N, M) with equal row sums.
             power: x >= 0 -> e^x, or a lower bound of it that differs by less than floats resolve.
         """
-
-        def list_violations() -> RatioBounds:
-            ratios = self.required_ratios(weights)
-            assert ratios is not None
-            return ratios
-
-        return self._get_cached("required", weights, list_violations).violation(matrix, power)
+        ratios = self._get_cached("required", weights, self.required_ratios)
+        assert ratios is not None
+        return ratios.violation(matrix, power)
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
         """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within it.
@@ -408,9 +410,6 @@ class RequirementConjunction(Requirement):
 
     def on_cells(self, cells: LetterCells) -> RequirementConjunction:
         return self._with_parts(part.on_cells(cells) for part in self.parts)
-
-    def relaxed_to(self, nats: float) -> RequirementConjunction:
-        return self._with_parts(part.relaxed_to(nats) for part in self.parts)
 
     def _renamed(self, values: Iterable[Mapping[str, float]]) -> dict[str, float]:
         """Return the limits or the levels of all parts under names that differ."""

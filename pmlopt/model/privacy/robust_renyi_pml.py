@@ -31,12 +31,17 @@ from pmlopt.model.privacy.of_order import (
     DECIMAL_ROUNDING,
     FiniteOrderBound,
     divide_by_maxima,
-    minimize_approximately,
     to_decimals,
 )
 from pmlopt.model.privacy.requirement import CvxpyConstraints, Witness, check_certificate_array
-from pmlopt.model.privacy.secret_leakage import ZERO_MASS_ATOL, find_member
 from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.uncertainty.prior_set import (
+    NO_CELLS,
+    SYMMETRIC_DESIGNS,
+    ZERO_MASS_ATOL,
+    require_form,
+)
+from pmlopt.solvers.approximate_minimum import minimize_approximately
 
 MAX_CHORD_STEPS, LEVEL_RTOL = 40, 2e-15
 """Of a search for a level, at most, and how near both of its ends must be, as a share."""
@@ -81,7 +86,9 @@ class RobustRenyiPML(FiniteOrderBound):
         """Return the bound on a column that is constant on the cells of its output, as one on their
         values.
         """
-        return RobustRenyiPML(self.alpha, self.epsilon, self.over.on_cells(cells))
+        found = self.over.on_cells(cells)
+        known = require_form(found, self.over, SYMMETRIC_DESIGNS, NO_CELLS)
+        return RobustRenyiPML(self.alpha, self.epsilon, known)
 
     def _max_leakage(self, law: FloatArray) -> float:
         return MAX_EXPONENT
@@ -263,7 +270,7 @@ class RobustRenyiPML(FiniteOrderBound):
             (laws, *add_best_tops(laws, prices, self.beta, room)),
         ]
         if self._may_have_far_prices:
-            nearest = np.repeat(find_member(self.over, prior.pmf)[:, None], gains.shape[1], axis=1)
+            nearest = np.repeat(self.over.find_members(prior.pmf[:, None]), gains.shape[1], axis=1)
             both, twice = np.hstack([laws, nearest]), np.hstack([gains, gains])
             own, tops = find_best_prices(prior.pmf, twice, both, self.beta, room)
             found += zip(
@@ -274,17 +281,12 @@ class RobustRenyiPML(FiniteOrderBound):
 
     def _search_certificate(self, prior: Prior, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return laws of the set and prices that a program finds, or the prior and none where it fails."""
-        unit, found, m = float(np.abs(gains).max()), self.over.polytope, gains.shape[1]
-        parts, bills = (
-            cp.Variable((found.parts.shape[1], m), nonneg=True),
-            cp.Variable(gains.shape, nonneg=True),
-        )
-        shares, mass = cp.Variable(gains.shape, nonneg=True), cp.Variable((1, m), nonneg=True)
-        laws, max_norm = found.parts @ parts, self.max_norm(prior.pmf)
-        sums = found.rows @ parts - found.right[:, None] @ mass
+        unit, m = float(np.abs(gains).max()), gains.shape[1]
+        max_norm = self.max_norm(prior.pmf)
+        laws, bills, shares = (cp.Variable(gains.shape, nonneg=True) for _ in range(3))
+        mass = cp.Variable((1, m), nonneg=True)
         rules = [
-            sums[found.equal] == 0,
-            sums[~found.equal] <= 0,
+            *self.over.constrain_measures(laws, mass),
             cp.sum(laws, axis=0, keepdims=True) == mass,
             cp.sum(shares, axis=0, keepdims=True) <= mass,
             cp.PowCone3D(
@@ -294,14 +296,13 @@ class RobustRenyiPML(FiniteOrderBound):
         left = gains / unit - cp.multiply(1 / prior.pmf[:, None], bills - max_norm * laws)
         minimize_approximately(cp.sum(cp.max(left, axis=0)), rules)
         if laws.value is None or bills.value is None:
-            return np.repeat(find_member(self.over, prior.pmf)[:, None], m, axis=1), np.zeros(
-                gains.shape
-            )
+            nearest = np.repeat(self.over.find_members(prior.pmf[:, None]), m, axis=1)
+            return nearest, np.zeros(gains.shape)
         inside = laws.value > ZERO_MASS_ATOL
         prices = np.where(
             inside, np.maximum(bills.value, 0.0) / np.where(inside, laws.value, 1.0), 0.0
         )
-        inner = np.array([find_member(self.over, law) for law in laws.value.T]).T
+        inner = self.over.find_members(laws.value)
         return inner, unit * prices * np.maximum(mass.value, 0.0)
 
     def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
@@ -309,12 +310,7 @@ class RobustRenyiPML(FiniteOrderBound):
 
         The laws are moved into the set where they are not in it.
         """
-        laws = np.array(
-            [
-                find_member(self.over, law)
-                for law in check_certificate_array(witness, "laws", gains.shape).T
-            ]
-        ).T
+        laws = self.over.find_members(check_certificate_array(witness, "laws", gains.shape))
         grouped = {name: each[None] for name, each in witness.items() if name != "laws"}
         ((prices, tops),) = unpack_prices(grouped, (1, *gains.shape))
         own, mean = center_prices(laws, prices)

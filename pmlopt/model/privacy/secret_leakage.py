@@ -19,19 +19,13 @@ from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import RatioBounds, make_ratio_bounds
 from pmlopt.model.privacy.requirement import CvxpyConstraints, Requirement
 from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet
-
-ZERO_MASS_ATOL = 1e-13
-"""Multipliers of at most this are none."""
-
-
-def find_member(laws: PriorSet, measure: FloatArray) -> FloatArray:
-    """Return a law of the set near the one that a measure is a multiple of."""
-    # a multiplier of 0 is a multiple of every law: any member serves
-    total = float(measure.sum())
-    if total <= ZERO_MASS_ATOL:
-        return laws.minimizer(np.arange(laws.size, dtype=float))
-    return np.asarray(laws.project_to_rationals(measure / total), dtype=float)
+from pmlopt.model.uncertainty.prior_set import (
+    ZERO_MASS_ATOL,
+    LinearRows,
+    PriorPolytope,
+    PriorSet,
+    require_form,
+)
 
 
 def check_secret_prior(secret: Secret, prior: Prior) -> None:
@@ -195,6 +189,11 @@ class Pufferfish(SecretRequirement):
         return f"Pufferfish(epsilon={self.epsilon}, {self.secret!r})"
 
 
+def _get_rows(laws: PriorSet) -> PriorPolytope:
+    """Return a set of laws by linear rows."""
+    return require_form(laws.polytope(), laws, "designs about a secret", "no polytope")
+
+
 class RobustSecretPML(Requirement):
     """epsilon-PML about a secret S for every joint law of a set: `Q(y | s) <= e^epsilon Q(y)` for all Q.
 
@@ -283,8 +282,8 @@ class RobustSecretPML(Requirement):
 
         The numbers are the least means m, the largest means M, and the multipliers of each extreme mean.
         """
-        s, n, law = self.over.law.size, self.over.conditionals[0].size, self.over.law.polytope
-        given = [one.polytope for one in self.over.conditionals]
+        s, n, law = self.over.law.size, self.over.conditionals[0].size, _get_rows(self.over.law)
+        given = [_get_rows(one) for one in self.over.conditionals]
         sets = [
             *given,
             *given,
@@ -349,17 +348,21 @@ class RobustSecretPML(Requirement):
         """
         law, given = self.over.law, self.over.conditionals
         s, sets = law.size, [*given, *given, *[law] * law.size]
-        ends = np.cumsum([0, *(one.polytope.parts.shape[1] for one in sets)])
+        rows = [_get_rows(one).parts for one in sets]
+        ends = np.cumsum([0, *(parts.shape[1] for parts in rows)])
         weights = z[-s:].copy()
         weights[weights <= ZERO_MASS_ATOL] = 0.0
-        parts = [one.polytope.parts @ z[ends[k] : ends[k + 1]] for k, one in enumerate(sets)]
-        laws = [find_member(one, part) for one, part in zip(sets[: 2 * s], parts, strict=False)]
+        parts = [own @ z[ends[k] : ends[k + 1]] for k, own in enumerate(rows)]
+        laws = [
+            one.find_members(part[:, None])[:, 0]
+            for one, part in zip(sets[: 2 * s], parts, strict=False)
+        ]
         low, high = np.array(laws[:s]), np.array(laws[s:])
         outcomes = np.zeros_like(high)
         for k in np.flatnonzero(weights):
-            rows = low.copy()
-            rows[k] = high[k]
-            outcomes[k] = find_member(law, parts[2 * s + k]) @ rows
+            low_rows = low.copy()
+            low_rows[k] = high[k]
+            outcomes[k] = law.find_members(parts[2 * s + k][:, None])[:, 0] @ low_rows
         return weights, outcomes, high
 
     def __repr__(self) -> str:

@@ -1,7 +1,8 @@
 from .boxes import AllPriors as AllPriors
 from .boxes import Box as Box
-from .boxes import ChoquetSet as ChoquetSet
 from .boxes import MinimumMass as MinimumMass
+from .chi_square_ball import ChiSquareBall as ChiSquareBall
+from .choquet_set import ChoquetSet as ChoquetSet
 from .columns import ColumnCone as ColumnCone
 from .confidence import REGIONS as REGIONS
 from .confidence import confidence_ball as confidence_ball
@@ -13,6 +14,7 @@ from .confidence import weissman_kappa as weissman_kappa
 from .confidence import weissman_radius as weissman_radius
 from .confidence import weissman_samples as weissman_samples
 from .joint_laws import JointLaws as JointLaws
+from .kl_ball import KLBall as KLBall
 from .l1_ball import L1Ball as L1Ball
 from .prior_set import MinMeanExpression as MinMeanExpression
 from .prior_set import PriorSet as PriorSet

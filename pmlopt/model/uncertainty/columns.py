@@ -11,12 +11,16 @@ from typing import TypeAlias
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.model.uncertainty.boxes import ChoquetSet
-from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.uncertainty.vertices import ConvexHull
+from pmlopt.model.uncertainty.choquet_set import ChoquetSet
+from pmlopt.model.uncertainty.cut_polytopes import CutCube, cut_cube
+from pmlopt.model.uncertainty.prior_set import PriorSet, require_form
+from pmlopt.model.uncertainty.vertices import ConvexHull, build_member_hull
 
 TIE_ATOL = 1e-13
 """Mass by which the letter between the two values may be off one of them and count as at it, by rounding."""
+
+MAX_CUT_VERTICES = 20_000
+"""Vertices of a cut cube up to which columns over some priors of a set are listed."""
 
 MAX_RELEVANT_LEVEL = 230.0
 """Level in nats from which on e^-level, 1e-100, counts as zero next to one."""
@@ -138,6 +142,8 @@ class ColumnCone:
     Attributes:
         priors: the set.
         exp_neg_epsilon: e^-epsilon, in (0, 1].
+        relaxed: the set of priors of which `priors` has some only, so that the cone is larger than that of
+            the set; None where it has all.
 
     Examples:
         >>> from pmlopt import AllPriors
@@ -147,6 +153,14 @@ class ColumnCone:
 
     priors: PriorSet
     exp_neg_epsilon: float
+    relaxed: PriorSet | None = None
+
+    @classmethod
+    def from_members(
+        cls, priors: PriorSet, exp_neg_epsilon: float, laws: FloatArray | None = None
+    ) -> ColumnCone:
+        """Build the cone of the columns that some priors of a set allow; see `build_member_hull`."""
+        return cls(build_member_hull(priors, laws), exp_neg_epsilon, priors)
 
     @cached_property
     def candidate_count(self) -> int:
@@ -173,6 +187,9 @@ class ColumnCone:
         """Return all (N, K) extreme columns of mean one under p, and possibly others; None above the
         limit.
         """
+        if self.relaxed is not None:
+            cut = self.cut_cube(limit)
+            return None if cut is None else to_mean_one(p, cut.vertices.T)
         if self.candidate_count > limit:
             return None
         if isinstance(self.priors, ConvexHull):
@@ -191,6 +208,14 @@ class ColumnCone:
         )
         kept = found[:, np.sort(first)]  # all but repeats, to 15 digits of each entry
         return np.asarray(kept / (p @ kept))
+
+    def cut_cube(self, limit: int) -> CutCube | None:
+        """Return the columns with entries in [0, 1] of mean e^-eps or more under each of some priors.
+
+        None past a limit of vertices, which is at most 20,000.
+        """
+        assert isinstance(self.priors, ConvexHull)
+        return cut_cube(self.priors.laws, self.exp_neg_epsilon, min(limit, MAX_CUT_VERTICES))
 
     def _list_single_between(self) -> FloatArray:
         """Return the (N, K) columns that are 1 on a set, and between at all other letters or at one, 0
@@ -215,9 +240,20 @@ class ColumnCone:
                 no column, and where 1 on the inner set suffices, `outer` is left out.
         """
         # NaN where no value suffices, so that such pairs give no column
-        entry = self.priors.max_partial_entry(inner, outer, self.exp_neg_epsilon)
+        entry = require_form(
+            self.priors.max_partial_entry(inner, outer, self.exp_neg_epsilon),
+            self.priors,
+            "lists of extreme columns",
+            "no formula for them",
+        )
         able = np.flatnonzero(~np.isnan(entry) & (inner | outer).any(axis=1))
         return np.asarray((inner[able] + np.clip(entry[able], 0.0, 1.0)[:, None] * outer[able]).T)
+
+
+def to_mean_one(p: FloatArray, columns: FloatArray) -> FloatArray:
+    """Scale (N, K) columns to a mean of one; those of zeros are left out."""
+    found = columns[:, columns.max(axis=0) > 0]
+    return np.asarray(found / (p @ found))
 
 
 def _list_vertices(laws: FloatArray, exp_neg_epsilon: float) -> FloatArray:

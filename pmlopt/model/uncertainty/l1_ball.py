@@ -22,13 +22,13 @@ from pmlopt.core.arrays import (
     copy_float_array,
 )
 from pmlopt.core.records import ContextReference, Range, Record, Shape
+from pmlopt.data.labelled import read_vector
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
-from pmlopt.data.tables.labelled import read_vector
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty.boxes import ChoquetSet, LowerProbability
+from pmlopt.model.uncertainty.choquet_set import ChoquetSet, LowerProbability
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
-from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, check_possible
+from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet, check_possible
 from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk
 
 
@@ -177,6 +177,10 @@ class L1Ball(ChoquetSet):
         return L1Ball(
             Center.of_counts(tuple(masses), DefaultLabels(cells.size)), self.radius, self.delta
         )
+
+    def simplify(self) -> PriorSet | FloatArray:
+        """Return the centre where it is the only prior of the ball, else the ball."""
+        return self.center.pmf if self.radius == 0 else self
 
     @property
     def half_radius(self) -> float:

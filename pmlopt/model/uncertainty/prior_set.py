@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from pmlopt.data.mechanism import check_labels_match
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.dual_measures import find_best_measures
+from pmlopt.model.uncertainty.support_functions import bound_gain_by_measures
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 
@@ -77,6 +79,32 @@ class PriorPolytope:
     rows: FloatArray
     right: FloatArray
     equal: BoolArray
+
+
+ZERO_MASS_ATOL = 1e-13
+"""The mass of a measure up to which it counts as none."""
+
+SYMMETRIC_DESIGNS, NO_CELLS = "designs on a symmetric prior", "no form by orbits"
+"""What needs the form of a set on cells, and what a set without it has not."""
+
+Form = TypeVar("Form")
+
+
+def require_form(form: Form | None, priors: PriorSet, purpose: str, missing: str) -> Form:
+    """Return a form of a set of priors; raise a PrivacyError where the set has none.
+
+    Args:
+        form: what the set gave, None where it has no such form.
+        priors: the set.
+        purpose: what needs the form, as a subject in the plural.
+        missing: what the set has not, such as "no polytope".
+    """
+    if form is None:
+        raise PrivacyError(
+            f"{purpose} need more than the least means of a set, and {priors!r} has {missing}: give a "
+            "ConvexHull of some of its priors, or a Box around it"
+        )
+    return form
 
 
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -172,7 +200,9 @@ class PriorSet(Record, ABC):
     """A closed convex set of priors Q on N letters, by its least mean `w(v) = min_Q <Q, v>`.
 
     A mechanism satisfies epsilon-PML for every prior of the set iff `max_x v[x] <= e^epsilon w(v)` for
-    each of its columns v: the set enters in no other way.
+    each of its columns v: the set enters in no other way. What every set gives is abstract. The bounds on a
+    design follow from it, by priors of the set; and there are forms that some sets have, which are None of
+    the others: linear rows, a polytope, cells, blocks, extreme columns.
 
     Attributes:
         delta: where the set was made from a sample, the probability over the sample that the true
@@ -203,21 +233,6 @@ class PriorSet(Record, ABC):
         """Return for which priors a bound over this set holds, in words."""
         return scope_text(f"for every prior {self.description}", "distribution", self.delta)
 
-    def on_cells(self, cells: LetterCells) -> PriorSet:
-        """Return what the priors of the set are on the cells of an output, which determines least means
-        there.
-
-        Args:
-            cells: of one output of a symmetric prior.
-
-        Raises:
-            PrivacyError: the set has no such form, is on other letters, or not invariant.
-        """
-        raise PrivacyError(
-            f"{self!r} has no form by orbits: take all priors, least masses, a box or an l1 ball around the "
-            "prior"
-        )
-
     def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
         """Raise a PrivacyError for letters that are not those of the set, or are in another order.
 
@@ -232,6 +247,8 @@ class PriorSet(Record, ABC):
                 self.labels, letters, "the letters of the set", f"those of {owner}", PrivacyError
             )
 
+    # ------------------------------------------------------------ what every set gives
+
     @abstractmethod
     def min_mean(self, matrix: FloatArray) -> FloatArray:
         """Compute the (M,) least mean of each column of an (N, M) matrix over the set."""
@@ -240,6 +257,8 @@ class PriorSet(Record, ABC):
     def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
         """Compute the least means times a positive number, and that number; integers for a matrix of
         integers.
+
+        Where the least mean is no rational, the integers are at most it: proofs rest on them.
 
         Args:
             matrix: (N, M) floats, or an object array of Python integers.
@@ -266,37 +285,6 @@ class PriorSet(Record, ABC):
         """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBERSHIP_ATOL`)."""
 
     @abstractmethod
-    def project_to_rationals(self, law: FloatArray) -> Any:
-        """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
-        the set.
-
-        Args:
-            law: (N,) finite; negative entries count as zero, and it need not sum to one.
-        """
-
-    @cached_property
-    @abstractmethod
-    def polytope(self) -> PriorPolytope:
-        """Return the set by linear rows, in floats."""
-
-    def linear_rows(self, exp_neg_epsilon: float) -> LinearRows:
-        """Return the columns with `e^-eps max v <= w(v)` by linear rows; the numbers are max v and dual
-        multipliers.
-
-        By duality over the `polytope`, `w(v) = max -right'y` over y with `parts'v + rows'y >= 0`, the entries
-        of y being at least 0 but for those of equations.
-        """
-        found, n = self.polytope, self.size
-        parts, rows = sparse.csr_array(found.parts), sparse.csr_array(found.rows)
-        ends = sparse.csr_array(np.append(exp_neg_epsilon, found.right)[None, :])
-        top = sparse.csr_array(-np.ones((n, 1)))
-        return LinearRows(
-            sparse.vstack([sparse.eye_array(n), -parts.T, sparse.csr_array((1, n))], format="csr"),
-            sparse.vstack([sparse.block_diag([top, -rows.T]), ends], format="csr"),
-            np.append(0.0, np.where(found.equal, -np.inf, 0.0)),
-        )
-
-    @abstractmethod
     def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
         """Return the twin of `min_mean` for a cvxpy variable, in sparse form.
 
@@ -305,19 +293,67 @@ class PriorSet(Record, ABC):
             largest: (1, M), at least every entry of its column.
         """
 
-    def cone_block(self, exp_neg_epsilon: float) -> ColumnBlock | None:
-        """Return the cone of columns with `e^-eps max v <= w(v)`; None where it has no such form or interior.
-
-        Args:
-            exp_neg_epsilon: e^-epsilon, in (0, 1].
-        """
-        return None
-
     @abstractmethod
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
         """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
 
-    @abstractmethod
+    def constrain_measures(
+        self, measures: cp.Expression, masses: cp.Expression
+    ) -> list[cp.Constraint]:
+        """Return constraints by which each measure is a prior of the set times its mass.
+
+        By default they are the rows of the `polytope`; a set without one gives its own.
+
+        Args:
+            measures: (N, M), affine; a column for each.
+            masses: (1, M), affine.
+        """
+        found = require_form(self.polytope(), self, "cvxpy constraints on a prior", "no polytope")
+        z = cp.Variable((found.parts.shape[1], measures.shape[1]), nonneg=True)
+        rows, right = found.rows @ z, found.right[:, None] @ masses
+        constraints = [measures == found.parts @ z]
+        for chosen, compare in ((found.equal, operator.eq), (~found.equal, operator.le)):
+            if chosen.any():
+                constraints.append(compare(rows[chosen] - right[chosen], 0))
+        return constraints
+
+    # ------------------------------------------------------------ what follows
+
+    def find_members(self, measures: FloatArray) -> FloatArray:
+        """Find (N, M) priors of the set, near the (N, M) measures over their sums where these are near it.
+
+        A measure of next to no mass is a multiple of every prior, and gets any of the set. Without a
+        projection they are in the set as `contains_law` decides.
+        """
+        return np.array([self._find_member(measure) for measure in measures.T]).T
+
+    @property
+    def member_slack(self) -> float:
+        """Return how far what `find_members` gives may be outside of the set, in l1: 0 with a projection."""
+        some = self.project_to_rationals(np.full(self.size, 1 / self.size))
+        return self.size * MEMBERSHIP_ATOL if some is None else 0.0
+
+    def _find_member(self, measure: FloatArray) -> FloatArray:
+        """Find a prior of the set near a measure over its sum."""
+        mass = float(measure.sum())
+        any_member = self.minimizer(np.arange(self.size, dtype=float))
+        if not mass > ZERO_MASS_ATOL:
+            return any_member
+        law = np.maximum(measure, 0.0) / np.maximum(measure, 0.0).sum()
+        near = self.project_to_rationals(law)
+        if near is not None:
+            return np.asarray(near, dtype=float)
+        if self.contains_law(law):
+            return np.asarray(law)
+        inside, outside = 1.0, 0.0  # shares of the member, which is in the convex set
+        for _ in range(60):
+            share = (inside + outside) / 2
+            if self.contains_law((1 - share) * law + share * any_member):
+                inside = share
+            else:
+                outside = share
+        return np.asarray((1 - inside) * law + inside * any_member)
+
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
         """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
         g.
@@ -329,31 +365,100 @@ class PriorSet(Record, ABC):
             gains: (N, M) the columns g.
             exp_neg_epsilon: e^-epsilon, in (0, 1].
         """
+        theta = self.dual_multipliers(p, gains, exp_neg_epsilon)
+        return self.dual_bound(p, gains, exp_neg_epsilon, theta)
 
-    theta_rows: int = 1
-    """How many numbers `dual_multipliers` has for each column."""
+    @property
+    def theta_rows(self) -> int:
+        """Return how many numbers `dual_multipliers` has for each column."""
+        return self.size
 
-    @abstractmethod
     def dual_multipliers(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
     ) -> FloatArray:
         """Return (T, M) multipliers of `e^-eps max v <= w(v)` for each column g, from which
         `support_function` follows.
-        """
 
-    @abstractmethod
+        By default they are measures: a multiplier of at least 0 times a prior of the set, by a program.
+        """
+        return find_best_measures(self.constrain_measures, p, gains, exp_neg_epsilon)
+
     def dual_bound(
         self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float, theta: FloatArray
     ) -> float:
         """Compute what (T, M) multipliers prove that no column collects: any numbers of at least 0 do.
 
         It is the least tau at which `min_Q sum_x (p (g - tau) + theta Q)^+ - theta e^-eps` is at most 0
-        for all columns g, with an allowance for rounding.
+        for all columns g, with an allowance for rounding. By default theta Q is a measure for each column,
+        moved into the set where it is outside.
         """
+        masses = np.maximum(theta, 0.0).sum(axis=0)
+        measures = masses * self.find_members(np.maximum(theta, 0.0))
+        reduced = exp_neg_epsilon - self.member_slack
+        return bound_gain_by_measures(measures, masses, p, gains, reduced)
 
-    @abstractmethod
-    def max_partial_entry(self, inner: Any, outer: Any, exp_neg_epsilon: float) -> FloatArray:
-        """Compute the (K,) least b in [0, 1] such that w is at least e^-eps.
+    # ------------------------------------------------------------ forms that some sets have
+
+    def simplify(self) -> PriorSet | FloatArray:
+        """Return the set in its simplest form: the (N,) only prior in it, all priors, or itself."""
+        return self
+
+    def on_cells(self, cells: LetterCells) -> PriorSet | None:
+        """Return what the priors of the set are on the cells of an output, which determines least means
+        there; None where it has no such form.
+
+        Args:
+            cells: of one output of a symmetric prior.
+
+        Raises:
+            PrivacyError: the set is on other letters, or not invariant.
+        """
+        return None
+
+    def project_to_rationals(self, law: FloatArray) -> Any:
+        """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
+        the set; None where no such projection is known.
+
+        Args:
+            law: (N,) finite; negative entries count as zero, and it need not sum to one.
+        """
+        return None
+
+    def polytope(self) -> PriorPolytope | None:
+        """Return the set by linear rows, in floats; None where it is no polytope."""
+        return None
+
+    def linear_rows(self, exp_neg_epsilon: float) -> LinearRows | None:
+        """Return the columns with `e^-eps max v <= w(v)` by linear rows; the numbers are max v and dual
+        multipliers. None without a polytope.
+
+        By duality over the `polytope`, `w(v) = max -right'y` over y with `parts'v + rows'y >= 0`, the entries
+        of y being at least 0 but for those of equations.
+        """
+        found, n = self.polytope(), self.size
+        if found is None:
+            return None
+        parts, rows = sparse.csr_array(found.parts), sparse.csr_array(found.rows)
+        ends = sparse.csr_array(np.append(exp_neg_epsilon, found.right)[None, :])
+        top = sparse.csr_array(-np.ones((n, 1)))
+        return LinearRows(
+            sparse.vstack([sparse.eye_array(n), -parts.T, sparse.csr_array((1, n))], format="csr"),
+            sparse.vstack([sparse.block_diag([top, -rows.T]), ends], format="csr"),
+            np.append(0.0, np.where(found.equal, -np.inf, 0.0)),
+        )
+
+    def cone_block(self, exp_neg_epsilon: float) -> ColumnBlock | None:
+        """Return the cone of columns with `e^-eps max v <= w(v)`; None where it has no such form or interior.
+
+        Args:
+            exp_neg_epsilon: e^-epsilon, in (0, 1].
+        """
+        return None
+
+    def max_partial_entry(
+        self, inner: Any, outer: Any, exp_neg_epsilon: float
+    ) -> FloatArray | None:
+        """Compute the (K,) least b in [0, 1] such that w is at least e^-eps; None where no formula is known.
 
         The column is 1 on `inner`, b on `outer` and 0 elsewhere.
 
@@ -365,3 +470,4 @@ class PriorSet(Record, ABC):
         Returns:
             NaN where even b = 1 does not suffice.
         """
+        return None

@@ -107,7 +107,9 @@ def find_mixture_thetas(
         )
         # the tau that this theta proves, an upper bound by weak duality
         root = _find_roots(
-            _make_excess(theta, laws, p, gain, exp_neg_epsilon), low[columns], high[columns]
+            _make_excess(laws.T @ theta, theta.sum(axis=0), p, gain, exp_neg_epsilon),
+            low[columns],
+            high[columns],
         )
         best[:, columns] = np.where(root < high[columns], theta, best[:, columns])
         # every bound that was proved stays valid, so the least counts
@@ -170,10 +172,31 @@ def bound_gain_by_mixtures(
     """Compute the tau that (K, M) multipliers of the (K, N) laws prove; the twin of `bound_gain` for a
     convex hull.
     """
+    # weak duality needs theta >= 0 and nothing more of it
+    multipliers = np.maximum(theta, 0.0)
+    masses = multipliers.sum(axis=0)
+    return bound_gain_by_measures(laws.T @ multipliers, masses, p, gains, exp_neg_epsilon)
+
+
+def bound_gain_by_measures(
+    measures: FloatArray,
+    masses: FloatArray,
+    p: FloatArray,
+    gains: FloatArray,
+    exp_neg_epsilon: float,
+) -> float:
+    """Compute the tau that (N, M) measures prove, a prior of the set times a number for each column.
+
+    Args:
+        measures: (N, M) the priors of the set, times the masses.
+        masses: (M,) at least 0.
+        p: (N,) the prior of the design.
+        gains: (N, M) the columns g.
+        exp_neg_epsilon: in (0, 1].
+    """
     if exp_neg_epsilon >= 1:
         return float((p @ gains).max())
-    # weak duality needs theta >= 0 and nothing more of it
-    excess = _make_excess(np.maximum(theta, 0.0), laws, p, gains, exp_neg_epsilon)
+    excess = _make_excess(measures, masses, p, gains, exp_neg_epsilon)
     return float(_find_roots(excess, p @ gains, gains.max(axis=0)).max())
 
 
@@ -185,15 +208,19 @@ _CENTRALITY, _BOUNDARY_FRACTION, _MIN_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
 
 
 def _make_excess(
-    theta: FloatArray, laws: FloatArray, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float
+    measures: FloatArray,
+    masses: FloatArray,
+    p: FloatArray,
+    gains: FloatArray,
+    exp_neg_epsilon: float,
 ) -> Callable[[FloatArray], FloatArray]:
-    """Return the dual values of columns of gains at multipliers theta of the laws, as a function of tau."""
+    """Return the dual values of columns of gains at measures of laws times masses, as a function of tau."""
 
     def compute_excess(tau: FloatArray) -> FloatArray:
         # (N, M) costs, and the weights of all laws together for the rounding
-        costs, total = p[:, None] * (gains - tau), theta.sum(axis=0)
-        value = np.maximum(costs + laws.T @ theta, 0.0).sum(axis=0) - total * exp_neg_epsilon
-        return np.asarray(value + _bound_rounding(costs, total))
+        costs = p[:, None] * (gains - tau)
+        value = np.maximum(costs + measures, 0.0).sum(axis=0) - masses * exp_neg_epsilon
+        return np.asarray(value + _bound_rounding(costs, masses))
 
     return compute_excess
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from pmlopt.model.uncertainty.prior_set import (
     PriorPolytope,
     PriorSet,
     check_possible,
+    require_form,
 )
 from pmlopt.model.uncertainty.support_functions import bound_gain_by_mixtures, find_mixture_thetas
 from pmlopt.solvers.structured.block_program import ColumnBlock, build_hull_block, build_mean_block
@@ -122,8 +123,12 @@ class ConvexHull(PriorSet):
         shares, distance = optimize.nnls(system, np.append(law, 1.0))
         return shares, float(distance)
 
-    @cached_property
     def polytope(self) -> PriorPolytope:
+        """Return the set by linear rows, in floats."""
+        return self._polytope
+
+    @cached_property
+    def _polytope(self) -> PriorPolytope:
         """Return mixtures of the vertices by their weights."""
         return PriorPolytope(
             self.laws.T, np.ones((1, len(self.laws))), np.ones(1), np.array([True])
@@ -158,7 +163,7 @@ class ConvexHull(PriorSet):
         )
 
     @property
-    def theta_rows(self) -> int:  # type: ignore[override]
+    def theta_rows(self) -> int:
         """Return one for each vertex."""
         return len(self.laws)
 
@@ -188,6 +193,35 @@ class ConvexHull(PriorSet):
         return f"ConvexHull(<{len(self.points)} priors on {self.size} letters>)"
 
 
+def build_member_hull(priors: PriorSet, laws: FloatArray | None = None) -> ConvexHull:
+    """Return the convex hull of some priors of a set: it allows the columns that the set allows, and more.
+
+    Bounds over the columns that it allows hold for the set too.
+
+    Args:
+        priors: the set.
+        laws: (K, N) the priors, moved into the set where they are not in it. Left out, those under which a
+            set of letters, or on more than five letters one letter or all others, are least likely.
+
+    Examples:
+        >>> from pmlopt import ChiSquareBall
+        >>> hull = build_member_hull(ChiSquareBall([0.5, 0.5], 0.04))
+        >>> sorted(hull.points.round(9).tolist())
+        [[0.4, 0.6], [0.6, 0.4]]
+    """
+    if laws is None:
+        n = priors.size
+        one = np.eye(n)
+        sets = (
+            np.array([*product((0.0, 1.0), repeat=n)][1:-1])
+            if n <= 5
+            else np.vstack([one, 1 - one])
+        )
+        laws = np.array([priors.minimizer(letters) for letters in sets])
+    inside = priors.find_members(laws.T).T
+    return ConvexHull(inside / inside.sum(axis=1, keepdims=True))
+
+
 def vertex_hull(priors: PriorSet) -> ConvexHull:
     """Return a set of priors as the convex hull of the vertices of its polytope.
 
@@ -206,16 +240,9 @@ def vertex_hull(priors: PriorSet) -> ConvexHull:
         >>> sorted(vertex_hull(Box([0.2, 0.5], [0.5, 0.8])).points.round(12).tolist())
         [[0.2, 0.8], [0.5, 0.5]]
     """
-    try:
-        found: PriorPolytope | None = priors.polytope
-    except NotImplementedError:
-        found = None
-    if found is None:
-        raise PrivacyError(
-            f"designs with a sub-convex utility need the extreme columns over {priors!r}, and it has no "
-            "polytope: take an expected gain or loss, or give a ConvexHull of some of its priors, or a Box "
-            "around it"
-        )
+    found = require_form(
+        priors.polytope(), priors, "designs with a sub-convex utility", "no polytope"
+    )
     count, slacks = len(found.right), np.flatnonzero(~found.equal)
     system = np.hstack([found.rows, np.eye(count)[:, slacks]])
     # The most systems of equations that are tried to list the vertices of a polytope: a few seconds.

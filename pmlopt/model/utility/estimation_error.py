@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pmlopt.core.arrays import FloatArray, Label, bound_sum_rounding, copy_float_array
 from pmlopt.core.differences import MAX_DIFFERENCE, is_label_number, subtract_arrays, to_exact_array
 from pmlopt.core.records import Shape
+from pmlopt.data.labelled import LabelledArray, Numbers, read_combinations
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.tables.labelled import LabelledArray, Numbers, read_combinations
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.linear import Utility
 

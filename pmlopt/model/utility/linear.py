@@ -13,10 +13,10 @@ from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, abbreviate, cop
 from pmlopt.core.differences import subtract_exactly
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import NamedValues, Record, Shape
+from pmlopt.data.labelled import Axes, LabelledArray, Numbers, table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import PairSpace
-from pmlopt.data.tables.labelled import Axes, LabelledArray, Numbers, table
 from pmlopt.errors import PmloptError, UtilityError
 
 
@@ -117,10 +117,12 @@ class LinearUtility(Utility):
     def __post_init__(self) -> None:
         if not callable(self.matrix):
             name = f"the {self.kind_text} matrix"
-            found = table(self.matrix, name, UtilityError)
-            vars(self).update(
-                matrix=copy_float_array(found.values, 2, name, UtilityError), axes=found.axes
-            )
+            values: Any = self.matrix
+            if not (type(values) is np.ndarray and values.ndim == 2):
+                found = table(values, name, UtilityError)
+                values = found.values
+                vars(self).update(axes=found.axes)
+            vars(self).update(matrix=copy_float_array(values, 2, name, UtilityError))
 
     @classmethod
     def from_fields(
@@ -165,7 +167,9 @@ class LinearUtility(Utility):
         """
         if not callable(self.matrix):
             matrix = np.asarray(self.matrix)
-            if self.axes == (None, None) and matrix.shape != (len(inputs), len(outputs)):
+            if self.axes == (None, None):
+                if matrix.shape == (len(inputs), len(outputs)):
+                    return matrix
                 raise UtilityError(
                     f"the {self.kind_text} matrix has shape {matrix.shape}; {len(inputs)} letters and "
                     f"{len(outputs)} outputs need ({len(inputs)}, {len(outputs)})"
@@ -339,6 +343,16 @@ class ExpectedLoss(LinearUtility):
 
     kind: ClassVar[str] = "expected-loss"
     maximised: ClassVar[bool] = False
+
+
+def build_best_constant(p: FloatArray, gains: FloatArray) -> FloatArray:
+    """Build the (N, M) matrix that always releases the output of largest expected gain."""
+    return np.asarray(np.eye(gains.shape[1])[np.full(len(gains), np.argmax(p @ gains))])
+
+
+def build_best_deterministic(gains: FloatArray) -> FloatArray:
+    """Build the (N, M) matrix that releases each letter's output of largest gain, the first of equals."""
+    return np.asarray(np.eye(gains.shape[1])[np.argmax(gains, axis=1)])
 
 
 def compute_row_offsets(table: FloatArray) -> FloatArray:

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from pmlopt.core.arrays import FloatArray, Label, copy_float_array
 from pmlopt.core.differences import subtract_arrays, to_exact_array
 from pmlopt.core.records import NamedValues, Shape
+from pmlopt.data.labelled import LabelledArray, Numbers
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.symmetry.independent import ProductPairs, TypePairs
 from pmlopt.data.symmetry.invariant import CirclePairs
 from pmlopt.data.symmetry.prior import PairSpace
-from pmlopt.data.tables.labelled import LabelledArray, Numbers
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.linear import (
     ExpectedGain,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.grids import Grid
-from pmlopt.core.programming_errors import describe_error, raise_if_strict
 from pmlopt.errors import PriorError, ProgramError
 from pmlopt.programs.continuous.certificate import BOUND_BOXES, ContinuousCertificate, bound_loss
 from pmlopt.programs.continuous.program import ContinuousDesign
-from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.feasible import find_first_mechanism
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.method_runs import describe_failure, try_methods
 from pmlopt.programs.program import (
     Method,
     MethodError,
@@ -25,6 +25,7 @@ from pmlopt.programs.program import (
     refuse_to_certify,
     reject_warm_start,
 )
+from pmlopt.programs.registry import find_question, register_question
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 
@@ -101,18 +102,19 @@ def certify_on_grid(
     on_bins = 1e-6
     design = program.design_on_grid(grid)
     options = MethodOptions(deadline.at_least(1e-3), on_bins)
-    start = linear.METHODS.make_start(design, None, options.deadline)
+    question = find_question(design)
+    start = question.make_start(design, None, options.deadline)
     failed: list[str] = []
     found: LinearCertificate | None = None
-    for method in linear.METHODS.list_automatic(design, start):
-        try:
-            tried = method.run(design, options, start).certificate
-        except Exception as cause:  # as in `solve`, the next one is tried
-            raise_if_strict(cause)
-            failed.append(f"{method.id}: {describe_error(cause)}")
-            continue
+    methods = question.list_automatic(design, start)
+
+    def report(method: Method[Any, Any, Any], cause: BaseException) -> None:
+        failed.append(describe_failure(method, cause))
+
+    for _, result in try_methods(methods, design, options, start, report):
+        tried = result.certificate
         found = tried if found is None or tried.proved_gap < found.proved_gap else found
-        if found.proved_gap <= design.compute_allowed_gap(on_bins) or deadline.expired:
+        if found.proved_gap <= design.compute_allowed_gap(on_bins):
             break
     if found is None and deadline.is_limited:
         found = find_first_mechanism(design).certificate
@@ -194,3 +196,5 @@ METHODS = MethodRegistry(
     ),
 )
 """Designs for continuous secrets: what bins reach, next to what nothing betters."""
+
+register_question(METHODS)

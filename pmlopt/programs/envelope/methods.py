@@ -41,6 +41,7 @@ from pmlopt.programs.program import (
     reject_warm_start,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.solvers.solver_result import TIME_LIMIT, Deadline, MethodOptions
 from pmlopt.solvers.two_sided_search import MARK_RTOL, ParameterSolution, TwoSidedSearch
 
@@ -272,3 +273,6 @@ FAILURE_METHODS = _make_registry(
     ProcessedFailureProgram, "one-ratio", "one linear program", solve_worst_failure, certify_failure
 )
 """Closed failure probabilities."""
+
+register_question(ENVELOPE_METHODS)
+register_question(FAILURE_METHODS)

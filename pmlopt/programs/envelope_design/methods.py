@@ -12,7 +12,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
-from pmlopt.model.closed_forms import constant
+from pmlopt.model.utility.linear import build_best_constant
 from pmlopt.programs.envelope.masses import bound_leaking_mass
 from pmlopt.programs.envelope.methods import solve_worst_failure
 from pmlopt.programs.envelope.program import failure_after_processing
@@ -40,6 +40,7 @@ from pmlopt.programs.program import (
     reject_warm_start,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
 
@@ -162,7 +163,7 @@ def _certify_given(
 
 def _find_first(program: EnvelopeDesign) -> MethodResult[EnvelopeDesignCertificate]:
     """Certify the best constant, which meets the condition with any margins."""
-    matrix = constant(program.prior, program.centered_gains).matrix
+    matrix = build_best_constant(program.prior.probabilities, program.centered_gains)
     margins = np.zeros(program.prior.size)
     certificate = certify_envelope_design(
         program, matrix, margins, build_trivial_proof(program.centered_gains)
@@ -184,3 +185,5 @@ METHODS = MethodRegistry(
     find_first_result=_find_first,
 )
 """Designs within an envelope: the best mechanism found is returned with its gap."""
+
+register_question(METHODS)

@@ -38,6 +38,7 @@ from pmlopt.programs.program import (
     reject_warm_start,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.solvers import cvxpy_interface
 from pmlopt.solvers.solver_result import MethodOptions, limit_threads
 
@@ -258,3 +259,5 @@ METHODS = MethodRegistry(
     find_first_result=_find_first,
 )
 """Designs for estimation: a mechanism is returned with the gap that could be proved."""
+
+register_question(METHODS)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement, RequirementConjunction
@@ -197,7 +197,8 @@ def min_mixing_weight(
 
 def is_satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
     """Return whether a matrix meets the requirement, exactly and in the floats of a checker."""
-    return privacy.holds(prior, Mechanism(matrix)) and is_met_exactly(prior, privacy, matrix)
+    mechanism = wrap_checked_matrix(matrix, prior.labels)
+    return privacy.holds(prior, mechanism) and is_met_exactly(prior, privacy, matrix)
 
 
 def drop_noise(matrix: FloatArray, noise: float) -> FloatArray:

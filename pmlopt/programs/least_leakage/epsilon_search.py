@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.programming_errors import raise_if_strict
-from pmlopt.errors import InfeasibleError, InputError, MechanismError, PmloptError, ProgramError
+from pmlopt.errors import InputError, MechanismError, PmloptError, ProgramError
 from pmlopt.programs.certificate import Certificate, WarmStart
-from pmlopt.programs.estimation import methods as estimation
 from pmlopt.programs.least_leakage.epsilon_certificate import (
     DesignProof,
     LeastEpsilonCertificate,
@@ -23,26 +21,12 @@ from pmlopt.programs.least_leakage.epsilon_certificate import (
 )
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.families import MAX_LEVEL, at_level, level_of, rounded_up
-from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.linear.build_certificate import certify_symmetric
 from pmlopt.programs.linear.program import SymmetricDesign
-from pmlopt.programs.program import (
-    Method,
-    MethodError,
-    MethodRegistry,
-    MethodResult,
-    reject_warm_start,
-)
-from pmlopt.programs.subconvex import methods as subconvex
+from pmlopt.programs.method_runs import describe_failure, try_methods
+from pmlopt.programs.program import Method, MethodError, MethodResult
+from pmlopt.programs.registry import find_question
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
-
-DESIGN_QUESTIONS: tuple[MethodRegistry[Any, Any, Any], ...] = (
-    linear.METHODS,
-    linear.ORBIT_METHODS,
-    subconvex.METHODS,
-    estimation.METHODS,
-)
-"""How the designs of a search are solved."""
 
 
 @dataclass
@@ -195,7 +179,7 @@ class EpsilonSearch:
             if not level < MAX_LEVEL:
                 return False
             program = self.program.at(level)
-            found = _question_of(program).certify_matrix(program, matrix, None).certificate
+            found = find_question(program).certify_matrix(program, matrix, None).certificate
         except PmloptError:  # no design of this level, or no mechanism that its repair keeps
             return False
         return self._take(found, level)
@@ -260,34 +244,23 @@ class EpsilonSearch:
         except ProgramError as cause:  # too strict for any estimate
             self.failures.append(str(cause))
             return None
-        question = _question_of(program)
+        question = find_question(program)
         options = replace(self.options, tolerance=tolerance)
         start = question.make_start(program, self.restart, options.deadline)
+        methods = question.list_automatic(program, start)
         best: Certificate | None = None
-        for method in question.list_automatic(program, start):
-            try:
-                found = method.run(program, options, start)
-            except (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError):
-                raise
-            except BaseException as cause:  # a solver may fail in any way: the next one is tried
-                raise_if_strict(cause)
-                self.failures.append(f"{method.id}: {cause}")
-                continue
+
+        def report(method: Method[Any, Any, Any], cause: BaseException) -> None:
+            self.failures.append(describe_failure(method, cause))
+
+        for method, found in try_methods(methods, program, options, start, report):
             certificate = found.certificate
-            if (
-                certificate.violation > 0
-                or certificate.is_beyond_bound
-                or not found.requirement_unchanged
-            ):
+            if certificate.violation > 0 or certificate.is_beyond_bound:
                 continue
             if best is None or certificate.proved_gap < best.proved_gap:
                 best = certificate
-            if question.program is not estimation.METHODS.program:  # it starts cold
-                self.restart = WarmStart(method.name, found.arrays)
-            if (
-                best.proved_gap <= program.compute_allowed_gap(tolerance)
-                or options.deadline.expired
-            ):
+            self.restart = WarmStart(method.name, found.arrays)
+            if best.proved_gap <= program.compute_allowed_gap(tolerance):
                 break
         return best
 
@@ -356,14 +329,6 @@ class EpsilonSearch:
         )
 
 
-def _question_of(program: Any) -> MethodRegistry[Any, Any, Any]:
-    """Return how a design is solved."""
-    for question in DESIGN_QUESTIONS:
-        if type(program) is question.program:
-            return question
-    raise MethodError(f"there is no search over {program!r}")
-
-
 def _at_own_level(certificate: DesignProof) -> DesignProof:
     """Return a certificate of a mechanism at the least level, up to rounding, that its exact check meets."""
     limit = level_of(certificate.privacy)
@@ -407,7 +372,7 @@ def search_epsilon(
     )
 
 
-def _certify(
+def certify_at_own_level(
     program: LeastEpsilon, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[LeastEpsilonCertificate]:
     """Certify a matrix at its own level; multipliers prove no bound without a level that they are for."""
@@ -432,18 +397,3 @@ def _certify(
     return MethodResult(
         certificate=certificate, finished=True, message="a matrix that was given", detail=""
     )
-
-
-METHODS = MethodRegistry(
-    LeastEpsilon,
-    (
-        Method(
-            "level-search",
-            "designs at levels on both sides, by secants: each proves one side",
-            search_epsilon,
-        ),
-    ),
-    reject_warm_start("a least epsilon is searched from formulas: leave out the mechanism"),
-    _certify,
-)
-"""Least levels of any requirement at which any utility reaches a target."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import copy
 from typing import Any, TypeAlias, TypeVar
 
 from pmlopt.core.descriptions import describe_value
@@ -54,11 +53,7 @@ def at_level(requirement: R, epsilon: float) -> R:
     """
     if isinstance(requirement, LIP):
         return LIP(epsilon, epsilon)  # type: ignore[return-value]
-    other = copy(requirement)
-    # frozen dataclasses: the copy is changed before anything sees it
-    object.__setattr__(other, "epsilon", float(epsilon))
-    other.__dict__.pop("_known", None)  # ratio bounds of the level before
-    return other
+    return requirement.with_epsilon(float(epsilon))
 
 
 def family_of(

@@ -13,6 +13,8 @@ from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
+from pmlopt.model.uncertainty.prior_set import PriorPolytope
+from pmlopt.model.uncertainty.vertices import build_member_hull
 from pmlopt.model.utility import ExpectedGain
 from pmlopt.programs.exact.repair import approximate_repair
 from pmlopt.programs.least_leakage.certificate import LevelMultipliers
@@ -51,11 +53,17 @@ class LevelProgram:
     of `bound_exp_neg_level`.
     """
 
-    def __init__(self, program: LeastLeakage) -> None:
+    def __init__(self, program: LeastLeakage, rows: PriorPolytope | None = None) -> None:
+        """Build the program.
+
+        Args:
+            program: what is required.
+            rows: the priors by linear rows; None where it is the given one only.
+        """
         # The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros.
         least_coefficient = 4e-12
         self.program, self._masses = program, program.max_shares
-        self._set = None if program.over is None else program.over.polytope
+        self._set = rows
         self._letter, self._output, self._in_row, p = program.columns.list_pairs(program.allowed)
         n, m, k = len(program.columns.masses), len(self._masses), len(self._letter)
         # the numbers of rows, outputs and entries, and of d and its rows for each output
@@ -137,6 +145,11 @@ class LevelProgram:
             (levels[right.coords[0]], k + m + right.coords[1], right.data),
         ]
 
+    @property
+    def iterations(self) -> int:
+        """Return the simplex iterations so far."""
+        return self.model.iterations
+
     def solve_at(
         self, exp_neg_level: float, deadline: Deadline
     ) -> ParameterSolution[LevelMultipliers]:
@@ -160,6 +173,56 @@ class LevelProgram:
             infeasibility=point.optimum - 1 if gaining else point.optimum,
             slope=point.slope,
         )
+
+
+class PriorCutLevelProgram:
+    """The linear program at a level over a set of priors that is no polytope, by cuts of its worst priors.
+
+    It is solved over some priors of the set, and those under which its outputs leak more than the level come
+    in. Its multipliers are of priors of the set, so that they prove a bound at any time.
+    """
+
+    MAX_ROUNDS, VIOLATION_RTOL = 60, 1e-10
+
+    def __init__(self, program: LeastLeakage) -> None:
+        assert program.over is not None
+        self.program, self._over = program, program.over
+        self._build(build_member_hull(program.over).laws)
+        self._spent = 0
+
+    def _build(self, laws: FloatArray) -> None:
+        """Build the program over some priors of the set."""
+        self._laws = laws
+        self._levels = LevelProgram(self.program, build_member_hull(self._over, laws).polytope())
+
+    @property
+    def iterations(self) -> int:
+        """Return the simplex iterations of all programs."""
+        return self._spent + self._levels.iterations
+
+    def solve_at(
+        self, exp_neg_level: float, deadline: Deadline
+    ) -> ParameterSolution[LevelMultipliers]:
+        """Solve the program at e^-epsilon."""
+        for _ in range(self.MAX_ROUNDS):
+            found = self._levels.solve_at(exp_neg_level, deadline)
+            columns = found.point[:, found.point.max(axis=0) > 0]
+            columns = columns / columns.max(axis=0)
+            broken = self._over.min_mean(columns) < exp_neg_level * (1 - self.VIOLATION_RTOL)
+            if deadline.expired or not broken.any():
+                break
+            worst = np.array([self._over.minimizer(column) for column in columns.T[broken]])
+            self._spent += self._levels.iterations
+            self._build(np.vstack([self._laws, worst]))
+        return found
+
+
+def build_level_program(program: LeastLeakage) -> LevelProgram | PriorCutLevelProgram:
+    """Build the linear programs at one level after another, for the priors of a program."""
+    if program.over is None:
+        return LevelProgram(program)
+    rows = program.over.polytope()
+    return PriorCutLevelProgram(program) if rows is None else LevelProgram(program, rows)
 
 
 class BestGainPrograms:

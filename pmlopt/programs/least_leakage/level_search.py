@@ -19,7 +19,7 @@ from pmlopt.programs.least_leakage.certificate import LevelMultipliers, bound_ex
 from pmlopt.programs.least_leakage.level_programs import (
     BestGainPrograms,
     LargestMassPrograms,
-    LevelProgram,
+    build_level_program,
 )
 from pmlopt.programs.least_leakage.program import (
     LeastLeakage,
@@ -191,7 +191,7 @@ def search_level(
         if options.deadline.expired:
             return replace(before, matrix=start)
     # built only once a program is solved: known bounds may meet before
-    levels = cache(lambda: LevelProgram(program))
+    levels = cache(lambda: build_level_program(program))
     family = LevelProgramFamily(
         program, lambda gap_fraction, deadline: levels().solve_at(gap_fraction, deadline)
     )
@@ -207,7 +207,7 @@ def search_level(
             polish_vertex(program.find_worst_priors(search.witness), search.witness, search.upper)
         )
     return _make_search_result(
-        search, ending, levels().model.iterations if search.programs else 0, before
+        search, ending, levels().iterations if search.programs else 0, before
     )
 
 

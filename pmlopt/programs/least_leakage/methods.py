@@ -30,6 +30,8 @@ from pmlopt.programs.least_leakage.certificate import (
     LevelMultipliers,
     SymmetricLevelCertificate,
 )
+from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
+from pmlopt.programs.least_leakage.epsilon_search import certify_at_own_level, search_epsilon
 from pmlopt.programs.least_leakage.level_search import (
     LevelSearch,
     build_support_multipliers,
@@ -44,8 +46,10 @@ from pmlopt.programs.program import (
     MethodResult,
     check_shape,
     refuse_to_certify,
+    reject_warm_start,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline, MethodOptions
 
 MAX_SMALL_ENTRIES = 400
@@ -218,3 +222,21 @@ ORBIT_METHODS = MethodRegistry(
     find_first_result=partial(find_first, certify_symmetric_level),
 )
 """The same on a symmetric prior."""
+
+EPSILON_METHODS = MethodRegistry(
+    LeastEpsilon,
+    (
+        Method(
+            "level-search",
+            "designs at levels on both sides, by secants: each proves one side",
+            search_epsilon,
+        ),
+    ),
+    reject_warm_start("a least epsilon is searched from formulas: leave out the mechanism"),
+    certify_at_own_level,
+)
+"""Least levels of any requirement at which any utility reaches a target."""
+
+register_question(METHODS)
+register_question(ORBIT_METHODS)
+register_question(EPSILON_METHODS)

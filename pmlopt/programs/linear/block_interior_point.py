@@ -8,8 +8,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
-from pmlopt.model.closed_forms import constant
-from pmlopt.model.utility.linear import compute_expectation
+from pmlopt.model.utility.linear import build_best_constant, compute_expectation
 from pmlopt.programs.exact.repair import approximate_repair
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.solver_result import MethodOptions, SolverResult, limit_threads
@@ -74,7 +73,7 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
     if added is not None:
         added.save_dual_values(added.compute_multipliers(task, ending.point))
     elif not proved:  # at a level of next to nothing there is hardly an inside to move in
-        still = constant(program.prior, program.centered_gains).matrix
+        still = build_best_constant(program.prior.probabilities, program.centered_gains)
         # complementary slackness of a constant: each letter's multiplier is what it gains
         multipliers = (still * program.centered_gains).sum(axis=1)
         if compute_gap(still, multipliers, ending.point) <= allowed:

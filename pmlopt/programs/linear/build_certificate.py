@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -199,7 +200,7 @@ def certify_linear(
         if proofs[0].bound > enough:
             proofs.append(_price_columns(program, gains))
     # each of them is valid, so that the least is, too
-    proof = min(proofs, key=lambda one: one.bound)
+    proof = min(proofs, key=attrgetter("bound"))
     return LinearCertificate(
         prior=program.prior,
         privacy=program.privacy,

@@ -10,7 +10,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -115,14 +115,39 @@ class ColumnSystem(ABC):
 
         It is rounded as bounds are: a value that reaches its bound is the same float.
         """
-        # centring removes the digits that all outputs of a letter share
         least = self.min_by_letter(table)
+        return self.compute_centered_value(
+            table,
+            (least, self.exact_letter_mean(least)),
+            self.center_table(table, maximised),
+            maximised,
+            lifts,
+        )
+
+    def compute_centered_value(
+        self,
+        table: FloatArray,
+        offsets: tuple[FloatArray, Fraction],
+        gains: FloatArray,
+        maximised: bool,
+        lifts: FloatArray,
+    ) -> float:
+        """Compute the same from a table that is centred already.
+
+        Args:
+            table: the values.
+            offsets: (N,) the least value of each letter, and their mean.
+            gains: the table less these, with the sign that makes more better.
+            maximised: whether the table holds gains.
+            lifts: the mechanism.
+        """
         # larger row minima would drown the digits of the values that occur
-        if float(self.masses @ np.abs(least)) > 8 * self.compute_expectation(np.abs(table), lifts):
+        if float(self.masses @ np.abs(offsets[0])) > 8 * self.compute_expectation(
+            np.abs(table), lifts
+        ):
             # the digits of the least values would drown those that occur: beyond what is allowed for
             return self.compute_expectation(table, lifts)
-        gain = self.compute_expectation(self.center_table(table, maximised), lifts)
-        return round_outward(self.exact_letter_mean(least), gain, maximised)
+        return round_outward(offsets[1], self.compute_expectation(gains, lifts), maximised)
 
     def bound_value_rounding(self, table: FloatArray, lifts: FloatArray) -> float:
         """Bound what rounding may have taken off the expectation of a table.
@@ -190,16 +215,11 @@ class DenseColumns(ColumnSystem):
 
     prior: Prior
     privacy: Requirement
+    masses: FloatArray = field(init=False)
+    terms: int = field(init=False)
 
-    @property
-    def masses(self) -> FloatArray:  # type: ignore[override]
-        """Return the probabilities of the letters."""
-        return self.prior.pmf
-
-    @property
-    def terms(self) -> int:  # type: ignore[override]
-        """Return how many letters a column has."""
-        return self.prior.size
+    def __post_init__(self) -> None:
+        vars(self).update(masses=self.prior.pmf, terms=self.prior.size)
 
     def broadcast_letters(self, rho: FloatArray) -> FloatArray:
         """Expand a number for each letter to values on pairs."""

@@ -13,10 +13,10 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.lazy_imports import sparse
-from pmlopt.model.closed_forms import constant
 from pmlopt.model.privacy.factors import tightened
 from pmlopt.model.privacy.ratios import RatioBounds
 from pmlopt.model.privacy.requirement import Witness
+from pmlopt.model.utility.linear import build_best_constant
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers import highs
@@ -68,7 +68,7 @@ def reserve_pair_seconds(program: LinearDesign, name: str, options: MethodOption
 def _build_constant_point(program: LinearDesign, ratios: RatioBounds) -> PrimalDualPoint:
     """Build the best constant, with the bound of no privacy at all."""
     weights = np.zeros((len(ratios.exponents), program.table.shape[1]))
-    best = constant(program.prior, program.centered_gains).matrix
+    best = build_best_constant(program.prior.probabilities, program.centered_gains)
     return PrimalDualPoint(
         best, program.centered_gains.max(axis=1), dual_certificate={"weights": weights}
     )

@@ -9,7 +9,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.errors import InfeasibleError
-from pmlopt.model.closed_forms import constant
+from pmlopt.model.utility.linear import build_best_constant
 from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
 from pmlopt.programs.linear.build_certificate import certify_linear, certify_symmetric
 from pmlopt.programs.linear.certificate import (
@@ -37,7 +37,7 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
     begin = time.perf_counter()
     if program.added:
         return _make_formula_result(find_within_constraints(program), time.perf_counter() - begin)
-    candidates = [constant(program.prior, program.centered_gains).matrix]
+    candidates = [build_best_constant(program.prior.probabilities, program.centered_gains)]
     candidates += _exponential_candidates(program)
     # all candidates are feasible, so that only their gain decides
     best = max(

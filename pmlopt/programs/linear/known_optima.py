@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.lazy_imports import optimize
-from pmlopt.model import closed_forms
 from pmlopt.model.closed_forms.catalogue import build_closed_forms, is_within_limits
-from pmlopt.model.utility.linear import compute_expectation
+from pmlopt.model.utility.linear import (
+    build_best_constant,
+    build_best_deterministic,
+    compute_expectation,
+)
 from pmlopt.programs.linear.build_certificate import CLOSED_FORM_GAP
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.program import LinearDesign
@@ -43,12 +47,17 @@ def known_optimum(program: LinearDesign, deadline: Deadline = NO_DEADLINE) -> Kn
 
     Programs with added constraints have none.
     """
-    if program.added or _is_too_long_to_check(program, deadline):
+    if program.added or deadline.expired:
+        return None
+    # of bounds on pairs in all columns, where they are many
+    ratios = program.bounds_on_pairs
+    bounds = 0 if ratios is None else len(ratios.exponents) * program.table.shape[1]
+    if deadline.expired_for(-SECONDS_A_PAIR * bounds):
         return None
     prior, gains, near = program.prior, program.centered_gains, CLOSED_FORM_GAP * program.scale
-    found, seconds = allowed_forms(program), SECONDS_A_PRICE * _count_bounds(program)
+    found, seconds = allowed_forms(program), SECONDS_A_PRICE * bounds
     # a form below another feasible one by more than rounding cannot be optimal
-    max_gain = max(gain for gain, _ in found)
+    max_gain = max(found, key=itemgetter(0))[0]
     for gain, form in found:
         if gain < max_gain - near:
             continue
@@ -70,19 +79,6 @@ def known_optimum(program: LinearDesign, deadline: Deadline = NO_DEADLINE) -> Kn
 
 SECONDS_A_PAIR, SECONDS_A_PRICE = 6e-8, 5e-6
 """What a bound on a pair in a column takes: to check whether closed forms meet it, and in a dual bound."""
-
-
-def _count_bounds(program: LinearDesign) -> int:
-    """Return the number of bounds on pairs in all columns, where they are many; else 0."""
-    ratios = program.bounds_on_pairs
-    return 0 if ratios is None else len(ratios.exponents) * program.table.shape[1]
-
-
-def _is_too_long_to_check(program: LinearDesign, deadline: Deadline) -> bool:
-    """Return whether the time would be over before closed forms were checked against bounds on pairs."""
-    return deadline.expired or (
-        deadline.is_limited and deadline.expired_for(-SECONDS_A_PAIR * _count_bounds(program))
-    )
 
 
 def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
@@ -110,15 +106,16 @@ def allowed_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
     return [
         (compute_expectation(program.prior, program.centered_gains, form.matrix), form)
         for form in _candidates(program)
-        if is_within_limits(program.prior, program.privacy, form.matrix)
+        # a constant meets every requirement
+        if form.name == "constant" or is_within_limits(program.prior, program.privacy, form.matrix)
     ]
 
 
 def _candidates(program: LinearDesign) -> Iterator[_Form]:
     """Yield the closed forms that may be optimal for a program."""
     prior, gains = program.prior, program.centered_gains
-    yield _by_outputs("constant", closed_forms.constant(prior, gains).matrix)
-    yield _by_outputs("deterministic", closed_forms.deterministic(prior, gains).matrix)
+    yield _by_outputs("constant", build_best_constant(prior.probabilities, gains))
+    yield _by_outputs("deterministic", build_best_deterministic(gains))
     # the other forms have a column for each letter
     if prior.size > len(program.outputs):
         return

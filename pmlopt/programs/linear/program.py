@@ -80,11 +80,12 @@ class ExpectationProgram(Program[C_co]):
     @cached_property
     def centered_gains(self) -> FloatArray:
         """Return the gains less the offsets, on pairs."""
-        centred = self.columns.center_table(self.table, self.maximised)
+        centred = self.table - self.columns.broadcast_letters(self.row_offsets)
+        centred = centred if self.maximised else -centred
         centred.setflags(write=False)
         return centred
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """Return the most that the choice of outputs can change the expected gain."""
         return float(
@@ -119,7 +120,10 @@ class ExpectationProgram(Program[C_co]):
 
     def compute_value(self, lifts: FloatArray) -> float:
         """Compute the utility of a mechanism, in the user's units."""
-        return self.columns.compute_value(self.table, self.maximised, lifts)
+        offsets = self.row_offsets, self.exact_constant
+        return self.columns.compute_centered_value(
+            self.table, offsets, self.centered_gains, self.maximised, lifts
+        )
 
     def compute_bound(self, centered_bound: float) -> float:
         """Compute the bound on the utility, rounded outward, from one on the expected `centered_gains`."""
@@ -413,20 +417,18 @@ def linear_design(
 ) -> LinearDesign:
     """Declare `max (or min) E[f(X, Y)]` over the mechanisms that meet the requirement; see `design`."""
     table = check_not_huge(utility.evaluate_table(prior.labels, outputs))
-    declare, block = (
-        partial(_build_model, prior, privacy, utility, table),
-        privacy.cone_block(prior),
-    )
-    lazy = privacy.has_ratios if block is None else block.is_banded
     program = LinearDesign(
-        # other than for bands and ratios, solvers need the cvxpy side anyway, and its errors come early
-        build_model=declare if lazy else declare().get_self,
+        build_model=partial(_build_model, prior, privacy, utility, table),
         prior=prior,
         privacy=privacy,
         utility=utility,
         outputs=outputs,
         table=table,
     )
+    block = program.column_block
+    if not (privacy.has_ratios if block is None else block.is_banded):
+        # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
+        program = replace(program, build_model=program.build_model().get_self)
     constraints = tuple(constraints)
     return program.with_stated_constraints(constraints) if constraints else program
 

@@ -9,6 +9,7 @@ from pmlopt.programs.record_leakage.adversary import BoundedAdversary
 from pmlopt.programs.record_leakage.alternating import Alternating
 from pmlopt.programs.record_leakage.exact_leakage import BranchAndBound, RecordStart, get_array_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
+from pmlopt.programs.registry import register_question
 from pmlopt.solvers.solver_result import Deadline
 
 
@@ -52,3 +53,5 @@ METHODS = MethodRegistry(
     ),
 )
 """Leakages per record: what a prior leaks is returned with the bound that was proved."""
+
+register_question(METHODS)

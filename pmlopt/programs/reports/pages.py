@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import escape_control_characters
+from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.display import format_matrix_html
 from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.mechanism import Mechanism

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import bound_sum_rounding
+from pmlopt.core.arrays import FloatArray, bound_sum_rounding
+from pmlopt.core.records import Shape
 from pmlopt.model.utility import list_informations
 from pmlopt.programs.certificate import (
     FLOATS,
@@ -18,7 +19,7 @@ from pmlopt.programs.certificate import (
     check_value,
 )
 from pmlopt.programs.design_program import DesignCertificate
-from pmlopt.programs.subconvex.column_spaces import build_column_space
+from pmlopt.programs.subconvex.column_spaces import ColumnSpace, build_column_space
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,6 +35,8 @@ class ColumnCertificate(DesignCertificate):
             "search" and "tangents" go through what bounds leave open, "ball" adds what plateaus may be
             worth, "split" and "relaxed" are relaxed columns and the chords of the utility, "everything" is
             the utility of releasing the secret itself.
+        laws: (K, N) of a set of priors that is no polytope, those over which the bound is; None for those
+            that are taken without a search.
     """
 
     kind: ClassVar[str] = "sub-convex"
@@ -41,6 +44,12 @@ class ColumnCertificate(DesignCertificate):
 
     utility: str
     pricing: str
+    laws: Annotated[FloatArray, Shape("laws", "letters")] | None = None
+
+    def _build_space(self) -> ColumnSpace:
+        """Build the space of the allowed columns again."""
+        utility = list_informations()[self.utility]()
+        return build_column_space(self.prior, self.privacy, utility, self.laws)
 
     @property
     def is_maximised(self) -> bool:
@@ -52,7 +61,7 @@ class ColumnCertificate(DesignCertificate):
         """Return by how much rounding only may put the value beyond the bound."""
         if self.utility not in list_informations():
             return 1e-14 * max(1.0, abs(self.value))
-        space = build_column_space(self.prior, self.privacy, list_informations()[self.utility]())
+        space = self._build_space()
         return bound_sum_rounding(
             sum(self.mechanism.matrix.shape), max(1.0, abs(space.full_release_utility))
         )
@@ -68,7 +77,7 @@ class ColumnCertificate(DesignCertificate):
                 check_gap(self, self.bound_rounding, self.is_maximised),
             )
         prior, utility, rho = self.prior, list_informations()[self.utility](), self.multipliers
-        space = build_column_space(prior, self.privacy, utility)
+        space = self._build_space()
         value = check_value(self.value, utility.value(prior, self.mechanism), self.bound_rounding)
         found = (*self.level_claims, value, check_gap(self, self.bound_rounding, self.is_maximised))
         if rho is None or rho.shape != (prior.size,):

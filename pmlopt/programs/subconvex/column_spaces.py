@@ -46,6 +46,8 @@ class ColumnSpace:
 
     Attributes:
         allowed: a few families, or those of a cone, or of ratio bounds.
+        laws: (K, N) the priors of a set that is no polytope of which the cone is; None for those that it has
+            without a search.
     """
 
     MAX_SHORT_LIST_COLUMNS: ClassVar[int] = 20_000
@@ -55,6 +57,7 @@ class ColumnSpace:
     privacy: Requirement
     utility: SubConvex
     allowed: tuple[Family, ...] | ColumnCone | RatioBounds
+    laws: FloatArray | None = None
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
@@ -406,12 +409,42 @@ class ColumnSpace:
         return get_common_min_mass(self.allowed)
 
 
-def build_column_space(prior: Prior, privacy: Requirement, utility: SubConvex) -> ColumnSpace:
-    """Build the space of the allowed columns; one letter has the constant column only."""
+def build_column_space(
+    prior: Prior, privacy: Requirement, utility: SubConvex, laws: FloatArray | None = None
+) -> ColumnSpace:
+    """Build the space of the allowed columns; one letter has the constant column only.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement.
+        utility: the sub-convex utility.
+        laws: (K, N) the priors to take of a set that is no polytope; any do, in place of those that are
+            taken without a search.
+
+    Raises:
+        ProgramError: there are laws, and the requirement is not over such a set on these letters.
+    """
     allowed = privacy.extreme_columns(prior)
-    return ColumnSpace(
-        prior, privacy, utility, (BoxFamily(1.0, 1.0),) if prior.size == 1 else allowed
-    )
+    if prior.size == 1:
+        allowed = (BoxFamily(1.0, 1.0),)
+    if laws is None:
+        return ColumnSpace(prior, privacy, utility, allowed)
+    if (
+        not isinstance(allowed, ColumnCone)
+        or allowed.relaxed is None
+        or not _are_measures(laws, prior)
+    ):
+        raise ProgramError(
+            f"there are priors of a set that is no polytope, and {privacy!r} is over none on these letters"
+        )
+    cone = ColumnCone.from_members(allowed.relaxed, allowed.exp_neg_epsilon, laws)
+    return ColumnSpace(prior, privacy, utility, cone, laws)
+
+
+def _are_measures(laws: FloatArray, prior: Prior) -> bool:
+    """Return whether rows are finite measures on the letters of a prior, at least one."""
+    fits = laws.ndim == 2 and laws.shape[1:] == (prior.size,) and len(laws) > 0
+    return fits and bool(np.isfinite(laws).all())
 
 
 def bound_column_utility(

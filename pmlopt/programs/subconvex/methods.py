@@ -25,8 +25,14 @@ from pmlopt.programs.program import (
     make_method_result,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
+from pmlopt.programs.subconvex.prior_cuts import (
+    METHOD_NAME,
+    cut_by_worst_priors,
+    has_curved_set,
+)
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.parametric_program import MasterProblem
@@ -93,6 +99,7 @@ def certify_columns(
         repair=fixed.to_record,
         utility=program.utility.name,
         pricing=pricing,
+        laws=program.space.laws,
     )
 
 
@@ -163,6 +170,14 @@ def _solve_and_certify(
         closed_form=find_optimal_form(program, best),
         arrays={"matrix": best.mechanism.matrix},
     )
+
+
+def _cut_and_certify(
+    given: ColumnDesign, options: MethodOptions, _: ColumnDesign
+) -> MethodResult[ColumnCertificate]:
+    """Solve by cutting planes on the worst priors of a set, and certify over those that were found."""
+    program, outcome = cut_by_worst_priors(given, options)
+    return _solve_and_certify(lambda *_: outcome, program, options, program)
 
 
 def _solve_declared(
@@ -292,6 +307,13 @@ def _make_full_method(
 METHODS = MethodRegistry(
     ColumnDesign,
     (
+        Method(
+            METHOD_NAME,
+            "over a set of priors that is no polytope: its worst priors come in as they cut",
+            _cut_and_certify,
+            lambda program, _: has_curved_set(program),
+            requirements_text="designs over a set of priors that is no polytope, on a few letters",
+        ),
         _make_full_method(
             "highs", "all extreme columns are declared: HiGHS simplex ends at a vertex", True
         ),
@@ -308,3 +330,5 @@ METHODS = MethodRegistry(
     find_first_result=_find_first,
 )
 """Designs with a sub-convex utility: the best mechanism found is returned with its gap."""
+
+register_question(METHODS)

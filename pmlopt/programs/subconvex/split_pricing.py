@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.model.privacy.factors import FACTOR_MARGIN_RTOL
-from pmlopt.model.uncertainty.boxes import ChoquetSet
+from pmlopt.model.uncertainty.choquet_set import ChoquetSet
 from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.programs.subconvex.columns import (
     ColumnBatch,

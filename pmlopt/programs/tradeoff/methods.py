@@ -21,6 +21,7 @@ from pmlopt.programs.program import (
     MethodResult,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.programs.tradeoff.build_certificate import (
     audit_leakage,
     certify_tradeoff,
@@ -217,3 +218,5 @@ METHODS = MethodRegistry(
     find_first_result=_find_first,
 )
 """Trade-offs of leakage and distortion: the best mechanism found is returned with its gap."""
+
+register_question(METHODS)

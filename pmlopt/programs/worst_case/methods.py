@@ -20,6 +20,7 @@ from pmlopt.programs.program import (
     reject_warm_start,
     wrap_given_certificate,
 )
+from pmlopt.programs.registry import register_question
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate, is_within_level
 from pmlopt.programs.worst_case.program import BestWorstCase
 from pmlopt.solvers.solver_result import MethodOptions
@@ -126,3 +127,5 @@ METHODS = MethodRegistry(
     _certify_given,
 )
 """Highest thresholds: the one that is kept is returned with the highest that is not ruled out."""
+
+register_question(METHODS)

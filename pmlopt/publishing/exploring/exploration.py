@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, escape_control_characters, join_words
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, join_words
+from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MissingExtraError

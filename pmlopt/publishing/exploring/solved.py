@@ -21,7 +21,7 @@ from pmlopt.programs.result import Result
 from pmlopt.publishing.exploring.exploration import CurvePoint, ExploredPart
 from pmlopt.releases.estimation import people_needed
 from pmlopt.sweeps import Sweep, SweepRow, sweep
-from pmlopt.verification import load
+from pmlopt.verification import load_saved
 
 DEFAULT_HALF_WIDTH = 0.01
 """Of the intervals of estimated frequencies for which people are counted: one in a hundred."""
@@ -55,7 +55,9 @@ class SweepAnswers:
         found: list[Result[Any] | None] = []
         for place, row in enumerate(table.rows):
             path = None if folder is None else Path(folder) / f"{place:05d}.json"
-            result = load(path) if path is not None and path.exists() and not row.failed else None
+            result = (
+                load_saved(path) if path is not None and path.exists() and not row.failed else None
+            )
             if result is not None and not (
                 isinstance(result, Result) and result.value == row.value
             ):

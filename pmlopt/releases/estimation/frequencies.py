@@ -24,9 +24,9 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.concave import Local, maximize_over_laws
 from pmlopt.core.display import import_pandas
+from pmlopt.data.labelled import LabelledArray, Numbers, read_column, read_vector
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.data.tables.labelled import LabelledArray, Numbers, read_column, read_vector
 from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
 from pmlopt.measures.estimable import RANK_RTOL, estimable
 from pmlopt.model.utility.estimation_error import Workload, build_workload_rows

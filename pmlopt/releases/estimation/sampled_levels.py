@@ -19,9 +19,9 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.lazy_imports import optimize, special
 from pmlopt.core.roots import find_min_integer
+from pmlopt.data.labelled import Numbers, table
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.tables.labelled import Numbers, table
 from pmlopt.errors import InputError, MechanismError, PrivacyError
 from pmlopt.model.uncertainty.confidence import CONFIDENCE_RTOL, MAX_BISECTIONS, binomial_intervals
 from pmlopt.releases.estimation.intervals import check_confidence, check_counts

@@ -161,6 +161,6 @@ def _save_basis(solver: highspy.Highs) -> Mapping[str, NDArray[Any]]:
     if not basis.valid:
         return {}
     return {
-        "columns": np.array([int(status) for status in basis.col_status], dtype=np.int8),
-        "rows": np.array([int(status) for status in basis.row_status], dtype=np.int8),
+        "columns": np.array(list(map(int, basis.col_status)), dtype=np.int8),
+        "rows": np.array(list(map(int, basis.row_status)), dtype=np.int8),
     }

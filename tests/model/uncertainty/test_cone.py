@@ -139,6 +139,8 @@ def test_the_value_between_is_the_least_that_suffices(
     inner, outer = states == 2, states == 1
     shares = case.priors.max_partial_entry(inner, outer, keep)
 
+    assert shares is not None
+
     def least(column: FloatArray) -> float:
         return float((corners @ column).min())
 

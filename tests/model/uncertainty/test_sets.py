@@ -281,6 +281,7 @@ def test_by_linear_rows_the_largest_entry_is_within_the_least_mean(kind: str) ->
     for column, least in zip(matrix.T, one.min_mean(matrix), strict=True):
         for share in (1 - 1e-8, 1 + 1e-8):
             rows = one.linear_rows(share * least / column.max())
+            assert rows is not None
             numbers = rows.find_numbers(column[:, None])
             assert (numbers[:, 0] >= rows.least - 1e-12).all()
             broken = float((rows.on_column @ column[:, None] + rows.on_numbers @ numbers).max())

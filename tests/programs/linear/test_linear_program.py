@@ -32,10 +32,10 @@ from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
 from pmlopt.programs.certificate import WarmStart
 from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.linear.formulation import MAX_SIMPLEX_ENTRIES, Formulation, build_formulation
 from pmlopt.programs.linear.known_optima import KnownOptimum
-from pmlopt.programs.linear.methods import MAX_SIMPLEX_ENTRIES, METHODS
+from pmlopt.programs.linear.methods import METHODS
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.linear.solve_context import SolveContext
 from pmlopt.programs.program import CvxpyModel, Method
 
 PARTS: list[tuple[Requirement, set[str], set[str]]] = [
@@ -276,7 +276,7 @@ def test_constraints_that_no_mechanism_meets_are_found_by_another_solver() -> No
 # ---------------------------------------------------------------- the decision list
 
 
-Row = Method[LinearDesign, SolveContext, LinearCertificate]
+Row = Method[LinearDesign, Formulation, LinearCertificate]
 
 
 def linear(n: int) -> LinearDesign:
@@ -292,14 +292,14 @@ def names(program: LinearDesign, start: str | None = None, solver: str = "auto")
     return [route.name for route in routes(program, solver, begin(program, start))]
 
 
-def begin(program: LinearDesign, start: str | None) -> SolveContext:
+def begin(program: LinearDesign, start: str | None) -> Formulation:
     matrix = np.full(program.mechanism.shape, 1 / program.mechanism.shape[1])
     names = {"closed form": "uniform", "constant": "constant"}
     known = KnownOptimum(names[start], matrix, 0.0) if start in names else None
-    return SolveContext(program) if start is None else SolveContext(program, matrix, known=known)
+    return build_formulation(program, known, None if start is None else matrix)
 
 
-def routes(program: LinearDesign, solver: str, start: SolveContext) -> list[Row]:
+def routes(program: LinearDesign, solver: str, start: Formulation) -> list[Row]:
     return list(METHODS.select_methods(program, solver, start))
 
 
@@ -362,7 +362,7 @@ def test_many_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> 
     still = design(Prior.uniform(LARGE), PML(0.0), ExpectedGain(np.eye(LARGE)))
     assert "block-ipm" not in names(still)
     with pytest.raises(SolverUnavailableError, match="above 0 nats"):
-        routes(still, "block-ipm", SolveContext(still))
+        routes(still, "block-ipm", build_formulation(still))
 
 
 @pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "block-ipm"])
@@ -374,14 +374,14 @@ def test_a_solver_asked_for_is_the_only_one(name: str) -> None:
 def test_names_that_cannot_be_meant_are_refused() -> None:
     for name in ("nothing", ""):
         with pytest.raises(SolverUnavailableError, match="auto"):
-            routes(linear(2), name, SolveContext(linear(2)))
+            routes(linear(2), name, build_formulation(linear(2)))
     for name, other in (
         ("highs", "linear programs"),
         ("highs-ipm", "linear programs"),
         ("block-ipm", "Use auto"),
     ):
         with pytest.raises(SolverUnavailableError, match=other):
-            routes(curved(2), name, SolveContext(curved(2)))
+            routes(curved(2), name, build_formulation(curved(2)))
 
 
 def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(

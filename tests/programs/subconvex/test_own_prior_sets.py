@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -31,12 +30,11 @@ class OwnPolytope(PriorSet):
     def size(self) -> int:
         return self.hull.size
 
-    @cached_property
-    def polytope(self) -> PriorPolytope:
-        return self.hull.polytope
+    def polytope(self) -> PriorPolytope | None:
+        return self.hull.polytope()
 
     @property
-    def theta_rows(self) -> int:  # type: ignore[override]
+    def theta_rows(self) -> int:
         return self.hull.theta_rows
 
     def min_mean(self, matrix: FloatArray) -> FloatArray:
@@ -91,9 +89,8 @@ class NoPolytope(OwnPolytope):
 
     kind: ClassVar[str] = "no-polytope"
 
-    @cached_property
-    def polytope(self) -> PriorPolytope:
-        raise NotImplementedError
+    def polytope(self) -> PriorPolytope | None:
+        return None
 
 
 POINTS = [[0.5, 0.3, 0.2], [0.4, 0.3, 0.3], [0.3, 0.5, 0.2], [0.45, 0.35, 0.2]]
@@ -114,13 +111,17 @@ def test_the_design_is_that_of_the_vertices(kind: type[OwnPolytope], seed: int) 
     assert found.certificate.verify()
 
 
-def test_a_set_without_a_polytope_says_what_to_take() -> None:
-    with pytest.raises(PrivacyError, match="has no polytope: take an expected gain or loss"):
-        solve(design(POINTS[0], PML(0.4, over=NoPolytope(POINTS)), MutualInformation()))
-    assert (
-        solve(design(POINTS[0], PML(0.4, over=NoPolytope(POINTS)), "hamming")).status.value
-        == "optimal"
-    )
+def test_a_set_without_a_polytope_is_cut_by_its_worst_priors() -> None:
+    over = NoPolytope(POINTS)
+    p = np.mean(POINTS, axis=0)
+    expected = solve(design(p, PML(0.4, over=ConvexHull(POINTS)), MutualInformation()))
+    found = solve(design(p, PML(0.4, over=over), MutualInformation()))
+    assert found.method == "prior-cuts"
+    assert found.value == pytest.approx(expected.value, abs=1e-7)
+    assert found.bound >= expected.value - 1e-9
+    assert found.certificate.verify()
+    linear = solve(design(POINTS[0], PML(0.4, over=over), "hamming"))
+    assert linear.status.value == "optimal"
 
 
 def test_vertices_of_a_polytope_by_its_rows() -> None:

@@ -1,0 +1,476 @@
+"""The one door for numbers with labels: mappings, series, frames and arrays become labelled arrays.
+
+Whatever holds a vector or a table of numbers is read here, and put into the order of the letters or outputs
+that it is for: by label wherever it names anything, by position only where it names nothing and its shape
+fits. Which labels are the same states `pmlopt.core.arrays`.
+"""
+
+from __future__ import annotations
+
+import os
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core import files
+from pmlopt.core.arrays import (
+    NUMBER_HEADERS,
+    DefaultLabels,
+    Label,
+    abbreviate,
+    check_labels_of_size,
+    check_unmasked,
+    indices_of,
+    is_plain,
+    parse_labels,
+)
+from pmlopt.core.frames import (
+    get_column_names,
+    get_row_names,
+    has_labels,
+    is_frame,
+    is_missing,
+    to_narwhals,
+    to_plain_list,
+)
+from pmlopt.core.lazy_imports import check_installed, import_optional
+from pmlopt.core.letter_files import read_letters
+from pmlopt.core.matrices.formats import read_table
+from pmlopt.core.records import parse_json
+from pmlopt.errors import FileFormatError, InputError
+
+Axes = tuple[tuple[Label, ...] | None, ...]
+Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
+"""What holds numbers, with labels or without: frames and series of other libraries too."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledArray:
+    """Numbers along one axis or two, with the labels of each; None along an axis without names.
+
+    Attributes:
+        values: a list or an array of numbers, of two axes a list of rows or an array.
+        axes: the labels along each.
+        what: it is, for messages.
+        text: whether labels are cells of a text file, which are the labels that read like them.
+    """
+
+    values: Any
+    axes: Axes
+    what: str
+    text: bool = False
+
+    def reorder_axis(
+        self,
+        axis: int,
+        known: Sequence[Label],
+        error: type[InputError],
+        absent: float | None = None,
+    ) -> LabelledArray:
+        """Return the same in the order of some known labels along an axis.
+
+        Args:
+            axis: 0 or 1.
+            known: the labels, in the order that is wanted.
+            error: what is raised.
+            absent: the value of a known label that is not there; None refuses that.
+
+        Raises:
+            InputError: of the class `error`: a label is not known or occurs twice, or one is missing; or
+                there are no labels, and more or fewer entries than known labels.
+        """
+        found, size = self.axes[axis], _axis_size(self.values, axis)
+        if found is None:
+            side = "entries" if len(self.axes) == 1 else ("rows", "columns")[axis]
+            if size != len(known):
+                raise error(
+                    f"{self.what} have {size} {side} for {abbreviate(known)}: give one for each"
+                )
+            if any(names is not None for names in self.axes) and not isinstance(
+                known, DefaultLabels
+            ):
+                raise error(
+                    f"the {side} of {self.what} have no names: name them too, by {abbreviate(known)}"
+                )
+            return self
+        places = indices_of(found, known, self.what, error, text=self.text)
+        order = np.full(len(known), -1)
+        order[places] = range(len(places))
+        lacking = [label for label, place in zip(known, order, strict=True) if place < 0]
+        if len(set(places)) < len(places):  # cells such as 1 and 1.0
+            raise error(
+                f"{self.what}: two of {abbreviate(found)} are one label: add their entries up"
+            )
+        if lacking and absent is None:
+            raise error(
+                f"{self.what} have no entry for {lacking[0]!r}: give one for each of {abbreviate(known)}"
+            )
+        axes = tuple(tuple(known) if k == axis else names for k, names in enumerate(self.axes))
+        return LabelledArray(
+            _take_entries(self.values, axis, order, absent), axes, self.what, self.text
+        )
+
+
+def _axis_size(values: Any, axis: int) -> int:
+    """Return the length of an array along its first or second axis."""
+    return len(values) if axis == 0 else len(values[0])
+
+
+def _take_entries(values: Any, axis: int, order: Any, absent: float | None) -> Any:
+    """Return the entries at some indices along an axis, and the default for the index -1."""
+    if isinstance(values, np.ndarray) and (order >= 0).all():
+        return values.take(order, axis=axis)
+    if axis == 1:
+        return [_take_entries(list(row), 0, order, absent) for row in values]
+    width = np.shape(values[:1])[1:]
+    blank = [absent] * width[0] if width else absent
+    return [values[place] if place >= 0 else blank for place in order.tolist()]
+
+
+def read_vector(data: Any, what: str, error: type[InputError]) -> LabelledArray:
+    """Read one number for each label: a mapping, a series by its index, a frame, or the path of a file of
+    them.
+
+    A frame has its labels in its index and then one column, or in its first column and then two; or in as
+    many as there are before a last one that is named `count` or `probability`, and a label is their tuple.
+
+    Raises:
+        InputError: of the class `error`: it is no such thing, a label is missing, or occurs twice.
+
+    Examples:
+        >>> found = read_vector({"b": 1, "a": 3}, "the counts", InputError)
+        >>> found.axes, found.reorder_axis(0, ("a", "b"), InputError).values
+        ((('b', 'a'),), [3, 1])
+    """
+    if isinstance(data, LabelledArray) or _is_plain_array(data, 1):
+        return data if isinstance(data, LabelledArray) else LabelledArray(data, (None,), what)
+    if isinstance(data, os.PathLike):
+        return _read_file(data, read_vector, read_letters, error)
+    if isinstance(data, Mapping):
+        return LabelledArray(list(data.values()), (_clean_labels(data, what, error),), what)
+    found = to_narwhals(data)
+    if found is None:
+        return LabelledArray(_list_entries(data, what, error), (None,), what)
+    names = get_row_names(found)
+    if is_frame(found):
+        columns = _get_columns(found)
+        several = len(columns) == 2 or (
+            len(columns) > 2 and str(found.columns[-1]).lower() in NUMBER_HEADERS
+        )
+        if names is None and several:
+            names = columns[0] if len(columns) == 2 else list(zip(*columns[:-1], strict=True))
+        elif len(columns) != 1:
+            raise error(
+                f"{what} are a table with the columns {list(found.columns)}: give a table of two, the label "
+                "and its number, a mapping, or a pandas Series with its index"
+            )
+        numbers = columns[-1]
+    else:
+        numbers = to_plain_list(found)
+    return LabelledArray(numbers, (_clean_labels(names, what, error),), what)
+
+
+def table(
+    data: Any, what: str, error: type[InputError], absent: float | None = None
+) -> LabelledArray:
+    """Read a number for each pair of labels: nested mappings, a mapping of pairs, a frame, or the path of a
+    file.
+
+    The rows of a frame are named by its index, or, where it has none, by its first column.
+
+    Args:
+        data: the table; a list of rows or an array has no labels.
+        what: it is.
+        error: what is raised.
+        absent: the value of a pair that a mapping does not have; None refuses that.
+
+    Raises:
+        InputError: of the class `error`: it is no table, rows have different lengths, a label is missing or
+            occurs twice, or only one side has names.
+
+    Examples:
+        >>> counts = {"a": {"u": 1, "v": 2}, "b": {"v": 3}}
+        >>> table(counts, "the counts", InputError, absent=0).values
+        [[1, 2], [0, 3]]
+        >>> import pandas
+        >>> frame = pandas.DataFrame([[1, 0], [0, 1]], index=["x", "y"], columns=[1, 2])
+        >>> table(frame, "the counts", InputError).axes
+        (('x', 'y'), (1, 2))
+    """
+    if isinstance(data, LabelledArray) or _is_plain_array(data, 2):
+        return data if isinstance(data, LabelledArray) else LabelledArray(data, (None, None), what)
+    if isinstance(data, os.PathLike):
+        return _read_file(data, table, read_table, error)
+    if isinstance(data, Mapping):
+        return _read_mapping(data, what, error, absent)
+    found = to_narwhals(data)
+    if found is None:
+        return LabelledArray(_list_rows(data, what, error), (None, None), what)
+    if not is_frame(found):
+        raise error(f"{what} are one column: give a table with two sides")
+    names, columns = get_row_names(found), get_column_names(found)
+    if names is None and columns is not None:
+        names, columns, found = _take_first_column_as_labels(found, columns, what, error)
+    return LabelledArray(
+        _get_cells(found),
+        (_clean_labels(names, what, error), _clean_labels(columns, what, error)),
+        what,
+    )
+
+
+def _read_file(
+    path: os.PathLike[str], door: Any, read: Any, error: type[InputError]
+) -> LabelledArray:
+    """Read the content of a file: labels of Parquet and mechanisms have types; those of CSV and mappings
+    are text.
+    """
+    ending, what = Path(path).suffix.lower(), str(path)
+    if ending in (".parquet", ".pq") and (door is read_vector or ending == ".pq"):
+        narwhals = import_optional("narwhals", "files of Parquet")
+        check_installed("files of Parquet", "pyarrow")
+
+        try:
+            return cast(
+                "LabelledArray",
+                door(narwhals.read_parquet(path, backend="pyarrow").to_native(), what, error),
+            )
+        except OSError as cause:
+            raise FileFormatError(
+                f"{path}: cannot be read: {files.describe_os_error(cause)}"
+            ) from None
+    if ending == ".json":
+        data = parse_json(files.read_bytes(path), what)
+        if not (
+            isinstance(data, dict) and "format" in data
+        ):  # a mapping, or rows, and no mechanism
+            return _read_text_file(door(data, what, error))
+    *axes, values = read(path)
+    named = tuple(
+        None if isinstance(side, DefaultLabels) else check_labels_of_size(side, None, what, error)
+        for side in axes
+    )
+    return LabelledArray(values, named, what, text=ending in (".csv", ".tsv"))
+
+
+def _read_text_file(found: LabelledArray) -> LabelledArray:
+    """Read the content of a text file: labels are what their text reads like."""
+    sides = (None if side is None else tuple(map(str, side)) for side in found.axes)
+    axes = tuple(None if side is None else parse_labels(side) for side in sides)
+    return LabelledArray(found.values, axes, found.what, text=True)
+
+
+def _take_first_column_as_labels(
+    found: Any, columns: list[Any], what: str, error: type[InputError]
+) -> tuple[list[Any], list[Any], Any]:
+    """Return the names of the rows in the first column, which pandas must not take for default numbers."""
+    if len(columns) < 2:
+        raise error(
+            f"{what} have the one column {columns[0]!r}: give names of the rows and columns of numbers"
+        )
+    first = found[:, 0]
+    if first.dtype.is_numeric() and hasattr(found.to_native(), "index"):
+        raise error(
+            f"{what} have named columns, {abbreviate(columns)}, and rows without names: make the column "
+            "of names "
+            f"the index, such as .set_index({columns[0]!r})"
+        )
+    return to_plain_list(first), columns[1:], found[:, 1:]
+
+
+def _get_cells(found: Any) -> Any:
+    """Return the cells of a frame: as an array where all columns are of one type of numbers, else row by
+    row.
+    """
+    kinds = set(found.schema.dtypes())
+    if len(kinds) == 1 and next(iter(kinds)).is_numeric():
+        return np.asarray(found.to_numpy())
+    return [list(row) for row in zip(*_get_columns(found), strict=True)]
+
+
+def _read_mapping(
+    data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
+) -> LabelledArray:
+    """Return a table of nested mappings, or of a mapping from pairs."""
+    rows = dict.fromkeys(data)
+    inner = [
+        None if _is_number_or_text(value) else read_vector(value, what, error)
+        for value in data.values()
+    ]
+    if any(row is None for row in inner):
+        return _read_pairs(data, what, error, absent)
+    lines = [row for row in inner if row is not None]
+    sides = [row.axes[0] for row in lines]
+    if all(side is None for side in sides):
+        return LabelledArray(
+            _list_rows([row.values for row in lines], what, error),
+            (_clean_labels(rows, what, error), None),
+            what,
+        )
+    if any(side is None for side in sides):
+        raise error(f"{what} name the columns of some rows and not of others: name them in each")
+    columns = check_labels_of_size(
+        dict.fromkeys(label for side in sides for label in side or ()), None, what, error
+    )
+    values = [row.reorder_axis(0, columns, error, absent).values for row in lines]
+    return LabelledArray(values, (_clean_labels(rows, what, error), columns), what)
+
+
+def _read_pairs(
+    data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
+) -> LabelledArray:
+    """Read a table from a mapping of pairs of labels to numbers."""
+    for pair in data:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise error(
+                f"{what} have the key {pair!r}: give pairs of labels, or a mapping for each row"
+            )
+    rows, columns = (
+        check_labels_of_size(dict.fromkeys(pair[side] for pair in data), None, what, error)
+        for side in (0, 1)
+    )
+    if absent is None and len(data) < len(rows) * len(columns):
+        pair = next(
+            (row, column) for row in rows for column in columns if (row, column) not in data
+        )
+        raise error(f"{what} have no entry for the pair {pair!r}")
+    values = [[data.get((row, column), absent) for column in columns] for row in rows]
+    return LabelledArray(values, (rows, columns), what)
+
+
+def read_combinations(data: Any, what: str, error: type[InputError]) -> LabelledArray:
+    """Read rows of numbers, which may have names, and whose columns may have labels; a single row of a
+    vector.
+
+    Examples:
+        >>> read_combinations({"b": 1, "a": 0}, "the workload", InputError).reorder_axis(
+        ...     1, ("a", "b"), InputError
+        ... ).values
+        [[0, 1]]
+    """
+    if isinstance(data, LabelledArray):
+        return data
+    found = to_narwhals(data)
+    if found is not None and is_frame(found):
+        names = get_row_names(found), get_column_names(found)
+        return LabelledArray(
+            _get_cells(found), tuple(_clean_labels(side, what, error) for side in names), what
+        )
+    if isinstance(data, Mapping):
+        single = all(map(_is_number_or_text, data.values()))
+    else:
+        data = data if found is not None else _list_entries(data, what, error)
+        single = found is not None or np.ndim(data[0] if len(data) else 0) == 0
+    if single:
+        row = read_vector(data, what, error)
+        return LabelledArray([row.values], (None, row.axes[0]), what)
+    return table(data, what, error)
+
+
+def read_column(
+    data: Any, what: str, error: type[InputError], *, missing: bool = False
+) -> list[Any]:
+    """Read the observations in a column, one for each person; of a frame of several columns their tuples.
+
+    Args:
+        data: a list, an array, a series or a frame.
+        what: it is.
+        error: what is raised.
+        missing: whether an observation may be missing.
+
+    Raises:
+        InputError: of the class `error`: it is no column, or an observation is missing that may not be.
+
+    Examples:
+        >>> import pandas
+        >>> read_column(pandas.DataFrame({"smokes": ["no", "yes"]}), "the column", InputError)
+        ['no', 'yes']
+    """
+    if isinstance(data, Mapping):
+        raise error(f"{what} are a mapping: give one observation for each person")
+    found = to_narwhals(data)
+    if found is not None and is_frame(found):
+        columns = _get_columns(found)
+        values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    else:
+        # masked entries are missing ones, which `tolist` makes None
+        masked = isinstance(data, np.ma.MaskedArray)
+        values = to_plain_list(data if masked else _list_entries(data, what, error, missing=True))
+    if missing:
+        return values
+    for place, value in enumerate(values):
+        if any(map(is_missing, value)) if isinstance(value, tuple) else is_missing(value):
+            raise error(f"{what} have a missing value at position {place}: leave it out")
+    return values
+
+
+def _get_columns(found: Any) -> list[list[Any]]:
+    """Return the columns of a frame."""
+    return [to_plain_list(found[:, place]) for place in range(found.shape[1])]
+
+
+def _list_entries(
+    data: Any, what: str, error: type[InputError], ndim: int = 1, *, missing: bool = False
+) -> Any:
+    """Return the entries of a list or another ordered iterable; an array as it is."""
+    if not missing:
+        check_unmasked(data, what, error)
+    if hasattr(data, "__array__") and np.ndim(data) and to_narwhals(data) is None:
+        return np.asarray(data)
+    if isinstance(data, str | bytes | set | frozenset) or not isinstance(data, Iterable):
+        raise error(
+            f"{what} are {reprlib.repr(data)}, of shape (), and must have {ndim} dimension(s): give a list, "
+            "an array, a series, a frame, or a mapping from labels"
+        )
+    return to_plain_list(data)
+
+
+def _is_plain_array(data: Any, ndim: int) -> bool:
+    """Return whether data are an array of numbers of the right shape, which needs no further look."""
+    return type(data) is np.ndarray and data.size > 0 and is_plain(data, ndim)
+
+
+def _list_rows(data: Any, what: str, error: type[InputError]) -> Any:
+    """Return a matrix as it is, or rows of one length."""
+    given = _list_entries(data, what, error, 2)
+    if any(isinstance(row, Mapping) or has_labels(row) for row in given):
+        raise error(
+            f"{what} are a list of rows with names: give a mapping from the label of each row to it"
+        )
+    rows = (
+        given
+        if isinstance(given, np.ndarray)
+        else [to_plain_list(row) if isinstance(row, Iterable) else row for row in given]
+    )
+    try:
+        shape = np.shape(rows)
+    except ValueError:
+        raise error(
+            f"{what} must be numbers in a regular 2-dimensional array: rows have different lengths"
+        ) from None
+    if len(shape) != 2 or 0 in shape:
+        raise error(f"{what} must have 2 dimension(s) and at least one entry, not shape {shape}")
+    return rows
+
+
+def _is_number_or_text(value: Any) -> bool:
+    """Return whether a value is a single entry: text, or not iterable."""
+    return isinstance(value, str) or not isinstance(value, Iterable)
+
+
+def _clean_labels(
+    labels: Iterable[Any] | None, what: str, error: type[InputError]
+) -> tuple[Label, ...] | None:
+    """Return labels that data came with, where None and NaN mean missing cells and are no letters."""
+    found = None if labels is None else list(labels)
+    for place, label in enumerate(found or ()):
+        if is_missing(label):
+            raise error(
+                f"{what}: the label at position {place} is {label!r}, a missing cell: leave it out, or make "
+                "it a letter, such as the empty text ''"
+            )
+    return None if found is None else check_labels_of_size(found, None, what, error)

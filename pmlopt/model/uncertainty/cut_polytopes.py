@@ -1,0 +1,87 @@
+"""Vertices of a unit cube that is cut by one half-space after another: the double description method."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray
+
+TIGHT_ATOL = 1e-11
+"""By how much a vertex may miss a constraint that counts as tight: a constraint too many only adds points of
+the polytope to its vertices."""
+
+
+@dataclass(frozen=True, eq=False)
+class CutCube:
+    """The polytope `0 <= v <= 1`, `<q, v> >= least` for the half-spaces q cut so far, by its vertices.
+
+    Attributes:
+        vertices: (K, N) all vertices, and possibly other points of the polytope.
+        tight: (K, C) whether each of the C constraints is tight: v >= 0, v <= 1, and the cuts.
+    """
+
+    vertices: FloatArray
+    tight: BoolArray
+
+    @classmethod
+    def from_size(cls, size: int) -> CutCube:
+        """Build the whole cube."""
+        corners = np.array([*itertools.product((0.0, 1.0), repeat=size)])
+        return cls(corners, np.hstack([corners == 0, corners == 1]))
+
+    def cut_by(self, law: FloatArray, least: float) -> CutCube:
+        """Return the part where `<law, v> >= least`.
+
+        Both ends of an edge share N - 1 tight constraints, so that every vertex of the cut is on the segment
+        of a pair that does; other pairs of that kind give points of the polytope.
+        """
+        slack = self.vertices @ law - least
+        kept, out = slack >= -TIGHT_ATOL, slack < -TIGHT_ATOL
+        inside = slack > TIGHT_ATOL
+        tight = np.hstack([self.tight, (np.abs(slack) <= TIGHT_ATOL)[:, None]])
+        if not out.any():
+            return CutCube(self.vertices, tight)
+        a, b = np.flatnonzero(inside), np.flatnonzero(out)
+        shared = self.tight[a].astype(np.float32) @ self.tight[b].T.astype(np.float32)
+        left, right = np.nonzero(shared >= self.vertices.shape[1] - 1)
+        left, right = a[left], b[right]
+        share = (slack[left] / (slack[left] - slack[right]))[:, None]
+        points = (1 - share) * self.vertices[left] + share * self.vertices[right]
+        common = np.hstack([self.tight[left] & self.tight[right], np.ones((len(left), 1), bool)])
+        # what was 0 or 1 on both ends is exactly that
+        size = self.vertices.shape[1]
+        points = np.where(common[:, :size], 0.0, np.where(common[:, size : 2 * size], 1.0, points))
+        return CutCube(
+            np.vstack([self.vertices[kept], points]), np.vstack([tight[kept], common])
+        ).without_repeats()
+
+    def without_repeats(self) -> CutCube:
+        """Return the same with each point once, tight wherever one of the repeats is."""
+        _, first, place = np.unique(
+            self.vertices.round(12), axis=0, return_index=True, return_inverse=True
+        )
+        tight = np.zeros((len(first), self.tight.shape[1]), dtype=bool)
+        np.logical_or.at(tight, place.ravel(), self.tight)
+        return CutCube(self.vertices[first], tight)
+
+
+def cut_cube(laws: FloatArray, least: float, limit: int) -> CutCube | None:
+    """Return the unit cube cut by `<q, v> >= least` for each of (K, N) laws q; None past a limit of vertices.
+
+    Examples:
+        >>> cut_cube(np.array([[0.5, 0.5]]), 0.75, 100).vertices.tolist()
+        [[0.5, 1.0], [1.0, 0.5], [1.0, 1.0]]
+    """
+    size = laws.shape[1]
+    # a cube of 2^N corners
+    if 2**size > limit:
+        return None
+    cube = CutCube.from_size(size)
+    for law in laws:
+        cube = cube.cut_by(law, least)
+        if len(cube.vertices) > limit:
+            return None
+    return cube

@@ -1,0 +1,204 @@
+"""Sets of the priors within a divergence of a centre, which are convex and no polytopes."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
+from pmlopt.core.records import ContextReference, Range
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.symmetry.prior import SymmetricPrior
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.boxes import AllPriors
+from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet
+
+PROOF_BITS = 200
+"""Binary digits after the point of the least means that proofs rest on, which are rounded down."""
+
+INWARD_RTOL = 1e-12
+"""The share of its distance from the centre by which a law is moved into a ball, far above rounding."""
+
+
+class DivergenceBall(PriorSet):
+    """The priors within a divergence of a centre, `D(Q) <= radius`, D being convex and 0 at the centre.
+
+    A subclass gives D in floats and its comparison with the radius in rationals, the priors of least mean,
+    and a lower bound on the least mean from any multipliers, in rationals: exact checks rest on that. Its
+    cvxpy forms are those of the dual for columns, and constraints on the priors themselves.
+
+    Args:
+        center: p, all probabilities of which are positive.
+        radius: at least 0; a ball of radius 0 has the centre only.
+        delta: the probability that the true distribution is outside, where the radius comes from a
+            sample; else None.
+    """
+
+    center: Annotated[Prior, ContextReference("prior")]
+    radius: Annotated[float, Range(0)]
+
+    def __init__(self, center: PriorLike, radius: float, delta: float | None = None) -> None:
+        self.center = as_prior(center)
+        if isinstance(self.center, SymmetricPrior):
+            raise PrivacyError(
+                f"the centre is {self.center!r}, and a {type(self).__name__} is around a prior whose "
+                "letters are listed: take an L1Ball on a symmetric prior"
+            )
+        self.labels = self.center.labels
+        self.radius = check_nonnegative(radius, "the radius", PrivacyError)
+        self.delta = None if delta is None else check_probability(delta)
+
+    @property
+    def size(self) -> int:
+        """Return N, the number of letters."""
+        return self.center.size
+
+    @cached_property
+    def exact_center(self) -> tuple[Fraction, ...]:
+        """Return the N probabilities of the centre as rationals that sum to one."""
+        total = sum(self.center.weights)
+        return tuple(Fraction(weight, total) for weight in self.center.weights)
+
+    # ------------------------------------------------------------ what a divergence gives
+
+    @abstractmethod
+    def compute_divergences(self, laws: FloatArray) -> FloatArray:
+        """Compute (M,) how far the (N, M) laws are from the centre; infinity is allowed."""
+
+    @abstractmethod
+    def contains_rationals(self, law: Sequence[Fraction]) -> bool:
+        """Return whether N rationals of at least 0 that sum to one are in the ball for certain."""
+
+    @abstractmethod
+    def find_minimizers(self, matrix: FloatArray) -> FloatArray:
+        """Find (N, M) for each column of an (N, M) matrix the prior of the ball with the least mean."""
+
+    @abstractmethod
+    def find_multipliers(self, matrix: FloatArray) -> FloatArray:
+        """Find the (T, M) multipliers with which `bound_mean` is largest, for entries in [0, 1]."""
+
+    @abstractmethod
+    def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[float]) -> Fraction:
+        """Compute a rational that no prior of the ball has a mean of the column below, from any multipliers.
+
+        Args:
+            column: N rationals in [0, 1].
+            multipliers: T finite numbers.
+        """
+
+    @property
+    @abstractmethod
+    def has_all_priors(self) -> bool:
+        """Return whether every prior is in the ball for certain."""
+
+    # ------------------------------------------------------------ what follows
+
+    def simplify(self) -> PriorSet | FloatArray:
+        """Return the centre where it is the only prior of the ball, all priors where all are in it, else
+        the ball.
+        """
+        if self.radius == 0:
+            return self.center.pmf
+        return AllPriors(self.size) if self.has_all_priors else self
+
+    def minimizer(self, column: FloatArray) -> FloatArray:
+        """Return an (N,) prior of the ball at which the mean of the (N,) column is least."""
+        return np.asarray(self.find_minimizers(column[:, None])[:, 0])
+
+    def min_mean(self, matrix: FloatArray) -> FloatArray:
+        """Compute the (M,) least mean of each column of an (N, M) matrix over the ball."""
+        # taken from the least entry on: nothing cancels, and constant columns keep their value
+        lowest = matrix.min(axis=0)
+        above = matrix - lowest
+        return np.asarray(lowest + (self.find_minimizers(above) * above).sum(axis=0))
+
+    def min_mean_scaled(self, matrix: Any) -> tuple[Any, Any]:
+        """Compute the least means in floats and one; or lower bounds on them in whole parts of 2^-200.
+
+        In integers the mean of a constant column, and all means over a ball of radius 0, are exact.
+
+        Args:
+            matrix: (N, M) floats, or an object array of Python integers.
+        """
+        if matrix.dtype != object:
+            return self.min_mean(matrix), 1.0
+        if self.radius == 0:
+            weights = np.array(self.center.weights, dtype=object)
+            return weights @ matrix, int(weights.sum())
+        least = [self._bound_integers(column) for column in matrix.T.tolist()]
+        return np.array(least, dtype=object), 1 << PROOF_BITS
+
+    def _bound_integers(self, column: list[int]) -> int:
+        """Compute a lower bound on the least mean of integers, in parts of 2^-200."""
+        lowest, spread = min(column), max(column) - min(column)
+        if spread == 0:
+            return lowest << PROOF_BITS
+        shares = [Fraction(value - lowest, spread) for value in column]
+        multipliers = self.find_multipliers(np.array([[float(share)] for share in shares]))
+        mean = max(self.bound_mean(shares, multipliers[:, 0].tolist()), Fraction(0))
+        return math.floor((lowest + spread * mean) * (1 << PROOF_BITS))
+
+    def contains_law(self, p: FloatArray) -> bool:
+        """Return whether the (N,) probabilities are in the ball, but for an l1 distance of 1e-12."""
+        share = float(self._shares_within(p[:, None])[0])
+        return (1 - share) * float(np.abs(p - self.center.pmf).sum()) <= MEMBERSHIP_ATOL
+
+    def _shares_within(self, laws: FloatArray) -> FloatArray:
+        """Compute (M,) the largest share of each law, the rest being the centre, that is in the ball."""
+        center = self.center.pmf[:, None]
+        low = np.zeros(laws.shape[1])
+        high = np.ones(laws.shape[1])
+        low = np.where(self.compute_divergences(laws) <= self.radius, high, low)
+        for _ in range(60):
+            middle = (low + high) / 2
+            inside = self.compute_divergences(center + middle * (laws - center)) <= self.radius
+            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+        return low
+
+    def find_members(self, measures: FloatArray) -> FloatArray:
+        """Find (N, M) priors of the ball, near the (N, M) measures over their sums where these are near it.
+
+        The centre stands for the measure of no mass.
+        """
+        positive = np.maximum(measures, 0.0)
+        masses, center = positive.sum(axis=0), self.center.pmf[:, None]
+        laws = np.where(masses > 0, positive / np.where(masses > 0, masses, 1.0), center)
+        # the divergence is convex: a little further inside it is below the radius by more than rounding
+        shares = self._shares_within(laws) * (1 - INWARD_RTOL)
+        return np.asarray(center + shares * (laws - center))
+
+    @property
+    def member_slack(self) -> float:
+        """Return 0: what `find_members` gives is in the ball for certain."""
+        return 0.0
+
+    def project_to_rationals(self, law: FloatArray) -> Any:
+        """Return (N,) rationals: a prior of the ball, for certain, that is near a law where the law is near
+        the ball.
+
+        Args:
+            law: (N,) finite; negative entries count as zero, and it need not sum to one.
+        """
+        positive = [Fraction(value) for value in np.maximum(law, 0.0).tolist()]
+        total = sum(positive)
+        center = self.exact_center
+        if not total:
+            return np.array(center, dtype=object)
+        own = [value / total for value in positive]
+        share = Fraction(float(self._shares_within(np.array([[float(v)] for v in own]))[0]))
+        step = Fraction(1, 1 << 52)
+        while True:
+            near = [q + share * (value - q) for value, q in zip(own, center, strict=True)]
+            if share == 0 or self.contains_rationals(near):
+                return np.array(near, dtype=object)
+            share, step = max(share - step, Fraction(0)), 4 * step
+
+    def __repr__(self) -> str:
+        """Return the size and radius, without the whole centre."""
+        return f"{type(self).__name__}(<prior on {self.size} letters>, {self.radius:g})"

@@ -1,0 +1,278 @@
+"""The formulation of a linear design: how its constraints are written, chosen once from what is given."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import as_mechanism, pair_with_prior
+from pmlopt.programs.certificate import WarmStart, WarmStartLike, get_mechanism, get_warm_start
+from pmlopt.programs.linear import block_interior_point, constraint_generation
+from pmlopt.programs.linear.columns import EquitablePartition, OrbitColumns
+from pmlopt.programs.linear.known_optima import KnownOptimum, known_optimum
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.program import Program, check_shape
+from pmlopt.solvers import cvxpy_interface, highs
+from pmlopt.solvers.solver_result import (
+    NO_DEADLINE,
+    Deadline,
+    MethodOptions,
+    PrimalDualPoint,
+    SolverResult,
+)
+from pmlopt.solvers.structured import simplex
+
+Solver = Callable[[MethodOptions], SolverResult]
+
+CLOSED_FORM, COLOR_REFINEMENT = "closed-form", "color-refinement"
+PAIRS, BLOCKS = constraint_generation.METHOD_NAME, block_interior_point.METHOD_NAME
+
+MAX_SIMPLEX_ENTRIES = 900
+"""Matrices of up to this many entries go to the simplex first: fast enough there, and exact."""
+
+MAX_WARM_SIMPLEX_ENTRIES = 40_000
+"""From here on the simplex takes minutes, even from a vertex nearby."""
+
+TIGHT_TOLERANCES: Mapping[str, Any] = dict.fromkeys(
+    ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12
+)
+"""Clarabel's tolerances, for multipliers to the last digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Formulation:
+    """A linear design as the solvers get it.
+
+    Attributes:
+        program: the design.
+        reason: why it is written so.
+        solvers: what solves it, by the id of a row of the table of methods.
+        known: the closed form that is optimal, or None.
+    """
+
+    program: LinearDesign
+    reason: str
+    solvers: Mapping[str, Solver]
+    known: KnownOptimum | None = None
+
+    def __repr__(self) -> str:
+        return f"<Formulation of {self.program!r}: {self.reason}>"
+
+
+def formulate(
+    program: LinearDesign, warm_start: WarmStartLike, deadline: Deadline = NO_DEADLINE
+) -> Formulation:
+    """Formulate a design, with the mechanism to start from: the given one, or an optimal closed form."""
+    known = known_optimum(program, deadline)
+    if warm_start is False:
+        return build_formulation(program, known)
+    restart = get_warm_start(warm_start)
+    if warm_start is None or isinstance(warm_start, WarmStart):
+        matrix = None if restart is None else restart.matrix
+        if matrix is not None and matrix.shape == program.table.shape:
+            return build_formulation(program, known, matrix, restart)
+        return build_formulation(program, known, None if known is None else known.matrix)
+    given = as_mechanism(get_mechanism(warm_start))
+    check_shape(given.matrix, program.table)
+    matrix = pair_with_prior(program.prior, given)[1].matrix
+    return build_formulation(program, known, matrix, restart)
+
+
+def build_formulation(
+    program: LinearDesign,
+    known: KnownOptimum | None = None,
+    matrix: FloatArray | None = None,
+    restart: WarmStart | None = None,
+) -> Formulation:
+    """Build the formulation of a design.
+
+    Args:
+        program: the design.
+        known: the closed form that is optimal, or None.
+        matrix: (N, M) the mechanism to start from: that of the closed form, or one that was given.
+        restart: how the solve of a neighbour ended, where that was given.
+    """
+    block, entries = program.column_block, program.table.size
+    if block is not None and block.is_banded and not program.added:
+        return _formulate_bands(program, known, matrix, restart)
+    only_ratios = program.privacy.has_ratios and not program.added
+    is_closed_form = known is not None and matrix is known.matrix
+    solvers: dict[str, Solver] = {}
+    reason = "constraints as cvxpy has them"
+    if known is not None and is_closed_form and only_ratios:
+        solvers[CLOSED_FORM] = partial(_return_closed_form, known)
+    if (pairs := program.generated_bounds) is not None:
+        reason = "bounds on pairs of letters, added as they are violated"
+        by_pairs = partial(constraint_generation.generate_constraints, program, pairs)
+        solvers[f"{PAIRS}-by-name"] = by_pairs
+        if not is_closed_form:
+            solvers[PAIRS] = by_pairs
+    elif only_ratios:
+        reason = "ratio bounds as sparse rows"
+    if (task := program.build_block_lp()) is not None:
+        reason = "a block for each column, coupled by few numbers"
+        by_blocks = partial(block_interior_point.solve_block_lp, program, task)
+        solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
+    by_simplex = partial(solve_by_cvxpy, program, "highs", {})
+    if only_ratios and entries <= MAX_SIMPLEX_ENTRIES and program.bounds_on_pairs is None:
+        by_simplex = partial(_solve_ratio_rows, program)
+    is_linear = only_ratios or bool(program.problem.is_lp())
+    if is_linear and entries <= MAX_SIMPLEX_ENTRIES:
+        solvers["highs-small"] = by_simplex
+    _add_classes(solvers, program)
+    _add_general_solvers(solvers, program, by_simplex, is_linear)
+    return _finish(program, reason, solvers, known, is_closed_form)
+
+
+def _formulate_bands(
+    program: LinearDesign,
+    known: KnownOptimum | None,
+    matrix: FloatArray | None,
+    restart: WarmStart | None,
+) -> Formulation:
+    """Formulate a design whose columns are in bands, the simplest blocks, and nothing else is required."""
+    task, entries = program.build_block_lp(), program.table.size
+    assert task is not None
+    is_closed_form = known is not None and matrix is known.matrix
+    solvers: dict[str, Solver] = {}
+    # a constant is too degenerate a vertex for the simplex to gain by it
+    start = None if known is not None and is_closed_form and known.name == "constant" else matrix
+    basis = restart.arrays if restart is not None and restart.solver == "highs" else None
+    by_simplex = partial(_solve_bands, task, start, basis)
+    if start is not None and is_closed_form and entries <= MAX_WARM_SIMPLEX_ENTRIES:
+        solvers["highs-closed-form-warm"] = by_simplex
+    elif entries <= MAX_SIMPLEX_ENTRIES:
+        solvers["highs-small" if start is None else "highs-warm"] = by_simplex
+    _add_classes(solvers, program, automatic=start is None)
+    by_blocks = partial(block_interior_point.solve_block_lp, program, task)
+    solvers[BLOCKS] = solvers[f"{BLOCKS}-by-name"] = by_blocks
+    _add_general_solvers(solvers, program, by_simplex, is_linear=True)
+    reason = "each column between two ends: a band"
+    return _finish(program, reason, solvers, known, is_closed_form)
+
+
+def _add_classes(solvers: dict[str, Solver], program: LinearDesign, automatic: bool = True) -> None:
+    """Add the solver in classes of pairs, where letters and outputs fall into few that look alike."""
+    if (classes := program.equitable_partition) is not None:
+        by_classes = partial(solve_by_partition, program, classes)
+        solvers[f"{COLOR_REFINEMENT}-by-name"] = by_classes
+        if automatic:
+            solvers[COLOR_REFINEMENT] = by_classes
+
+
+def _add_general_solvers(
+    solvers: dict[str, Solver], program: LinearDesign, by_simplex: Solver, is_linear: bool
+) -> None:
+    """Add the solvers that take any linear program, or any program at all."""
+    by_cvxpy = partial(partial, solve_by_cvxpy, program)
+    if is_linear:
+        solvers["clarabel-lp"] = by_cvxpy("clarabel", {"iterative_refinement_enable": False})
+        solvers["highs-by-name"] = by_simplex
+        solvers["highs-ipm"] = solvers["highs-ipm-by-name"] = by_cvxpy("highs-ipm", {})
+        if program.table.size <= MAX_WARM_SIMPLEX_ENTRIES:
+            solvers["highs-large"] = by_simplex
+    else:
+        solvers["clarabel-cones"] = by_cvxpy("clarabel", {})
+    solvers["clarabel-sharp"] = by_cvxpy("clarabel", TIGHT_TOLERANCES)
+    solvers["scs"] = by_cvxpy("scs", {})
+
+
+def _finish(
+    program: LinearDesign,
+    reason: str,
+    solvers: dict[str, Solver],
+    known: KnownOptimum | None,
+    is_closed_form: bool,
+) -> Formulation:
+    """Return the formulation, with the closed form as a solver where one is known."""
+    if known is not None:
+        solvers[f"{CLOSED_FORM}-by-name"] = partial(_return_closed_form, known)
+        if is_closed_form and program.table.size > MAX_WARM_SIMPLEX_ENTRIES:
+            solvers[CLOSED_FORM] = solvers[f"{CLOSED_FORM}-by-name"]
+    if COLOR_REFINEMENT in solvers:
+        reason = "letters and outputs in few classes that look alike"
+    return Formulation(program, reason, solvers, known)
+
+
+def _return_closed_form(known: KnownOptimum, _: MethodOptions) -> SolverResult:
+    """Return a closed form as the result of a solver."""
+    point = PrimalDualPoint(known.matrix, known.multipliers)
+    return SolverResult("point", True, known.name, 0, True, 0.0, 0.0, point)
+
+
+def _solve_bands(task: Any, start: Any, basis: Any, options: MethodOptions) -> SolverResult:
+    """Solve a design in bands by the simplex."""
+    return simplex.solve_by_simplex(task, options, start, basis)
+
+
+def _solve_ratio_rows(program: LinearDesign, options: MethodOptions) -> SolverResult:
+    """Solve a small design under ratio bounds by the simplex, from sparse rows."""
+    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
+    assert ratios is not None
+    return constraint_generation.solve_by_simplex(program, ratios, options)
+
+
+def solve_by_partition(
+    program: LinearDesign, classes: EquitablePartition, options: MethodOptions
+) -> SolverResult:
+    """Solve in classes of pairs, and expand the result to a matrix with multipliers for every letter.
+
+    The certificate is on the matrix and knows nothing of classes.
+    """
+    begin, orbits = time.perf_counter(), classes.orbits
+    values = np.empty(orbits.count)
+    values[classes.table] = program.table
+    columns = OrbitColumns.from_space(classes, program.privacy)
+    declared = columns.build_model(classes.output_names, program.maximised, values)
+    ready = time.perf_counter()
+    outcome = highs.solve_problem(declared.problem, "highs", options)
+    if outcome.state != "point":
+        return outcome
+    lifts, duals = declared.variables["orbits"].value, declared.constraints["rows"].dual_value
+    shares = np.asarray(lifts) / np.array(orbits.outputs, dtype=float)[orbits.output]
+    letter = orbits.letter[classes.table[:, 0]]
+    found = PrimalDualPoint(shares[classes.table], (np.asarray(duals) / orbits.masses)[letter])
+    seconds = ready - begin + outcome.compile_seconds
+    return replace(outcome, warm_started=False, point=found, compile_seconds=seconds)
+
+
+def solve_by_cvxpy(
+    program: LinearDesign, name: str, settings: Mapping[str, Any], options: MethodOptions
+) -> SolverResult:
+    """Solve the problem that cvxpy compiles, and read the mechanism and its multipliers."""
+    within = constraint_generation.reserve_pair_seconds(program, name, options)
+    outcome = run_solver(name, settings, program, within)
+    return replace(outcome, point=_read_point(program)) if outcome.state == "point" else outcome
+
+
+def run_solver(
+    name: str, settings: Mapping[str, Any], program: Program[Any], options: MethodOptions
+) -> SolverResult:
+    """Solve the declared problem by HiGHS, or by a solver of cvxpy."""
+    if name in highs.METHOD_OPTIONS:
+        return highs.solve_problem(program.problem, name, options)
+    return cvxpy_interface.solve_problem(program.problem, name.upper(), options, dict(settings))
+
+
+def _read_point(program: LinearDesign) -> PrimalDualPoint:
+    """Read the mechanism and the multipliers of its rows that a solver left in the variables."""
+    pairs = (
+        program.generated_bounds
+    )  # of many, what a bound costs is a linear program for each output
+    witness = None if pairs is None else constraint_generation.read_weights(program, pairs)
+    multipliers = read_multipliers(program, program.prior.pmf)
+    return PrimalDualPoint(
+        np.asarray(program.mechanism.value), multipliers, dual_certificate=witness
+    )
+
+
+def read_multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:
+    """Read the multipliers that a solver left of the rows, divided by the probabilities of the letters."""
+    duals = program.constraints["rows"].dual_value
+    return None if duals is None else np.asarray(duals) / masses

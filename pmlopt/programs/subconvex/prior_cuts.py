@@ -1,0 +1,188 @@
+"""Sub-convex utilities over sets of priors that are no polytopes: cutting planes on the worst priors."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.model.uncertainty.columns import MAX_CUT_VERTICES, ColumnCone, to_mean_one
+from pmlopt.model.uncertainty.cut_polytopes import CutCube
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.vertices import ConvexHull
+from pmlopt.programs.program import MethodError
+from pmlopt.programs.subconvex.column_generation import reduce_outputs
+from pmlopt.programs.subconvex.program import ColumnDesign
+from pmlopt.solvers.parametric_program import MasterProblem
+from pmlopt.solvers.solver_result import TIME_LIMIT, MethodOptions, PrimalDualPoint, SolverResult
+
+METHOD_NAME = "prior-cuts"
+
+MAX_ROUNDS = 60
+"""Rounds after which the best mechanism is returned with its gap."""
+
+
+def has_curved_set(program: ColumnDesign) -> bool:
+    """Return whether the columns of a program are those of some priors of a set, and few enough to list."""
+    cone = program.space.allowed
+    return (
+        isinstance(cone, ColumnCone)
+        and cone.relaxed is not None
+        and cone.cut_cube(MAX_CUT_VERTICES) is not None
+    )
+
+
+def pull_into_cone(cone: ColumnCone, lifts: FloatArray) -> FloatArray:
+    """Mix (N, K) columns of mean one with the constant as far as the whole set of a cone needs.
+
+    Since `w(1 - s + s v) = 1 - s + s w(v)`, the largest share s of a column is a quotient.
+    """
+    assert cone.relaxed is not None
+    short = cone.exp_neg_epsilon * lifts.max(axis=0) - cone.relaxed.min_mean(lifts)
+    room = 1 - cone.exp_neg_epsilon
+    shares = room / (room + np.maximum(short, 0.0))
+    return np.asarray(1 + shares * (lifts - 1))
+
+
+@dataclass(eq=False)
+class _CutRounds:
+    """The rounds: priors of the set, columns that the whole set allows, and the best bounds so far.
+
+    The extreme columns that some priors allow are a relaxation, whose linear program bounds the utility.
+    Mixed with the constant they are allowed by the whole set, and the linear program of these is a mechanism.
+    The worst priors of the columns that both use come in.
+    """
+
+    program: ColumnDesign
+    options: MethodOptions
+    cone: ColumnCone
+    upper: float = np.inf
+    rounds: int = 0
+    iterations: int = 0
+    best_laws: FloatArray | None = None
+    multipliers: FloatArray | None = None
+    pool: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    cube: CutCube | None = None
+
+    def run(self) -> tuple[str, PrimalDualPoint]:
+        """Run rounds until the gap is closed, the list is too long or time is over."""
+        p, space, n = self.program.prior.pmf, self.program.space, self.program.prior.size
+        allowed = 0.9 * self.program.compute_allowed_gap(self.options.tolerance)
+        self.pool, priors = np.ones((n, 1)), _get_whole_set(self.cone)
+        self.cube = self.cone.cut_cube(MAX_CUT_VERTICES)
+        while True:
+            if self.cube is None:
+                ending = "the extreme columns are too many to list"
+                break
+            listed = to_mean_one(p, self.cube.vertices.T)
+            self.rounds += 1
+            relaxed = np.hstack([np.ones((n, 1)), listed])
+            bound, used, duals = self._solve_over(relaxed)
+            if bound < self.upper:
+                self.upper, self.multipliers = bound, duals / p
+                self.best_laws = _get_laws(self.cone)
+            near = space.column_values(relaxed) - duals @ relaxed
+            # columns far below the bound are of no use to a mechanism near it
+            chosen = np.argsort(-near, kind="stable")[: 200 * n]
+            self.pool = np.hstack([self.pool, pull_into_cone(self.cone, relaxed[:, chosen])])
+            value, kept, costs = self._solve_over(self.pool)
+            self._prune_pool(kept, costs)
+            if self.upper - value <= allowed:
+                ending = "gap reached"
+                break
+            if self.options.deadline.expired:
+                ending = TIME_LIMIT
+                break
+            if self.rounds >= MAX_ROUNDS:
+                ending = "no proof within the rounds"
+                break
+            if not self._add_laws(priors, np.hstack([relaxed[:, used], self.pool[:, :64]])):
+                ending = "no prior cuts"
+                break
+        if self.best_laws is None:
+            raise MethodError(ending)
+        lifts, weights = self._final_columns()
+        return ending, PrimalDualPoint(lifts * weights, self.multipliers)
+
+    def _solve_over(self, lifts: FloatArray) -> tuple[float, BoolArray, FloatArray]:
+        """Solve the linear program over columns; return its value, which columns it uses, and multipliers."""
+        worths = self.program.space.column_values(lifts)
+        master = MasterProblem(lifts, worths, self.program.scale)
+        value, weights, duals = master.solve(self.options.deadline)
+        self.iterations += master.iterations
+        return value, weights > 1e-9, duals
+
+    def _prune_pool(self, used: BoolArray, costs: FloatArray) -> None:
+        """Keep the columns that the mechanism uses, first, and those nearest to being used."""
+        reduced = self.program.space.column_values(self.pool) - costs @ self.pool
+        reduced = np.where(used, np.inf, reduced)
+        self.pool = self.pool[:, np.argsort(-reduced, kind="stable")[: 400 * len(self.pool)]]
+
+    def _add_laws(self, priors: PriorSet, columns: FloatArray) -> bool:
+        """Cut by the worst priors of columns; return whether one of them is new."""
+        laws = _get_laws(self.cone)
+        found = np.array([priors.minimizer(column) for column in columns.T])
+        found = found[np.abs(found[:, None, :] - laws).max(axis=2).min(axis=1) > 1e-9]
+        if not len(found):
+            return False
+        _, first = np.unique(found.round(8), axis=0, return_index=True)
+        added = found[np.sort(first)]
+        keep = self.cone.exp_neg_epsilon
+        self.cone = ColumnCone.from_members(priors, keep, np.vstack([laws, added]))
+        for law in _get_laws(self.cone)[len(laws) :]:
+            assert self.cube is not None
+            self.cube = self.cube.cut_by(law, keep)
+            if len(self.cube.vertices) > MAX_CUT_VERTICES:
+                self.cube = None
+                break
+        return True
+
+    def _final_columns(self) -> tuple[FloatArray, FloatArray]:
+        """Return the columns of the best mechanism, few of them, and their weights."""
+        worths = self.program.space.column_values(self.pool)
+        master = MasterProblem(self.pool, worths, self.program.scale)
+        _, weights, duals = master.solve()
+        return reduce_outputs(self.pool, worths, duals, weights)
+
+
+def _get_whole_set(cone: ColumnCone) -> PriorSet:
+    """Return the set of priors of which a cone has some."""
+    assert cone.relaxed is not None
+    return cone.relaxed
+
+
+def _get_laws(cone: ColumnCone) -> FloatArray:
+    """Return the (K, N) priors of which a cone is."""
+    assert isinstance(cone.priors, ConvexHull)
+    return cone.priors.points
+
+
+def cut_by_worst_priors(
+    program: ColumnDesign, options: MethodOptions
+) -> tuple[ColumnDesign, SolverResult]:
+    """Solve over some priors of a set and add the worst ones, until a mechanism comes near the bound.
+
+    Returns:
+        The program over the priors that prove the bound, and the mechanism with its multipliers.
+    """
+    begin = time.perf_counter()
+    cone = program.space.allowed
+    assert isinstance(cone, ColumnCone)
+    rounds = _CutRounds(program, options, cone)
+    ending, point = rounds.run()
+    cone = ColumnCone.from_members(_get_whole_set(cone), cone.exp_neg_epsilon, rounds.best_laws)
+    result = SolverResult(
+        state="point",
+        finished=ending != TIME_LIMIT,
+        message=f"{ending}, {rounds.rounds} rounds, {len(_get_laws(cone))} priors",
+        iterations=rounds.iterations,
+        warm_started=False,
+        compile_seconds=0.0,
+        solve_seconds=time.perf_counter() - begin,
+        point=point,
+    )
+    return replace(
+        program, space=replace(program.space, allowed=cone, laws=rounds.best_laws)
+    ), result

@@ -1,1 +1,0 @@
-from pmlopt.data.tables import *

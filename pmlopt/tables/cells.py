@@ -1,0 +1,300 @@
+"""Columns built anew from their cells, so that an output file holds its rows and nothing else.
+
+An Arrow array may hold values that no row shows: entries of a dictionary that no row uses, values under a
+    null,
+rows before and behind a slice, the rest of a buffer that several arrays share, metadata of fields in
+structs. A file that is written from such an array has them too. `gather_cells` copies the cells of some rows
+and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, IntArray
+from pmlopt.errors import FileFormatError
+from pmlopt.tables.reading import integers_to_arrow
+from pmlopt.tables.table import to_numpy_integers, to_numpy_type
+
+
+def get_plain_type(kind: Any, name: str) -> Any:
+    """Return the type of what `gather_cells` makes of a column: the type of its cells, without an encoding.
+
+    Args:
+        kind: the type of the column.
+        name: its name, for the message.
+
+    Raises:
+        FileFormatError: the cells are of several types (a union).
+
+    Examples:
+        >>> import pyarrow
+        >>> get_plain_type(pyarrow.list_(pyarrow.dictionary(pyarrow.int8(), pyarrow.string())), "c")
+        ListType(list<item: string>)
+    """
+    import pyarrow
+    from pyarrow import types
+
+    if isinstance(kind, pyarrow.BaseExtensionType):
+        return get_plain_type(kind.storage_type, name)
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return get_plain_type(kind.value_type, name)
+    if types.is_struct(kind):
+        return pyarrow.struct([(field.name, get_plain_type(field.type, name)) for field in kind])
+    if types.is_map(kind):
+        return pyarrow.map_(
+            get_plain_type(kind.key_type, name), get_plain_type(kind.item_type, name)
+        )
+    if types.is_union(kind):
+        raise FileFormatError(
+            f"the column {name!r} of {kind} mixes types in its cells and cannot be written anew from them: "
+            "leave it out by --drop, or convert it to one type"
+        )
+    if _is_list(kind):
+        own = pyarrow.field(kind.value_field.name, get_plain_type(kind.value_type, name))
+        if types.is_fixed_size_list(kind):
+            return pyarrow.list_(own, kind.list_size)
+        is_large = types.is_large_list(kind) or types.is_large_list_view(kind)
+        return pyarrow.large_list(own) if is_large else pyarrow.list_(own)
+    without_views = {
+        pyarrow.string_view(): pyarrow.large_string(),
+        pyarrow.binary_view(): pyarrow.large_binary(),
+    }
+    without_views[pyarrow.date64()] = (
+        pyarrow.date32()
+    )  # milliseconds within a day are no part of a date
+    return without_views.get(kind, kind)
+
+
+def is_plain(kind: Any) -> bool:
+    """Return whether a type is that of single cells without an encoding."""
+    return not kind.num_fields and get_plain_type(kind, "") == kind
+
+
+def gather_cells(array: Any, rows: Any) -> Any:
+    """Return the cells of some rows as an array whose buffers hold these cells and nothing else.
+
+    There are zeros under nulls, all NaN have the same bits, and no buffer is shared with the array that is
+    read.
+
+    Args:
+        array: an array, or a chunked one, of a type that `get_plain_type` takes.
+        rows: an Arrow array of their places, whole numbers of 64 bits; null where the row shall be null.
+
+    Returns:
+        An array of the type `get_plain_type`.
+
+    Examples:
+        >>> import pyarrow
+        >>> colors = pyarrow.array(["red", "blue", "green"]).dictionary_encode()
+        >>> gather_cells(colors, integers_to_arrow(np.array([1, 1]))).to_pylist()
+        ['blue', 'blue']
+    """
+    import pyarrow
+    from pyarrow import compute, types
+
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = array.combine_chunks()
+        if isinstance(array, pyarrow.ChunkedArray):  # where there is no chunk, or one is not enough
+            array = array.chunk(0) if array.num_chunks == 1 else pyarrow.concat_arrays(array.chunks)
+    kind = array.type
+    if isinstance(kind, pyarrow.BaseExtensionType):
+        return gather_cells(array.storage, rows)
+    if types.is_dictionary(kind):
+        return gather_cells(array.dictionary, array.indices.cast(pyarrow.int64()).take(rows))
+    if types.is_run_end_encoded(kind):
+        return gather_cells(compute.run_end_decode(array), rows)
+    if types.is_struct(kind):
+        return _gather_struct(array, rows)
+    if types.is_fixed_size_list(kind):
+        return _gather_fixed_size_list(array, rows)
+    if _is_list(kind) or types.is_map(kind):
+        return _gather_list(array, rows)
+    plain = get_plain_type(kind, "")
+    return _without_hidden_values((array if plain == kind else array.cast(plain)).take(rows))
+
+
+def gather_all_cells(array: Any) -> Any:
+    """Return all cells of an array, or of a chunked one, as `gather_cells` does."""
+    return gather_cells(array, integers_to_arrow(np.arange(len(array), dtype=np.int64)))
+
+
+def encode_categories(array: Any) -> Any:
+    """Return an array as categories, which are the values that its own cells have, in the order of the
+    cells.
+    """
+    return array.dictionary_encode().cast(_categories_of(array.type))
+
+
+def get_category_type(kind: Any, name: str) -> Any:
+    """Return the type in which a column is written where categories can be: without order, with 32-bit
+    codes.
+    """
+    from pyarrow import types
+
+    plain = get_plain_type(kind, name)
+    return _categories_of(plain) if types.is_dictionary(kind) and not plain.num_fields else plain
+
+
+def _categories_of(plain: Any) -> Any:
+    """Return the dictionary type with 32-bit codes for an Arrow type; null stays as it is."""
+    import pyarrow
+
+    return plain if pyarrow.types.is_null(plain) else pyarrow.dictionary(pyarrow.int32(), plain)
+
+
+def _is_list(kind: Any) -> bool:
+    """Return whether an Arrow type is a list of variable or fixed size, or a list view."""
+    from pyarrow import types
+
+    ways = (
+        types.is_list,
+        types.is_large_list,
+        types.is_fixed_size_list,
+        types.is_list_view,
+        types.is_large_list_view,
+    )
+    return any(is_kind(kind) for is_kind in ways)
+
+
+def _get_validity(array: Any) -> BoolArray:
+    """Return (n,) whether each cell has a value."""
+    flags = array.is_valid()
+    bits = np.unpackbits(np.frombuffer(flags.buffers()[1], dtype=np.uint8), bitorder="little")
+    return np.asarray(bits[flags.offset : flags.offset + len(flags)].astype(bool))
+
+
+def _make_masked_array(places: IntArray, valid: BoolArray) -> Any:
+    """Return integers as an Arrow array, null where they are not valid."""
+    import pyarrow
+
+    if valid.all():
+        return integers_to_arrow(places)
+    bitmap = pyarrow.py_buffer(np.packbits(valid, bitorder="little"))
+    values = pyarrow.py_buffer(np.where(valid, places, 0))
+    return pyarrow.Array.from_buffers(pyarrow.int64(), len(places), [bitmap, values])
+
+
+def _make_bitmap(valid: BoolArray) -> Any:
+    """Return validity as a buffer of bits; None where all cells have a value."""
+    import pyarrow
+
+    return None if valid.all() else pyarrow.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def _to_indices(rows: Any) -> IntArray:
+    """Return (n,) the indices of rows, 0 for null."""
+    return np.frombuffer(rows.fill_null(0).buffers()[1], dtype=np.int64)[rows.offset :][: len(rows)]
+
+
+def _gather_struct(array: Any, rows: Any) -> Any:
+    """Gather the fields, each null where the struct is: no field has a value under its null."""
+    import pyarrow
+
+    valid = _get_validity(rows)
+    valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
+    inner = _make_masked_array(_to_indices(rows), valid)
+    children = [gather_cells(array.field(place), inner) for place in range(array.type.num_fields)]
+    kind = get_plain_type(array.type, "")
+    return pyarrow.Array.from_buffers(kind, len(rows), [_make_bitmap(valid)], children=children)
+
+
+def _gather_fixed_size_list(array: Any, rows: Any) -> Any:
+    """Gather some rows of an array of fixed-size lists."""
+    import pyarrow
+
+    size = array.type.list_size
+    valid = _get_validity(rows)
+    valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
+    # `values` begins with those of the first row of the whole buffer, before the slice
+    first = (_to_indices(rows) + array.offset) * size
+    places = (first[:, None] + np.arange(size)).ravel()
+    child = gather_cells(array.values, _make_masked_array(places, np.repeat(valid, size)))
+    kind = get_plain_type(array.type, "")
+    return pyarrow.Array.from_buffers(kind, len(rows), [_make_bitmap(valid)], children=[child])
+
+
+def _gather_list(array: Any, rows: Any) -> Any:
+    """Gather lists of any length, or maps, which are lists of pairs; a null one has no values."""
+    import pyarrow
+    from pyarrow import types
+
+    begins, sizes = _get_list_extents(array)
+    valid = _get_validity(rows)
+    valid[valid] = _get_validity(array)[_to_indices(rows)[valid]]
+    taken = np.zeros(len(rows), dtype=np.int64)
+    starts, taken[valid] = taken.copy(), sizes[_to_indices(rows)[valid]]
+    starts[valid] = begins[_to_indices(rows)[valid]]
+    ends = np.cumsum(taken)
+    places = integers_to_arrow(
+        np.arange(int(taken.sum()), dtype=np.int64) + np.repeat(starts - (ends - taken), taken)
+    )
+    kind = get_plain_type(array.type, "")
+    if types.is_map(kind):
+        parts = [gather_cells(one, places) for one in (array.keys, array.items)]
+        pairs = pyarrow.struct([kind.key_field, kind.item_field])
+        entries = pyarrow.Array.from_buffers(pairs, len(places), [None], children=parts)
+    else:
+        entries = gather_cells(array.values, places)
+    offsets = np.append(0, ends).astype(np.int64 if types.is_large_list(kind) else np.int32)
+    buffers = [_make_bitmap(valid), pyarrow.py_buffer(offsets)]
+    return pyarrow.Array.from_buffers(kind, len(rows), buffers, children=[entries])
+
+
+def _get_list_extents(array: Any) -> tuple[IntArray, IntArray]:
+    """Return (n,) where the values of each list begin among all, and how many it has."""
+    from pyarrow import types
+
+    offsets = to_numpy_integers(array.offsets)
+    if types.is_list_view(array.type) or types.is_large_list_view(array.type):
+        return offsets, to_numpy_integers(array.sizes)
+    return offsets[:-1], np.diff(offsets)
+
+
+def _without_hidden_values(taken: Any) -> Any:
+    """Return an array that `take` made, with zeros under nulls, and with one pattern of bits for all NaN."""
+    import pyarrow
+    from pyarrow import types
+
+    kind, size = taken.type, len(taken)
+    if types.is_floating(kind):
+        values = np.frombuffer(taken.buffers()[1], dtype=to_numpy_type(kind))[taken.offset :][:size]
+        strange = np.isnan(values)
+        if not taken.null_count and not strange.any():
+            return taken
+        values = values.copy()
+        values[strange] = np.nan
+        values[~_get_validity(taken)] = 0
+        return pyarrow.Array.from_buffers(
+            kind, size, [_make_bitmap(_get_validity(taken)), pyarrow.py_buffer(values)]
+        )
+    if not taken.null_count or types.is_null(kind):
+        return taken
+    valid = _get_validity(taken)
+    if types.is_boolean(kind):
+        bits = np.unpackbits(np.frombuffer(taken.buffers()[1], dtype=np.uint8), bitorder="little")
+        shown = np.packbits(bits[taken.offset :][:size].astype(bool) & valid, bitorder="little")
+        return pyarrow.Array.from_buffers(
+            kind, size, [_make_bitmap(valid), pyarrow.py_buffer(shown)]
+        )
+    if _has_offsets(kind):
+        filled = taken.fill_null(pyarrow.scalar(b"").cast(kind))
+        return pyarrow.Array.from_buffers(
+            kind, size, [_make_bitmap(valid), *filled.buffers()[1:]], offset=0
+        )
+    width = kind.bit_width // 8
+    values = np.frombuffer(taken.buffers()[1], dtype=np.uint8)[taken.offset * width :][
+        : size * width
+    ].copy()
+    values.reshape(size, width)[~valid] = 0
+    return pyarrow.Array.from_buffers(kind, size, [_make_bitmap(valid), pyarrow.py_buffer(values)])
+
+
+def _has_offsets(kind: Any) -> bool:
+    """Return whether an Arrow type is text or binary data that is stored with offsets."""
+    from pyarrow import types
+
+    ways = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return any(is_kind(kind) for is_kind in ways)

@@ -1,0 +1,355 @@
+"""How often values occur in a column, and pairs of them in two columns; the states of people in time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, IntArray, Label, parse_labels
+from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
+from pmlopt.core.matrix_layout import is_number
+from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.errors import InputError
+from pmlopt.tables.reading import Table, TableBatch, find_column, open_table
+from pmlopt.tables.streams import CsvFormat
+
+
+def column_counts(
+    data: Any, column: str, missing: Missing = "refuse", form: CsvFormat | None = None
+) -> dict[Label, int]:
+    r"""Count how often each value occurs in a column: letters in ascending order, for `Prior.from_counts`.
+
+    Cells of a CSV file are numbers where all of them are, as Python writes them, and else text.
+
+    Args:
+        data: the path of a CSV, Parquet or Arrow file, or a folder of Parquet files; a data frame, where an
+            engine (Polars, DuckDB, Dask, Spark) counts what it has not computed; or a mapping from names to
+            columns.
+        column: its name.
+        missing: what to do with a missing cell (an empty one of a CSV file, null, or NaN): `refuse` it,
+            `drop` the row, or count it as the `letter` "", the empty text.
+        form: delimiter and encoding of a CSV file, where they shall not be found.
+
+    Raises:
+        InputError: there is no such column, it holds a missing cell that is refused, columns have different
+            numbers of rows, or there is no such way with missing cells.
+
+    Examples:
+        >>> column_counts({"level": ["b", "a", "b", None]}, "level", missing="drop")
+        {'a': 1, 'b': 2}
+    """
+    return counts_by_column(data, [column], missing, form)[column]
+
+
+def cross_counts(
+    data: Any, rows: str, columns: str, missing: Missing = "refuse", form: CsvFormat | None = None
+) -> dict[tuple[Label, Label], int]:
+    """Count how often each pair of values occurs in two columns, for `Secret.from_counts`.
+
+    Args:
+        data: as for `column_counts`.
+        rows: the name of the one column, such as that of a secret.
+        columns: the name of the other.
+        missing: as for `column_counts`, for either cell.
+        form: the same.
+
+    Examples:
+        >>> table = {"ill": ["no", "yes", "no"], "age": [30, 70, 30]}
+        >>> cross_counts(table, "ill", "age")
+        {('no', 30): 2, ('yes', 70): 1}
+    """
+    with open_table(data, form) as table:
+        found = count_tuples(table, [rows, columns], missing)
+    return {(one, other): count for (one, other), count in found.items()}
+
+
+def counts_by_column(
+    data: Any,
+    columns: Sequence[str] | None = None,
+    missing: Missing = "refuse",
+    form: CsvFormat | None = None,
+) -> dict[str, dict[Label, int]]:
+    """Count how often each value occurs in each of several columns, in one pass over the data.
+
+    Args:
+        data: as for `column_counts`.
+        columns: their names; None for all.
+        missing: as for `column_counts`, for each column separately.
+        form: the same.
+
+    Examples:
+        >>> counts_by_column({"ill": ["no", "yes", "no"], "age": [30, 70, 30]})
+        {'ill': {'no': 2, 'yes': 1}, 'age': {30: 2, 70: 1}}
+    """
+    with open_table(data, form) as table:
+        names = table.names if columns is None else columns
+        found = _count_groups(table, [[name] for name in names], missing)
+    return {
+        name: {label: count for (label,), count in counts.items()}
+        for name, counts in zip(names, found, strict=True)
+    }
+
+
+def state_sequences(
+    data: Any, person: str, column: str, time: str | None = None, form: CsvFormat | None = None
+) -> list[list[Label]]:
+    """Return the states of each person in their order in time, for `Chain.from_sequences`.
+
+    Args:
+        data: as for `column_counts`, with a row for each person and time.
+        person: the name of the column that states whose row it is.
+        column: of the one with the states.
+        time: of the one with the times, which is sorted by, as numbers where all of them are, else as text;
+            left out, earlier rows come before later ones.
+        form: as for `column_counts`.
+
+    Raises:
+        InputError: a cell is missing, a person has two rows of one time, or times have no order.
+
+    Examples:
+        >>> table = {"who": ["p", "q", "p"], "day": [2, 1, 1], "place": ["out", "home", "home"]}
+        >>> state_sequences(table, "who", "place", "day")
+        [['home', 'out'], ['home']]
+    """
+    with open_table(data, form) as table:
+        names = [person, column, *([] if time is None else [time])]
+        places = [find_column(table.names, name, table.where) for name in names]
+        rows: list[tuple[Any, ...]] = []
+        for batch in table.batches():
+            values, codes = find_tuples(batch, places)
+            rows += [values[code] for code in codes.tolist()]
+            # the distinct tuples are looked at, which are few, and not every row
+            lacking = next((value for value in values if None in value), None)
+            if lacking is not None:
+                raise InputError(
+                    f"{table.where}: a cell of {names[lacking.index(None)]!r} is missing: leave such rows out"
+                )
+        labels = [_to_labels([row[k] for row in rows], table) for k in range(len(names))]
+    # people in the order of their first row
+    found: dict[Any, list[tuple[Any, Label]]] = {}
+    for number, row in enumerate(rows):
+        when = number if time is None else labels[2][row[2]]
+        found.setdefault(row[0], []).append((when, labels[1][row[1]]))
+    for who, states in found.items():
+        try:
+            states.sort(key=lambda pair: pair[0])
+        except TypeError:
+            raise InputError(
+                f"{table.where}: the times of {who!r} have no order: give one kind"
+            ) from None
+        # after the sort equal times are neighbours
+        twice = next((a for (a, _), (b, _) in pairwise(states) if a == b), None)
+        if twice is not None:
+            raise InputError(
+                f"{table.where}: {who!r} has two rows of the time {twice!r}: give one state"
+            )
+    return [[state for _, state in states] for states in found.values()]
+
+
+def count_tuples(
+    table: Table, columns: Sequence[str], missing: Missing
+) -> dict[tuple[Label, ...], int]:
+    """Count how often each tuple of values occurs in some columns, in ascending order."""
+    return _count_groups(table, [columns], missing)[0]
+
+
+def _count_groups(
+    table: Table, groups: Sequence[Sequence[str]], missing: Missing
+) -> list[dict[tuple[Label, ...], int]]:
+    """Count tuples for several groups of columns, in one pass but where an engine counts each group."""
+    check_missing(missing)
+    for column in (column for group in groups for column in group):
+        find_column(table.names, column, table.where)
+    counts: list[dict[tuple[Any, ...], int]] = [{} for _ in groups]
+    # groups that no engine counts share one pass over the table, under the key -1
+    passes: dict[int, tuple[Table, list[int]]] = {}
+    for number, group in enumerate(groups):
+        counted = table.count_by_engine(group)
+        passes.setdefault(number if counted is not table else -1, (counted, []))[1].append(number)
+    for counted, numbers in passes.values():
+        places = [
+            [find_column(counted.names, column, table.where) for column in groups[k]]
+            for k in numbers
+        ]
+        for batch in counted.batches():
+            for number, own in zip(numbers, places, strict=True):
+                add_batch_counts(counts[number], batch, own, missing, counted)
+    return [_sort_counts(table, *one) for one in zip(groups, counts, strict=True)]
+
+
+def _sort_counts(
+    table: Table, columns: Sequence[str], counts: Mapping[tuple[Any, ...], int]
+) -> dict[tuple[Label, ...], int]:
+    """Return the counts by labels, in ascending order."""
+    if not counts:
+        raise InputError(
+            f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}"
+        )
+    kinds = [_to_labels([key[k] for key in counts], table) for k in range(len(columns))]
+    for column, kind in zip(columns, kinds, strict=True):
+        _check_numbers(column, kind, table)
+        warn_of_near_labels(list(kind.values()), f"{table.where}: the column {column!r}")
+    try:
+        letters = [sorted(kind, key=_make_sort_key(kind)) for kind in kinds]
+    except TypeError:
+        raise InputError(
+            f"{table.where}: a column mixes kinds that have no order, such as text and numbers: convert it "
+            "to one kind"
+        ) from None
+    # ranks are computed once for each column: keys of mixed types need no comparison then
+    ranks = [{text: rank for rank, text in enumerate(ordered)} for ordered in letters]
+    ordered = sorted(
+        counts, key=lambda key: [rank[part] for rank, part in zip(ranks, key, strict=True)]
+    )
+    return {
+        tuple(kind[part] for kind, part in zip(kinds, key, strict=True)): counts[key]
+        for key in ordered
+    }
+
+
+def add_batch_counts(
+    counts: dict[tuple[Any, ...], int],
+    batch: TableBatch,
+    places: Sequence[int],
+    missing: Missing,
+    table: Table,
+) -> None:
+    """Add to counts how often each tuple of values occurs in some columns of a batch."""
+    values, codes, keep = encode_tuples(batch, places, missing, table)
+    kept = slice(None) if keep is None else keep
+    if batch.times is None:
+        numbers = np.bincount(codes[kept], minlength=len(values))
+    else:
+        numbers = np.zeros(len(values), dtype=np.int64)
+        np.add.at(numbers, codes[kept], batch.times[kept])
+    for value, number in zip(values, numbers.tolist(), strict=True):
+        if number:
+            counts[value] = counts.get(value, 0) + number
+
+
+def encode_tuples(
+    batch: TableBatch, places: Sequence[int], missing: Missing, table: Table
+) -> tuple[list[tuple[Any, ...]], IntArray, BoolArray | None]:
+    """Return the distinct tuples of values in some columns, the index of each row's, and the rows to keep.
+
+    A missing cell has become the letter for it, or its row is not kept.
+
+    Raises:
+        InputError: a missing cell is refused.
+    """
+    values, codes = find_tuples(batch, places)
+    absent = np.array([None in value for value in values], dtype=bool)
+    if not absent.any():
+        return values, codes, None
+    lacking = absent[codes]
+    if missing == "refuse":
+        row = int(lacking.argmax())
+        column = table.names[places[values[codes[row]].index(None)]]
+        where = f"row {batch.first + row}: the" if batch.times is None else "a"
+        raise InputError(
+            f"{table.where}: {where} cell of {column!r} is missing: give --missing "
+            f"drop to leave such rows out, or --missing letter to count it as the letter {MISSING_LETTER!r}"
+        )
+    if missing == "drop":
+        return values, codes, ~lacking
+    return [replace_missing(value) for value in values], codes, None
+
+
+def count_pairs(
+    batch: TableBatch, places: Sequence[int], letters: IntArray
+) -> dict[tuple[Label, Label], int]:
+    """Count how often each tuple of values in some columns of a batch occurs with each letter.
+
+    Args:
+        batch: some rows.
+        places: of the columns; a missing cell is the letter for it.
+        letters: (size,) whole numbers from 0 on, or -1 for a row that is not counted.
+    """
+    values, codes = find_tuples(batch, places)
+    filled_in = [replace_missing(value) for value in values]
+    width = int(letters.max(initial=0)) + 1
+    pairs, numbers = np.unique((codes * width + letters)[letters >= 0], return_counts=True)
+    counts: dict[tuple[Label, Label], int] = {}
+    for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
+        key = filled_in[pair // width], pair % width
+        counts[key] = counts.get(key, 0) + number  # the letter may be a value too
+    return counts
+
+
+def replace_missing(value: Iterable[Any]) -> tuple[Any, ...]:
+    """Return a tuple of values with the letter for a missing cell in place of None."""
+    return tuple(MISSING_LETTER if part is None else part for part in value)
+
+
+def find_tuples(batch: TableBatch, places: Sequence[int]) -> tuple[list[tuple[Any, ...]], IntArray]:
+    """Return the distinct tuples of values in some columns, None for a missing cell, and each row's index."""
+    values, codes = batch.encode_column(places[0])
+    tuples = [(value,) for value in values]
+    for place in places[1:]:
+        others, other_codes = batch.encode_column(place)
+        pairs, codes = np.unique(codes * len(others) + other_codes, return_inverse=True)
+        tuples = [
+            (*tuples[pair // len(others)], others[pair % len(others)]) for pair in pairs.tolist()
+        ]
+    return tuples, codes
+
+
+def _to_labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
+    """Return the label of each value: of text from a CSV file, a number where all others are numbers."""
+    distinct = list(dict.fromkeys(values))
+    if table.typed:
+        return {value: value for value in distinct}
+    texts = [value for value in distinct if value != MISSING_LETTER]
+    return {MISSING_LETTER: MISSING_LETTER, **dict(zip(texts, parse_labels(texts), strict=True))}
+
+
+def _make_sort_key(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, Any]]:
+    """Return the key by which values ascend: text of numbers by their numbers.
+
+    The letter for a missing cell comes last.
+    """
+    missing = {
+        value
+        for value, label in labels.items()
+        if isinstance(label, str) and label == MISSING_LETTER
+    }
+    texts = [label for value, label in labels.items() if value not in missing]
+    as_numbers = all(
+        isinstance(text, str) and is_number(text) and "_" not in text for text in texts
+    )
+
+    def rank_value(value: Any) -> tuple[bool, Any]:
+        if value in missing:
+            return True, ""
+        label: Any = labels[value]
+        return False, (float(label), label) if as_numbers and float(label) == float(
+            label
+        ) else label
+
+    return rank_value
+
+
+_WRITTEN_NUMBER = re.compile(r"[+-]?([1-9]\d{0,2}([., '\u2019\u00a0\u202f]\d{3})+|\d+)([.,]\d+)?")
+"""A number with a decimal comma or with separators between thousands, or a plain one."""
+
+
+def _check_numbers(column: str, labels: Mapping[Any, Label], table: Table) -> None:
+    """Raise for a column of a CSV file whose text is all numbers, some with commas or separators.
+
+    As text they would have no values, and the order of text.
+    """
+    if table.typed:
+        return
+    texts = [
+        text.strip() for text in labels.values() if isinstance(text, str) and text != MISSING_LETTER
+    ]
+    odd = next((text for text in texts if not is_number(text)), None)
+    if odd is not None and all(map(_WRITTEN_NUMBER.fullmatch, texts)):
+        raise InputError(
+            f"{table.where}: the column {column!r} has numbers with decimal commas, or with separators "
+            f"between thousands, such as {odd!r}: write them as in 1234.5, without separators"
+        )

@@ -1,0 +1,139 @@
+"""Frames in memory as tables, and frames that an engine has not computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.frames import is_frame, to_narwhals, to_plain_list
+from pmlopt.errors import InputError
+from pmlopt.tables.collations import without_collations
+from pmlopt.tables.table import Table, TableBatch, make_no_rows_error, make_type_error
+
+
+class FrameTable(Table):
+    """A table of columns in memory."""
+
+    where = "the table"
+
+    def __init__(self, data: Any) -> None:
+        frame = to_narwhals(data)
+        if isinstance(data, Mapping):
+            columns = {name: _to_python_list(column, name) for name, column in data.items()}
+        elif frame is not None and is_frame(frame):
+            _check_levels(frame)
+            columns = {name: frame[:, place].to_arrow for place, name in enumerate(frame.columns)}
+        else:
+            raise InputError(
+                f"{type(data).__name__!r} is no table: give the path of a file, a frame of pandas, Polars or "
+                "Arrow, or a mapping from names to columns"
+            )
+        self.names, self._columns = list(columns), columns
+        sizes = {name: len(column) for name, column in columns.items() if isinstance(column, list)}
+        if len(set(sizes.values())) > 1:
+            raise InputError(
+                f"the columns have different numbers of rows, {sizes}: give each as many cells, None where "
+                "one is missing"
+            )
+        self._size = next(iter(sizes.values()), 0) if frame is None else len(frame)
+
+    @property
+    def types(self) -> Sequence[Any]:  # type: ignore[override]  # made on demand
+        """The types of the columns in Arrow."""
+        return [column.type for column in _ConvertedColumns(self._columns)]
+
+    def batches(self) -> Iterator[TableBatch]:
+        """All rows in one batch."""
+        if not self._size:
+            raise make_no_rows_error(self.where)
+        yield TableBatch(
+            _ConvertedColumns(self._columns), self._size, 0, text=False, names=self.names
+        )
+
+
+class LazyTable(Table):
+    """A table of a frame that an engine has not computed: the engine counts, or computes it for other
+    uses.
+    """
+
+    where = "the table"
+
+    def __init__(self, frame: Any) -> None:
+        self._frame, self.names = frame, frame.collect_schema().names()
+
+    def batches(self) -> Iterator[TableBatch]:
+        """All rows in one batch."""
+        return FrameTable(self._frame.collect("pyarrow").to_native()).batches()
+
+    def count_by_engine(self, columns: Sequence[str]) -> Table:
+        """Return the tuples in some columns, each once, with how many rows have it."""
+        import narwhals
+
+        if not all(isinstance(name, str) for name in columns):
+            return self  # engines name columns by text
+        size = "-".join(["rows", *columns])  # no column's name
+        texts = without_collations(self._frame, columns)
+        groups = texts.group_by(*columns).agg(narwhals.len().alias(size)).collect("pyarrow")
+        return _CountedTable(groups.to_native(), size)
+
+
+class _CountedTable(FrameTable):
+    """A table of tuples of values, each with how many rows have it."""
+
+    def __init__(self, data: Any, size: str) -> None:
+        super().__init__(data.drop_columns([size]))
+        self._times = np.array(data[size].to_pylist(), dtype=np.int64)
+
+    def batches(self) -> Iterator[TableBatch]:
+        """All tuples in one batch."""
+        for batch in super().batches():
+            batch.times = self._times
+            yield batch
+
+
+class _ConvertedColumns(Sequence[Any]):
+    """Columns as arrays of Arrow, each made when it is first used: a frame may have many others."""
+
+    def __init__(self, columns: Mapping[Any, Any]) -> None:
+        self._columns = list(columns.items())
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, place: Any) -> Any:
+        import pyarrow
+
+        name, column = self._columns[place]
+        try:
+            return pyarrow.array(column, from_pandas=True) if isinstance(column, list) else column()
+        except pyarrow.ArrowNotImplementedError as cause:
+            raise make_type_error(name, cause) from None
+        except (
+            pyarrow.ArrowInvalid,
+            pyarrow.ArrowTypeError,
+            OverflowError,
+            UnicodeEncodeError,
+        ) as cause:
+            raise InputError(
+                f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to "
+                f"numbers ({cause})"
+            ) from None
+
+
+def _check_levels(frame: Any) -> None:
+    """Raise for a frame of pandas whose columns have names of several levels."""
+    levels = getattr(getattr(frame.to_native(), "columns", None), "nlevels", 1)
+    if levels > 1:
+        raise InputError(
+            f"the columns of the table have names of {levels} levels, such as {frame.columns[0]!r}: name "
+            "each by one text, such as with frame.columns = frame.columns.map('_'.join)"
+        )
+
+
+def _to_python_list(column: Any, name: object) -> list[Any]:
+    """Return the cells of a column as a list, and raise for text or a single value."""
+    if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+        raise InputError(f"the column {name!r} is {column!r}: give a list or an array of its cells")
+    return to_plain_list(column)

@@ -1,0 +1,432 @@
+"""Tables from files through Arrow: CSV, Parquet and Arrow files in batches of rows, and folders of them."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from pmlopt.core.file_kinds import describe_foreign_file
+from pmlopt.core.files import describe_os_error, is_standard_stream, read_standard_input
+from pmlopt.core.frames import is_lazy, to_narwhals
+from pmlopt.core.lazy_imports import check_installed
+from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables.folder_names import values_in_path
+from pmlopt.tables.frame_tables import FrameTable, LazyTable
+from pmlopt.tables.streams import (
+    HEAD_BYTES,
+    CsvFormat,
+    DataStream,
+    QuoteCheck,
+    make_seekable,
+    read_text_rows,
+)
+from pmlopt.tables.table import (
+    Table,
+    TableBatch,
+    find_column,
+    integers_to_arrow,
+    labels_to_arrow,
+    make_no_rows_error,
+)
+
+__all__ = [
+    "PARQUET_ENDINGS",
+    "CsvTable",
+    "FolderTable",
+    "FrameTable",
+    "Table",
+    "TableBatch",
+    "TypedTable",
+    "find_column",
+    "integers_to_arrow",
+    "is_data_folder",
+    "labels_to_arrow",
+    "list_data_files",
+    "open_table",
+    "read_texts",
+]
+
+PARQUET_ENDINGS = (".parquet", ".pq")
+
+_PARQUET, _ARROW = b"PAR1", b"ARROW1"
+"""What files of these formats begin with."""
+
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+"""What compressed files begin with, and the codec of Arrow."""
+
+
+_MAX_BATCH_ROWS = 2**18
+
+
+def open_table(data: Any, form: CsvFormat | None = None, *, may_be_empty: bool = False) -> Table:
+    """Open the table of a data file, or of a frame.
+
+    Args:
+        data: the path of a file, `-` for standard input, a folder or a pattern of Parquet files, a frame of
+            pandas, Polars or Arrow, one that an engine has not computed (Polars, DuckDB, Dask, Spark), or a
+            mapping from names to columns.
+        form: of a CSV file.
+        may_be_empty: whether a Parquet or Arrow file may have no rows, as a part of a folder may.
+
+    Raises:
+        FileFormatError: the file is not there, or is no table.
+        InputError: it is no frame, a column is none, or two have one name.
+    """
+    check_installed("tables of people", "narwhals", "pyarrow")
+    if not isinstance(data, str | os.PathLike):
+        frame = to_narwhals(data, lazy=True)
+        return LazyTable(frame) if is_lazy(frame) else FrameTable(data)
+    if is_data_folder(data):
+        return FolderTable(data)
+    try:
+        stream = read_standard_input() if is_standard_stream(data) else Path(data).open("rb")  # noqa: SIM115 -- the table's
+        source = DataStream(stream)
+    except (OSError, ValueError, TypeError) as cause:
+        raise FileFormatError(f"{data}: cannot be read: {describe_os_error(cause)}") from None
+    try:
+        codec = next(
+            (codec for mark, codec in _COMPRESSED.items() if source.head.startswith(mark)), None
+        )
+        if codec is not None:
+            source = _decompress(source, codec, data)
+        if source.head.startswith(_PARQUET):
+            return TypedTable(data, make_seekable(source), "Parquet", may_be_empty=may_be_empty)
+        if source.head.startswith(_ARROW):
+            return TypedTable(data, make_seekable(source), "Arrow", may_be_empty=may_be_empty)
+        _check_kind(source.head, data)
+        found = (form or CsvFormat()).detect(source.head, data, whole=len(source.head) < HEAD_BYTES)
+        return CsvTable(data, source, found)
+    except BaseException:
+        source.close()
+        raise
+
+
+def _check_kind(head: bytes, where: Any) -> None:
+    """Raise for a file that is neither Parquet nor Arrow, and no CSV file either."""
+    foreign = describe_foreign_file(head)
+    if foreign is not None:
+        raise FileFormatError(f"{where}: {foreign}")
+    if Path(where).suffix.lower() in PARQUET_ENDINGS:
+        found = f"begins with {head[:4]!r}" if head else "is empty, with 0 bytes"
+        raise FileFormatError(
+            f"{where}: is no Parquet file: it {found}; write it again, or leave it out"
+        )
+
+
+def _decompress(source: DataStream, codec: str, where: object) -> DataStream:
+    """Return the content of a compressed file."""
+    import pyarrow
+
+    try:
+        return DataStream(
+            pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), codec), where
+        )
+    except OSError as cause:
+        raise FileFormatError(
+            f"{where}: is not a whole {codec} file: {describe_os_error(cause)}"
+        ) from None
+
+
+class CsvTable(Table):
+    """A CSV file, parsed by Arrow, every cell as text."""
+
+    typed = False
+
+    def __init__(self, path: str | os.PathLike[str], source: DataStream, form: CsvFormat) -> None:
+        import pyarrow
+
+        self.where, self.form = path, form
+        self._source = source
+        self._reading: Any = None
+        self._quotes, self._judged = QuoteCheck(form.delimiter or ","), False
+        self.names = next(read_text_rows(io.BytesIO(source.head), form, path), [])
+        if not self.names:
+            raise make_no_rows_error(path, 0)
+        self.types = [pyarrow.string()] * len(self.names)
+
+    def batches(self) -> Iterator[TableBatch]:
+        """Yield the batches of rows."""
+        import pyarrow
+
+        first = 1  # the header is read as a row
+        try:
+            self._reading = self._open_reader()
+            for batch in self._reading:
+                self._check_quotes()
+                columns = (
+                    batch.columns if first > 1 else [column.slice(1) for column in batch.columns]
+                )
+                size = batch.num_rows if first > 1 else batch.num_rows - 1
+                first = max(first, 2)
+                if size:
+                    yield TableBatch(
+                        columns, size, first, text=True, names=self.names, where=self.where
+                    )
+                first += size
+        except (pyarrow.ArrowInvalid, UnicodeError) as cause:
+            self._raise_explained(cause)
+        self._check_quotes()
+        if first <= 2:
+            raise make_no_rows_error(self.where)
+
+    def _check_quotes(self) -> None:
+        """Let the plain reader judge a file whose quotes are unusual, before any of its rows are used."""
+        if not self._quotes.unusual or self._judged:
+            return
+        self._judged = True
+        if not Path(self.where).is_file():  # type: ignore[arg-type]
+            raise FileFormatError(
+                f"{self.where}: a quote inside a cell is not doubled, or a quoted cell does not "
+                "end: write the data to a file, from which such cells are read row by row"
+            )
+        self._read_plainly()
+
+    def _read_plainly(self) -> None:
+        """Raise what the plain reader reports about the file, which counts rows."""
+        assert self.form is not None
+        with DataStream(Path(self.where).open("rb")) as stream:  # type: ignore[arg-type]
+            for _ in read_text_rows(stream, self.form, self.where):
+                pass
+
+    def _open_reader(self) -> Any:
+        """Open Arrow's reader of the CSV file."""
+        import pyarrow.csv
+
+        assert self.form is not None
+        self._source.skip_blank_lines()
+        self._source.watch = self._quotes.check_chunk
+        encoding = "utf8" if self.form.encoding in ("utf-8", "utf-8-sig") else self.form.encoding
+        # Bytes of CSV that are parsed at a time.
+        return pyarrow.csv.open_csv(
+            pyarrow.PythonFile(self._source, mode="r"),
+            pyarrow.csv.ReadOptions(
+                block_size=2**21, autogenerate_column_names=True, encoding=encoding
+            ),
+            pyarrow.csv.ParseOptions(
+                delimiter=self.form.delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=len(self.names) > 1,
+            ),
+            pyarrow.csv.ConvertOptions(
+                column_types={f"f{place}": kind for place, kind in enumerate(self.types)},
+                strings_can_be_null=False,
+            ),
+        )
+
+    def _raise_explained(self, cause: Exception) -> None:
+        """Raise what the plain reader reports about the file, which counts rows; else the cause."""
+        assert self.form is not None
+        if Path(self.where).is_file():  # type: ignore[arg-type]
+            self._read_plainly()
+        if isinstance(cause, UnicodeError) or "UTF8" in str(cause):
+            raise FileFormatError(
+                self.form.encoding_error(self.where, self.form.encoding or "utf-8")
+            ) from None
+        raise FileFormatError(
+            f"{self.where}: is not a whole CSV file: {str(cause).splitlines()[0]}"
+        ) from None
+
+    def close(self) -> None:
+        """Close the file, after what reads ahead in it."""
+        if self._reading is not None:
+            self._reading.close()
+        self._source.close()
+
+    def done(self) -> float | None:
+        """Return the fraction of the file that was read."""
+        return self._source.done()
+
+
+class TypedTable(Table):
+    """A table of a file whose columns have types: Parquet, or Arrow IPC, which Feather is too."""
+
+    def __init__(
+        self,
+        path: object,
+        source: DataStream,
+        kind: Literal["Parquet", "Arrow"],
+        *,
+        may_be_empty: bool = False,
+    ) -> None:
+        import pyarrow
+
+        self.where, self._source, self._read = path, source, 0
+        self._may_be_empty = may_be_empty
+        try:
+            stream = pyarrow.PythonFile(source, mode="r")
+            if kind == "Parquet":
+                import pyarrow.parquet
+
+                file = pyarrow.parquet.ParquetFile(stream)
+                schema, self.rows = file.schema_arrow, file.metadata.num_rows
+                # Cells of a batch of Parquet, so that wide tables have shorter batches.
+                size = max(1, min(_MAX_BATCH_ROWS, (2**21) // max(1, len(schema.names))))
+                self._parts: Callable[[], Iterable[Any]] = lambda: file.iter_batches(
+                    batch_size=size
+                )
+            else:
+                import pyarrow.ipc
+
+                file = pyarrow.ipc.open_file(stream)
+                schema = file.schema
+                self._parts = lambda: map(file.get_batch, range(file.num_record_batches))
+            self.names, self.types = list(schema.names), list(schema.types)
+        except (pyarrow.ArrowInvalid, OSError) as cause:
+            raise FileFormatError(
+                f"{path}: is not a whole {kind} file: {describe_os_error(cause)}"
+            ) from None
+        except UnicodeDecodeError as cause:
+            raise FileFormatError(
+                f"{path}: the name {cause.object!r} of a column is text that is not UTF-8: rename it"
+            ) from None
+
+    def batches(self) -> Iterator[TableBatch]:
+        """Yield the batches of rows."""
+        import pyarrow
+
+        self._read = 0
+        try:
+            for batch in self._parts():
+                if batch.num_rows:
+                    yield TableBatch(
+                        batch.columns, batch.num_rows, self._read + 1, text=False, names=self.names,
+                        where=self.where,
+                    )  # fmt: skip
+                self._read += batch.num_rows
+        except (pyarrow.ArrowInvalid, OSError) as cause:
+            raise FileFormatError(
+                f"{self.where}: cannot be read: {describe_os_error(cause)}"
+            ) from None
+        if not (self._read or self._may_be_empty):
+            raise _no_typed_rows(self.where)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+    def done(self) -> float | None:
+        """Return the fraction of the rows that was read."""
+        return self._read / self.rows if self.rows else None
+
+
+class FolderTable(Table):
+    """A table of Parquet files with the same columns, one after the other.
+
+    A folder `year=2020` on the way to a file makes `year` a column, of the text `2020` in all its rows, as
+    `values_in_path` reads it. Files without rows are parts of the table too.
+
+    Attributes:
+        files: their paths, in order.
+        folder: that all of them are in.
+        partitions: the columns that folders name.
+    """
+
+    def __init__(self, data: str | os.PathLike[str]) -> None:
+        import pyarrow
+
+        self.where = data
+        self.folder, self.files = list_data_files(data)
+        self.rows, first = 0, None
+        for file in self.files:
+            with open_table(file, may_be_empty=True) as head:
+                named = (head.names, list(values_in_path(file, self.folder)))
+                types = list(head.types)
+                self.rows += head.rows or 0
+            if first is None:
+                first, self.types = named, types
+            if named != first:
+                raise InputError(
+                    f"{file}: has the columns {named[0]} and lies in folders of {named[1]}, and "
+                    f"{self.files[0]} has {first[0]} and {first[1]}: files of one table have the same"
+                )
+            _check_boolean_columns(file, types, self)
+        own, self.partitions = first or ([], [])
+        # some engines write the column that names the folders into the files, too
+        self._named = [name for name in self.partitions if name not in own]
+        self.names = own + self._named
+        self.types = [*self.types, *[pyarrow.string()] * len(self._named)]
+
+    def batches(self) -> Iterator[TableBatch]:
+        """Yield the batches of rows of one file after the other."""
+        for file in self.files:
+            values = values_in_path(file, self.folder)
+            named = [_make_constant(values[name]) for name in self._named]
+            with open_table(file, may_be_empty=True) as table:
+                for batch in table.batches():
+                    rows = integers_to_arrow(np.zeros(batch.size, dtype=np.int64))
+                    columns = [*batch.columns, *(value.take(rows) for value in named)]
+                    yield TableBatch(
+                        columns, batch.size, batch.first, text=False, names=self.names, where=file
+                    )
+        if not self.rows:
+            raise _no_typed_rows(self.where)
+
+
+def _make_constant(value: str | None) -> Any:
+    """Return a text, or a missing one, as an array of one row."""
+    import pyarrow
+
+    return pyarrow.nulls(1, pyarrow.string()) if value is None else labels_to_arrow([value])
+
+
+def _check_boolean_columns(file: Path, types: Sequence[Any], table: FolderTable) -> None:
+    """Raise where a column has truth values in one file and numbers in another: True is equal to 1."""
+    import pyarrow
+
+    for place, (kind, known) in enumerate(zip(types, table.types, strict=False)):
+        one, other = pyarrow.types.is_boolean(kind), pyarrow.types.is_boolean(known)
+        if one != other and not pyarrow.types.is_null(other_kind := known if one else kind):
+            raise InputError(
+                f"{file}: the column at position {place} is of {kind}, and in {table.files[0]} of {known}: "
+                f"convert truth values or {other_kind} to the other"
+            )
+
+
+def is_data_folder(data: str | os.PathLike[str]) -> bool:
+    """Return whether data are a folder of files, or a pattern with `*` for the names of several."""
+    path = Path(data)
+    return path.is_dir() or ("*" in str(path) and not path.exists())
+
+
+def list_data_files(data: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
+    """List the Parquet files of a folder, or of a pattern, in the order of their names, and the folder of
+    all.
+
+    Files and folders whose names begin with a dot or an underscore are no data, as engines have it.
+
+    Raises:
+        FileFormatError: there is none.
+    """
+    path = Path(data)
+    first = next((k for k, part in enumerate(path.parts) if "*" in part), len(path.parts))
+    folder = Path(*path.parts[:first])
+    pattern = str(Path(*path.parts[first:])) if first < len(path.parts) else "**/*"
+    found = sorted(
+        file
+        for file in folder.glob(pattern)
+        if file.suffix.lower() in PARQUET_ENDINGS
+        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    )
+    if not found:
+        raise FileFormatError(f"{data}: has no file that ends in {' or '.join(PARQUET_ENDINGS)}")
+    return folder, found
+
+
+def _no_typed_rows(where: object) -> FileFormatError:
+    """Make the error on a Parquet or Arrow file, or a folder of them, without rows."""
+    return FileFormatError(f"{where}: has 0 rows: at least one is needed")
+
+
+def read_texts(table: Table, columns: Sequence[str]) -> list[list[str]]:
+    """Read the cells of some columns of a table as text, an empty one where one is missing."""
+    places = [find_column(table.names, column, table.where) for column in columns]
+    found: list[list[str]] = [[] for _ in places]
+    for batch in table.batches():
+        for texts, place in zip(found, places, strict=True):
+            texts.extend(batch.column_texts(place))
+    return found

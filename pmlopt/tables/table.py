@@ -1,0 +1,214 @@
+"""A table that is read once, in batches of rows that are arrays of Arrow."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, IntArray
+from pmlopt.core.descriptions import describe_value
+from pmlopt.core.frames import is_missing
+from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables.arrow_text import check_text
+from pmlopt.tables.streams import CsvFormat
+
+
+def find_column(names: Sequence[str], column: str, where: object) -> int:
+    """Return the index of the one column of that name.
+
+    Raises:
+        InputError: there is none, or more than one.
+
+    Examples:
+        >>> find_column(["id", "level"], "level", "people.csv")
+        1
+    """
+    found = [place for place, name in enumerate(names) if name == column]
+    if len(found) != 1:
+        raise InputError(
+            f"{where}: has {len(found)} columns named {column!r}; it has {describe_value(list(names))}"
+        )
+    return found[0]
+
+
+def to_numpy_type(kind: Any) -> np.dtype[Any]:
+    """Return the numpy type of numbers in Arrow; `to_pandas_dtype` loads pandas in some versions."""
+    floats = {"halffloat": "float16", "float": "float32", "double": "float64"}
+    return np.dtype(floats.get(str(kind), str(kind)))
+
+
+def to_numpy_integers(numbers: Any) -> IntArray:
+    """Return the integers of an Arrow array without nulls; its own `to_numpy` would load pandas."""
+    values = np.frombuffer(numbers.buffers()[1], dtype=to_numpy_type(numbers.type))
+    return values[numbers.offset : numbers.offset + len(numbers)].astype(np.int64)
+
+
+def integers_to_arrow(numbers: IntArray) -> Any:
+    """Return integers as an Arrow array; `pyarrow.array` would load pandas.
+
+    Examples:
+        >>> to_numpy_integers(integers_to_arrow(np.array([2, 0, 1]))[1:]).tolist()
+        [0, 1]
+    """
+    import pyarrow
+
+    held = pyarrow.py_buffer(np.ascontiguousarray(numbers, dtype=np.int64))
+    return pyarrow.Array.from_buffers(pyarrow.int64(), len(numbers), [None, held])
+
+
+def labels_to_arrow(texts: Sequence[str]) -> Any:
+    """Return texts as an Arrow array; `pyarrow.array` would load pandas.
+
+    Raises:
+        UnicodeEncodeError: a text cannot be written as UTF-8.
+
+    Examples:
+        >>> labels_to_arrow(["a", "", "bc"]).to_pylist()
+        ['a', '', 'bc']
+    """
+    import pyarrow
+
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    held = [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(encoded))]
+    return pyarrow.Array.from_buffers(pyarrow.string(), len(encoded), held)
+
+
+class TableBatch:
+    """Some rows of a table, as arrays of Arrow.
+
+    Attributes:
+        size: the number of rows.
+        first: the number of the first one, as messages count them.
+        times: (size,) how many rows of the data each represents, where an engine has counted equal ones.
+
+    Args:
+        columns: the arrays.
+        size: the number of rows.
+        first: the number of the first one.
+        text: whether all cells are text from a CSV file.
+        names: of the columns, for messages.
+        where: the table, for messages.
+    """
+
+    times: IntArray | None = None
+
+    def __init__(
+        self,
+        columns: Sequence[Any],
+        size: int,
+        first: int,
+        text: bool,
+        names: Sequence[object] | None = None,
+        where: object = "the table",
+    ) -> None:
+        self.columns, self.size, self.first = columns, size, first
+        self._text, self._names, self._where = text, names, where
+
+    def _column_name(self, place: int) -> object:
+        """Return the name of a column, or its position where columns have no names."""
+        return place if self._names is None else self._names[place]
+
+    def encode_column(self, place: int) -> tuple[list[Any], IntArray]:
+        """Return the distinct values of a column, None for a missing cell, and (size,) the index of each
+        row's.
+        """
+        import pyarrow
+
+        column = self.columns[place]
+        try:
+            if pyarrow.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            coded = column.dictionary_encode(null_encoding="encode")
+        except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
+            raise make_type_error(self._column_name(place), column.type) from None
+        if isinstance(coded, pyarrow.ChunkedArray):
+            coded = coded.combine_chunks()
+        try:
+            values = coded.dictionary.to_pylist()
+        except UnicodeDecodeError:
+            check_text(column, self._column_name(place), self._where, self.first)
+            raise
+        codes = to_numpy_integers(coded.indices)
+        if self._text:
+            return [value or None for value in values], codes
+        return [None if is_missing(value) else value for value in values], codes
+
+    def column_texts(self, place: int) -> list[str]:
+        """Return the cells of a column as text, an empty one where one is missing."""
+        values, codes = self.encode_column(place)
+        shown = ["" if value is None else str(value) for value in values]
+        return [shown[code] for code in codes.tolist()]
+
+    def get_column(self, place: int, kept_mask: BoolArray | None = None) -> Any:
+        """Return the array of a column, of the rows to keep.
+
+        Raises:
+            FileFormatError: it holds text that is not UTF-8.
+        """
+        column = self.columns[place]
+        check_text(column, self._column_name(place), self._where, self.first)
+        return (
+            column
+            if kept_mask is None
+            else column.take(integers_to_arrow(np.flatnonzero(kept_mask)))
+        )
+
+
+class Table(ABC):
+    """A table that is read once, in batches.
+
+    Attributes:
+        names: of the columns.
+        where: the file, for messages.
+        typed: whether cells have types, or are text from a CSV file.
+        form: of the CSV file, or None.
+        rows: how many there are, where that is known before they are read.
+        types: the types of the columns in Arrow.
+    """
+
+    names: list[str]
+    where: object
+    typed: bool = True
+    form: CsvFormat | None = None
+    rows: int | None = None
+    types: Sequence[Any]
+
+    @abstractmethod
+    def batches(self) -> Iterator[TableBatch]:
+        """Yield the batches of rows, in their order."""
+
+    def count_by_engine(self, columns: Sequence[str]) -> Table:
+        """Return a table with the same counts of the tuples in some columns; this one, where it cannot
+        count.
+        """
+        return self
+
+    def close(self) -> None:
+        """Close the file, if there is one."""
+        return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def done(self) -> float | None:
+        """Return the fraction that has been read so far; None where that is not known."""
+        return None
+
+
+def make_type_error(name: object, kind: object) -> InputError:
+    """Make the error on a column of a type that letters do not have."""
+    return InputError(
+        f"the column {name!r} ({kind}) is no column of letters: give one of text or numbers"
+    )
+
+
+def make_no_rows_error(where: object, rows: int = 1) -> FileFormatError:
+    """Make the error on a table without rows, of as many with the header."""
+    return FileFormatError(f"{where}: has {rows} row(s): a header and at least one row are needed")

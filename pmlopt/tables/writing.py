@@ -1,0 +1,574 @@
+"""Sinks: what the columns of a table's batches are written to, as CSV or Parquet, through Arrow.
+
+A sink makes rows of the columns of a batch (`rows`), which are then put into their order (`write_rows`), and
+takes rows (`write`). Rows are Arrow record batches that hold their own cells and nothing else: lines of text
+for CSV, and columns of plain types for the others.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+
+from pmlopt.core.arrays import IntArray, Label
+from pmlopt.core.files import atomic_file, describe_os_error, is_standard_stream
+from pmlopt.core.lazy_imports import check_installed
+from pmlopt.data.sampling.categorical import RandomBits
+from pmlopt.errors import FileFormatError, InputError
+from pmlopt.tables.cells import (
+    encode_categories,
+    gather_all_cells,
+    get_category_type,
+    get_plain_type,
+    is_plain,
+)
+from pmlopt.tables.reading import (
+    PARQUET_ENDINGS,
+    FrameTable,
+    Table,
+    integers_to_arrow,
+    labels_to_arrow,
+)
+from pmlopt.tables.row_order import copy_rows, cut_rows, join_batches, shuffle_rows
+
+ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
+TEXT_ENDINGS = (".csv", ".tsv", ".txt", "")
+COMPRESSED_ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+"""What may follow an ending of text, and its codec of Arrow."""
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """A column to write.
+
+    Attributes:
+        name: of the column.
+        place: in the table that is read, where it is one of its columns.
+        labels: those that may occur, where it is a new one.
+    """
+
+    name: str
+    place: int | None = None
+    labels: Sequence[Label] = ()
+
+    @cached_property
+    def texts(self) -> Any:
+        """Return the (M,) labels as an array of texts, as `str` writes them."""
+        return _to_typed_array(list(map(str, self.labels)), labels_to_arrow([]).type)
+
+    @cached_property
+    def values(self) -> Any:
+        """Return the (M,) labels as an array of their type, where they have one; else texts."""
+        kind = get_label_type(self.labels)
+        return self.texts if kind == self.texts.type else _to_typed_array(self.labels, kind)
+
+
+@contextmanager
+def open_sink(
+    path: str | os.PathLike[str],
+    columns: Sequence[OutputColumn],
+    like: Table,
+    *,
+    replace: bool = True,
+) -> Iterator[CsvSink | TypedSink]:
+    """Open a sink for a file that appears when the block ends without an error, and never else.
+
+    Args:
+        path: `.parquet` or `.pq` for Parquet, `.feather`, `.arrow` or `.ipc` for Arrow, and `.csv`, `.tsv`,
+            `.txt` or nothing for CSV in UTF-8, with the delimiter of a CSV file that is read, which `.gz`,
+            `.bz2` or `.zst` behind it compress; `-` for CSV to standard output.
+        columns: what it has.
+        like: the table that is read.
+        replace: whether a file is replaced that another process puts there meanwhile.
+
+    Raises:
+        FileFormatError: the ending is another one, or the file cannot be written there.
+        InputError: a column cannot be written in that format.
+    """
+    kind, codec = choose_sink(path)
+    check_installed("tables of people", "narwhals", "pyarrow")
+    try:
+        with atomic_file(path, replace=replace) as stream, _open_compressed(stream, codec) as inner:
+            sink = kind(inner, columns, like)
+            try:
+                yield sink
+            except BaseException:
+                sink.abandon()
+                raise
+            sink.close()
+    except OSError as cause:
+        if is_standard_stream(path) and isinstance(cause, BrokenPipeError):
+            raise  # the reader has closed the pipe
+        raise FileFormatError(f"{path}: cannot be written: {describe_os_error(cause)}") from None
+
+
+def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Label]]) -> None:
+    """Write columns of labels as a file, completely or not at all, in the format of its ending.
+
+    Args:
+        path: as for `open_sink`.
+        columns: by name, each with a label for each row; labels of one kind keep it in Parquet and Arrow.
+
+    Raises:
+        FileFormatError: the ending is none of these, or the file cannot be written there.
+        InputError: two labels of mixed kinds read alike.
+    """
+    # the distinct labels in their first order: rows are written as places in that list
+    every = [
+        OutputColumn(name, labels=list(dict.fromkeys(labels))) for name, labels in columns.items()
+    ]
+    with open_sink(path, every, FrameTable(columns)) as sink:
+        places = [{label: k for k, label in enumerate(one.labels)} for one in every]
+        rows = sink.rows([
+            np.array([place[label] for label in columns[one.name]], dtype=np.int64)
+            for one, place in zip(every, places, strict=True)
+        ])  # fmt: skip
+        write_rows(sink, [rows], None, None)
+
+
+def write_rows(
+    sink: CsvSink | TypedSink,
+    batches: Iterable[Any],
+    order: RandomBits | None,
+    folder: str | os.PathLike[str] | None,
+) -> None:
+    """Write rows in a uniformly random order.
+
+    Args:
+        sink: that made the rows.
+        batches: of its rows, as record batches, which are read to the end before the first is written.
+        order: random bits for the order; None keeps the order of the rows.
+        folder: for the rows that are more than memory shall hold; see `shuffle_rows`.
+    """
+    if order is None:
+        # Bytes of rows that are written at a time where they keep their order.
+        ordered = copy_rows(join_batches(batches, 2**22))
+    else:
+        ordered = shuffle_rows(batches, order, folder)
+    for rows in ordered if sink.group is None else cut_rows(ordered, sink.group):
+        sink.write(rows)
+
+
+def choose_sink(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink], str | None]:
+    """Return the kind of sink for a file, by its ending, and the codec that compresses it, if any.
+
+    Raises:
+        FileFormatError: the ending is not known.
+
+    Examples:
+        >>> [choose_sink(name)[0].__name__ for name in ("a.parquet", "a.feather", "a.CSV", "-")]
+        ['ParquetSink', 'ArrowSink', 'CsvSink', 'CsvSink']
+        >>> choose_sink("a.csv.gz")[1]
+        'gzip'
+    """
+    # a codec is the last suffix, and the format the one before it
+    ending, codec = Path(path).suffix.lower(), None
+    if ending in COMPRESSED_ENDINGS:
+        ending, codec = Path(path).with_suffix("").suffix.lower(), COMPRESSED_ENDINGS[ending]
+    if codec is None and ending in PARQUET_ENDINGS:
+        return ParquetSink, None
+    if codec is None and ending in ARROW_ENDINGS:
+        return ArrowSink, None
+    if ending in TEXT_ENDINGS:
+        return CsvSink, codec
+    known = ", ".join((*PARQUET_ENDINGS, *ARROW_ENDINGS, *TEXT_ENDINGS[:-1]))
+    raise FileFormatError(
+        f"{path}: data are not written in that format: end the name in {known}, or in "
+        f"{', '.join(f'.csv{one}' for one in COMPRESSED_ENDINGS)}"
+    )
+
+
+@contextmanager
+def _open_compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
+    """Yield the stream, or one that writes to it through a codec, and leave it open."""
+    if codec is None:
+        yield stream
+        return
+    import pyarrow
+
+    # closing the codec closes its target too, and the caller still has to publish the file
+    kept = _UnclosedStream(stream)
+    inner = pyarrow.CompressedOutputStream(pyarrow.PythonFile(kept, mode="w"), codec)
+    try:
+        yield inner
+    except BaseException:
+        kept.discards = True  # the codec would write its end to a file that is gone
+        raise
+    finally:
+        inner.close()
+
+
+class _UnclosedStream(io.RawIOBase):
+    """A stream that stays open when its writer is done.
+
+    Attributes:
+        discards: whether what is written goes nowhere.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self.discards = stream, False
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Pass on what is written."""
+        return len(data) if self.discards else self._stream.write(data)
+
+
+Cells: TypeAlias = Any
+"""The cells of a column: an Arrow array, or (size,) the places of its labels where it is a new one."""
+
+
+def _to_typed_array(values: Sequence[Any], kind: Any) -> Any:
+    """Return values as an Arrow array of a type, and raise where text is not valid UTF-8."""
+    import pyarrow
+
+    try:
+        return (
+            labels_to_arrow(values)
+            if kind == pyarrow.string()
+            else pyarrow.array(values, type=kind)
+        )
+    except UnicodeEncodeError as cause:
+        raise FileFormatError(f"a label or a name cannot be written as UTF-8: {cause}") from None
+
+
+def _to_scalar(text: str) -> Any:
+    """Return a text as a scalar of Arrow."""
+    return labels_to_arrow([text])[0]
+
+
+def get_label_type(labels: Sequence[Label]) -> Any:
+    """Return the Arrow type of labels: integers, numbers, truth values, or text for all others."""
+    import pyarrow
+
+    # types, not values: True is equal to 1, and a column of both is text
+    kinds: set[Any] = {type(label) for label in labels}
+    if kinds == {int} and all(-(2**63) <= int(str(label)) < 2**63 for label in labels):
+        return pyarrow.int64()
+    types = {float: pyarrow.float64(), bool: pyarrow.bool_()}
+    return types.get(kinds.pop(), pyarrow.string()) if len(kinds) == 1 else pyarrow.string()
+
+
+class CsvSink:
+    """A sink of CSV in UTF-8, with cells quoted where needed and the delimiter of the CSV file that is read.
+
+    Attributes:
+        typed: whether new columns keep the type of their labels, or are text, each label as `str` writes it.
+        group: how many rows are written at a time; None for any number.
+    """
+
+    typed = False
+    group: int | None = None
+
+    def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
+        import pyarrow.csv
+
+        self._stream, self._columns = stream, columns
+        self._delimiter = (like.form.delimiter if like.form else None) or ","
+        # the delimiter may be a character with a meaning in a pattern
+        self._special = f'["\r\n{re.escape(self._delimiter)}]'
+        self._schema = pyarrow.schema(
+            [(f"f{place}", pyarrow.string()) for place in range(len(columns))]
+        )
+        self._options = pyarrow.csv.WriteOptions(
+            include_header=False, delimiter=self._delimiter, quoting_style="none"
+        )
+        for column in columns:
+            check_readable_labels(column, "CSV")
+        self._lines = pyarrow.schema([("line", pyarrow.large_binary())])
+        self.write(
+            self._format_lines(
+                [_to_typed_array([str(column.name)], pyarrow.string()) for column in columns]
+            )
+        )
+
+    def rows(self, columns: Sequence[Cells]) -> Any:
+        """Return the lines of the columns of a batch."""
+        return self._format_lines(
+            [
+                self._to_text(cells, column)
+                if column.place is not None
+                else column.texts.take(integers_to_arrow(cells))
+                for cells, column in zip(columns, self._columns, strict=True)
+            ]
+        )
+
+    def _format_lines(self, texts: Sequence[Any]) -> Any:
+        """Return lines: at once where no cell needs quotes."""
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.csv
+
+        if len(texts) > 1:  # a blank line would be no row
+            buffer = pyarrow.BufferOutputStream()
+            try:
+                batch = pyarrow.RecordBatch.from_arrays(texts, schema=self._schema)
+                pyarrow.csv.write_csv(batch, buffer, self._options)
+                return self._split_lines(buffer.getvalue(), batch.num_rows)
+            except pyarrow.ArrowInvalid:  # a cell needs quotes
+                pass
+        quoted = [self._quote_cells(text, alone=len(texts) == 1) for text in texts]
+        quoted[-1] = pyarrow.compute.binary_join_element_wise(
+            quoted[-1], _to_scalar(""), _to_scalar("\n")
+        )
+        between = _to_scalar(self._delimiter)
+        lines = (
+            pyarrow.compute.binary_join_element_wise(*quoted, between)
+            if len(quoted) > 1
+            else quoted[0]
+        )
+        return pyarrow.RecordBatch.from_arrays(
+            [lines.cast(pyarrow.large_binary())], schema=self._lines
+        )
+
+    def _split_lines(self, text: Any, size: int) -> Any:
+        """Return lines none of whose cells has a line end."""
+        import pyarrow
+
+        # in UTF-8 the byte of a line end is part of no other character
+        ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")) + 1
+        if len(ends) != size:
+            raise pyarrow.ArrowInvalid("a cell has a line end")
+        # the lines share the buffer of the text: only where each of them ends is computed
+        offsets = pyarrow.py_buffer(np.append(0, ends).astype(np.int64))
+        lines = pyarrow.Array.from_buffers(pyarrow.large_binary(), size, [None, offsets, text])
+        return pyarrow.RecordBatch.from_arrays([lines], schema=self._lines)
+
+    def write(self, rows: Any) -> None:
+        """Write lines."""
+        lines = rows.column(0)
+        # a slice of an array keeps the whole buffers and has an offset into them
+        ends = np.frombuffer(lines.buffers()[1], dtype=np.int64)[lines.offset :][: len(lines) + 1]
+        if len(lines):
+            self._stream.write(memoryview(lines.buffers()[2])[int(ends[0]) : int(ends[-1])])
+
+    def _to_text(self, column: Any, about: OutputColumn) -> Any:
+        """Return the cells as text, an empty one where there is none."""
+        import pyarrow
+
+        if column.type != pyarrow.string():
+            try:
+                if pyarrow.types.is_dictionary(column.type):
+                    column = column.cast(column.type.value_type)
+                column = column.cast(pyarrow.string())
+            except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
+                raise make_write_error(about.name, column.type) from None
+        return column.fill_null(_to_scalar("")) if column.null_count else column
+
+    def _quote_cells(self, text: Any, *, alone: bool) -> Any:
+        """Return the cells, those that need it in quotes."""
+        from pyarrow import compute
+
+        # in a single column an empty cell would be a blank line, which is no row
+        pattern = f"{self._special}|^$" if alone else self._special
+        needed = compute.match_substring_regex(text, pattern)
+        if not compute.any(needed).as_py():
+            return text
+        quote = _to_scalar('"')
+        # a quote within a quoted cell is doubled
+        inside = compute.replace_substring(text, '"', '""')
+        return compute.if_else(
+            needed, compute.binary_join_element_wise(quote, inside, quote, _to_scalar("")), text
+        )
+
+    def close(self) -> None:
+        """Do nothing: a CSV file has no end mark."""
+
+    def abandon(self) -> None:
+        """Do nothing: no rows are buffered."""
+
+
+class TypedSink:
+    """A sink of columns with their types, a group of rows at a time; input metadata are not copied.
+
+    Attributes:
+        group: how many rows are written at a time.
+        plain: the schema of its rows.
+    """
+
+    typed = True
+
+    def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
+        import pyarrow
+
+        # Rows of a row group of Parquet, or of a batch of Arrow, whatever the batches of the data were.
+        # Cells of such a group, so that wide tables have shorter ones.
+        self.group: int | None = max(1, min(2**18, (2**21) // max(1, len(columns))))
+        plain, written = [], []
+        for column in columns:
+            if column.place is None:
+                kind = get_label_type(column.labels)
+                if kind == pyarrow.string():
+                    check_readable_labels(column, "a column of mixed kinds")
+                plain.append(
+                    pyarrow.field(column.name, pyarrow.from_numpy_dtype(_choose_code_type(column)))
+                )
+                written.append(pyarrow.field(column.name, kind))
+            else:
+                kind = like.types[column.place]
+                plain.append(pyarrow.field(column.name, get_plain_type(kind, column.name)))
+                written.append(pyarrow.field(column.name, self._column_type(kind, column.name)))
+        self._columns = columns
+        self.plain, self._schema = pyarrow.schema(plain), pyarrow.schema(written)
+        self._stream = stream
+        self._writer: Any = None  # from the first group of rows on
+
+    def _column_type(self, kind: Any, name: str) -> Any:
+        """Return the plain Arrow type in which a column is written."""
+        return get_plain_type(kind, name)
+
+    def _open_writer(self, first: Any) -> Any:
+        """Return the writer of a file whose first group of rows is known."""
+        raise NotImplementedError
+
+    def rows(self, columns: Sequence[Cells]) -> Any:
+        """Return the columns of a batch as rows of plain types: the places of their labels for new ones."""
+        import pyarrow
+
+        arrays = [
+            _to_plain_cells(cells, field.type)
+            if column.place is not None
+            else _codes_to_arrow(cells, column)
+            for cells, column, field in zip(columns, self._columns, self.plain, strict=True)
+        ]
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=self.plain)
+
+    def write(self, rows: Any) -> None:
+        """Write a group of rows."""
+        import pyarrow
+
+        arrays = [
+            column.values.take(cells) if column.place is None
+            else encode_categories(cells) if pyarrow.types.is_dictionary(field.type) else cells
+            for cells, column, field in zip(rows.columns, self._columns, self._schema, strict=True)
+        ]  # fmt: skip
+        group = pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema)
+        writer = self._writer or self._open_writer(group)
+        self._writer = writer
+        writer.write_batch(group)
+
+    def close(self) -> None:
+        """Write the footer, of a file without rows too."""
+        writer = self._writer or self._open_writer(self._schema.empty_table())
+        self._writer = writer
+        writer.close()
+
+    def abandon(self) -> None:
+        """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
+
+
+class ParquetSink(TypedSink):
+    """A sink of Parquet, a row group for each group of rows; categories are those of its rows."""
+
+    def _open_writer(self, first: Any) -> Any:
+        """Return the writer of a file whose first group of rows is known."""
+        import pyarrow.parquet
+
+        # decided by the first group, since the footer of a file has one setting for all
+        named = repeating_columns(first)
+        return pyarrow.parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
+
+    def _column_type(self, kind: Any, name: str) -> Any:
+        """Return the Arrow type in which a column is written, with categories where it has them."""
+        return get_category_type(kind, name)
+
+    def abandon(self) -> None:
+        """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
+        if self._writer is not None:
+            self._writer.is_open = False
+
+
+class ArrowSink(TypedSink):
+    """A sink of an Arrow IPC file, as Feather is; categories become their values, as batches may differ in
+    them.
+    """
+
+    def _open_writer(self, first: Any) -> Any:
+        """Return the writer of a file whose first group of rows is known."""
+        import pyarrow.ipc
+
+        return pyarrow.ipc.new_file(self._stream, self._schema)
+
+
+def repeating_columns(rows: Any) -> list[str] | bool:
+    """Return the columns whose values repeat, for which Parquet makes a dictionary; True for all.
+
+    Of a column without repetitions it makes one in vain, which takes a third of the time of writing. Only the
+    rows that are written decide.
+
+    Args:
+        rows: the first group of rows.
+    """
+    import pyarrow
+
+    if any(pyarrow.types.is_nested(kind) for kind in rows.schema.types):
+        return True  # their parts have names
+    columns = zip(rows.schema.names, rows.columns, strict=True)
+    # Cells of a column that are looked at to decide whether its values repeat.
+    found = [name for name, column in columns if _repeats(column.slice(0, 2**14))]
+    return True if len(found) == len(rows.schema.names) else found
+
+
+def _repeats(cells: Any) -> bool:
+    """Return whether some cells have at most half as many values as cells, or cannot be compared."""
+    import pyarrow
+    import pyarrow.compute
+
+    try:
+        return bool(pyarrow.compute.count_distinct(cells).as_py() <= len(cells) / 2)
+    except pyarrow.ArrowNotImplementedError:
+        return True
+
+
+def _to_plain_cells(cells: Any, kind: Any) -> Any:
+    """Return the cells of a column in the plain type of its file, whatever a batch has."""
+    import pyarrow
+
+    # views of a batch keep all of it alive, and may have a type that the file does not
+    is_ready = isinstance(cells, pyarrow.Array) and is_plain(cells.type)
+    return (cells if is_ready else gather_all_cells(cells)).cast(kind)
+
+
+def _choose_code_type(column: OutputColumn) -> np.dtype[Any]:
+    """Return the smallest type of the indices of labels."""
+    return np.min_scalar_type(-max(1, len(column.labels)))
+
+
+def _codes_to_arrow(codes: IntArray, column: OutputColumn) -> Any:
+    """Return the indices of labels as an Arrow array; `pyarrow.array` would load pandas."""
+    import pyarrow
+
+    kind = _choose_code_type(column)
+    held = pyarrow.py_buffer(codes.astype(kind))
+    return pyarrow.Array.from_buffers(pyarrow.from_numpy_dtype(kind), len(codes), [None, held])
+
+
+def check_readable_labels(column: OutputColumn, what: str) -> None:
+    """Raise for new labels that two of which would read the same."""
+    different = {
+        (type(label), label) for label in column.labels
+    }  # parts of tuples occur several times
+    if len({str(label) for _, label in different}) < len(different):
+        raise InputError(
+            f"the outputs of {column.name!r} have two that read alike, and {what} has text: give "
+            "them other labels"
+        )
+
+
+def make_write_error(name: str, kind: object) -> FileFormatError:
+    """Make the error on a column that has no text."""
+    return FileFormatError(
+        f"the column {name!r} of {kind} cannot be written as CSV: leave it out by --drop"
+    )

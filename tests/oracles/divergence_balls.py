@@ -1,0 +1,118 @@
+"""Balls of priors by their definitions: convex programs in a prior, and designs with the dual written out."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from oracles.designs import FloatArray
+
+from pmlopt import ChiSquareBall, KLBall
+from pmlopt.model.uncertainty.divergence_ball import DivergenceBall
+
+Radii = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class BallKind:
+    """A kind of ball: how it is made, its divergence written for cvxpy, and usual radii.
+
+    Attributes:
+        make: from a centre and a radius.
+        express: the divergence of a variable from the centre.
+        radii: small to large.
+        all_from: the radius from which all priors are inside, infinite where there is none.
+    """
+
+    make: Callable[[Any, float], DivergenceBall]
+    express: Callable[[cp.Expression, FloatArray], cp.Expression]
+    radii: Radii
+    all_from: Callable[[FloatArray], float]
+
+
+def _express_chi_square(q: cp.Expression, p: FloatArray) -> cp.Expression:
+    return cp.sum_squares(cp.multiply(1 / np.sqrt(p), q - p))
+
+
+BALLS = {
+    "chi-square": BallKind(
+        ChiSquareBall,
+        _express_chi_square,
+        (1e-4, 0.01, 0.1, 0.5, 2.0, 10.0),
+        lambda p: 1 / float(p.min()) - 1,
+    ),
+}
+
+
+BALLS["kl"] = BallKind(
+    KLBall,
+    lambda q, p: cp.sum(cp.rel_entr(q, p)),
+    (1e-4, 0.01, 0.1, 0.5, 2.0),
+    lambda p: -math.log(float(p.min())),
+)
+
+
+def random_center(rng: np.random.Generator, n: int) -> FloatArray:
+    """A prior of which no letter has less than a thousandth."""
+    p = np.maximum(rng.dirichlet(np.full(n, float(rng.choice([0.5, 2.0, 10.0])))), 1e-3)
+    return np.asarray(p / p.sum())
+
+
+def solve_sharply(problem: cp.Problem) -> float:
+    """The optimum of a convex program, as sharp as Clarabel has it."""
+    sharp = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        problem.solve(solver=cp.CLARABEL, accept_unknown=True, **sharp)
+    return float(problem.value)
+
+
+def least_mean(kind: BallKind, p: FloatArray, radius: float, column: FloatArray) -> float:
+    """min <Q, v> over the ball, a convex program in Q."""
+    q = cp.Variable(len(p), nonneg=True)
+    rules = [cp.sum(q) == 1, kind.express(q, p) <= radius]
+    return solve_sharply(cp.Problem(cp.Minimize(column @ q), rules))
+
+
+def best_gain(
+    kind: BallKind, p: FloatArray, radius: float, gains: FloatArray, epsilon: float
+) -> tuple[float, float]:
+    """Bounds on the best expected gain under PML over the ball, by cutting planes: from a mechanism mixed
+    with a constant until the worst priors of its columns allow it, and from the priors found so far.
+    """
+    n, m = gains.shape
+    priors = [p]
+    low, high = -math.inf, math.inf
+    for _ in range(60):
+        mechanism = cp.Variable((n, m), nonneg=True)
+        top = cp.Variable((1, m))
+        rules = [cp.sum(mechanism, axis=1) == 1, mechanism <= np.ones((n, 1)) @ top]
+        rules += [math.exp(-epsilon) * top <= q[None, :] @ mechanism for q in priors]
+        problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(p[:, None] * gains, mechanism))), rules)
+        problem.solve(solver=cp.HIGHS)
+        high = min(high, float(problem.value))
+        matrix = np.maximum(mechanism.value, 0.0)
+        matrix /= matrix.sum(axis=1, keepdims=True)
+        law, theta = p @ matrix, 0.0
+        for column, mean in zip(matrix.T, law, strict=True):
+            if column.max() <= 1e-9:
+                continue
+            q = cp.Variable(n, nonneg=True)
+            rules = [cp.sum(q) == 1, kind.express(q, p) <= radius]
+            least = solve_sharply(cp.Problem(cp.Minimize(column / column.max() @ q), rules))
+            worst = np.maximum(q.value, 0.0)
+            priors.append(worst / worst.sum())
+            over = math.exp(-epsilon) - least
+            room = mean / column.max() * (1 - math.exp(-epsilon))
+            if over > 0:
+                theta = max(theta, over / (over + room))
+        mixed = (1 - theta) * matrix + theta * law
+        low = max(low, float((p[:, None] * gains * mixed).sum()))
+        if high - low <= 2e-7:
+            break
+    return low, high
