@@ -262,7 +262,7 @@ def _is_foreign(method: Method[Any, Any, Any], solver: object) -> bool:
 
 
 def _has_ended(found: MethodResult[Any]) -> bool:
-    """Return whether a method ended by itself, with a certificate that does not contradict itself."""
+    """Return whether a method ended without a limit, with a certificate that does not contradict itself."""
     return found.finished and not found.certificate.is_beyond_bound
 
 

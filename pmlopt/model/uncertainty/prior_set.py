@@ -347,11 +347,11 @@ class PriorSet(Record, ABC):
             return np.asarray(law)
         inside, outside = 1.0, 0.0  # shares of the member, which is in the convex set
         for _ in range(60):
-            share = (inside + outside) / 2
-            if self.contains_law((1 - share) * law + share * any_member):
-                inside = share
+            weight = (inside + outside) / 2
+            if self.contains_law((1 - weight) * law + weight * any_member):
+                inside = weight
             else:
-                outside = share
+                outside = weight
         return np.asarray((1 - inside) * law + inside * any_member)
 
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
