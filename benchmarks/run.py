@@ -177,6 +177,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "releases inside DuckDB, Polars, Dask and on Arrow batches, beside joins by hand"
     ),
     "releases": Benchmark("a ledger of many people, and what releases leak together"),
+    "main_path": Benchmark("functions, files and calls of a small design, and its processor time"),
     "ledger_writers": Benchmark(
         "two writers on one ledger, killed at random moments: nothing lost, nothing counted twice",
         (),

@@ -76,12 +76,11 @@ def report_command(
         ),
     ] = None,
 ) -> None:
-    """Write a page on what a saved result promises.
+    """Write a page on what a saved result guarantees.
 
-    It states about what, for whom, and what FILE (.json, .npz) does not promise. It has the leakage of each
-    outcome, the utility compared with that of releasing nothing, everything, or by randomized response, and
-    how to check all of it. The folder of a release is sealed by its digests: for a FILE in one, give -o
-    elsewhere.
+    It states about what and for whom, and what FILE (.json, .npz) does not guarantee; the leakage of each
+    outcome; the utility beside that of releasing nothing, everything, or by randomized response; and how
+    to check all of it. The folder of a release is sealed: for a FILE in one, give -o elsewhere.
     """
     from pmlopt.programs.reports.pages import EXACT_COUNTS
     from pmlopt.verification import write_report

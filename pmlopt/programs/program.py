@@ -413,12 +413,10 @@ class MethodRegistry(Generic[P, S, C]):
         if isinstance(solver, Method):
             return [solver]
         if isinstance(solver, str):
+            if solver.lower() == "auto":
+                return self.list_automatic(program, start)
             name = replace_former_method(solver).lower()
-            return (
-                self.list_automatic(program, start)
-                if name == "auto"
-                else [self.find_by_name(program, name, start)]
-            )
+            return [self.find_by_name(program, name, start)]
         if not callable(solver):
             raise ProgramError(
                 f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}"

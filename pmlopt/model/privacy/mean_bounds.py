@@ -47,7 +47,7 @@ from pmlopt.model.uncertainty import (
     vertex_hull,
 )
 from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, Family, StaircaseFamily
-from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
+from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk, max_gain_ldp
 from pmlopt.solvers.structured.block_program import (
     ColumnBlock,
@@ -143,7 +143,7 @@ class MeanBounds(Requirement):
             one.smaller.scope for one in self.bounds if isinstance(one.smaller, PriorSet)
         )
 
-    def on_cells(self, cells: LetterCells) -> Requirement:
+    def on_cells(self, cells: LetterCells) -> Requirement | None:
         """Return the bound on a column that is constant on the cells of its output, as one on their
         values.
         """
@@ -335,21 +335,12 @@ class MeanBounds(Requirement):
                 )
         return found[0] if len(found) == 1 else join_ratio_bounds(found)
 
-    @property
-    def has_rows(self) -> bool:
-        """Return whether `linear_rows` gives the columns."""
+    def linear_rows(self, prior: Prior) -> LinearRows | None:
+        """Return the columns that it allows by linear rows; None where they are not known by rows."""
         least = self.bounds[0].smaller
-        return (
-            len(self.bounds) == 1 and isinstance(least, PriorSet) and least.polytope() is not None
-        )
-
-    def linear_rows(self, prior: Prior) -> LinearRows:
-        """Return the columns that it allows by linear rows, where `has_rows` is true."""
-        least = self.bounds[0].smaller
-        if not isinstance(least, PriorSet):
+        if len(self.bounds) > 1 or not isinstance(least, PriorSet):
             return super().linear_rows(prior)
-        found = least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
-        return require_form(found, least, "linear rows of a requirement", "no polytope")
+        return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
 
     def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
         """Return the extreme columns of mean one that the bound allows, as families or as those of a cone."""

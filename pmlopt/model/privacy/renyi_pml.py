@@ -234,7 +234,7 @@ class RenyiPML(EachOutcomeBound):
             )
         object.__setattr__(self, "about", about)
 
-    def on_cells(self, cells: LetterCells) -> Requirement:
+    def on_cells(self, cells: LetterCells) -> Requirement | None:
         """Return the bound on a column that is constant on the cells of its output, as one on their
         values.
         """

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import combinations
+from operator import le
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -167,20 +168,18 @@ class Requirement(Record, ABC):
         ratios = self.ratios(prior.pmf)
         return ratios is not None and ratios.slack < MIN_SLACK_NATS
 
-    def on_cells(self, cells: LetterCells) -> Requirement:
+    def on_cells(self, cells: LetterCells) -> Requirement | None:
         """Return the bound on a column that is constant on the cells of its output, as one on their values.
+
+        None where it is no bound on each column that is the same under a group.
 
         Args:
             cells: of one output of a symmetric prior.
 
         Raises:
-            PrivacyError: it is on several columns at once, or not the same for all letters of an orbit.
+            PrivacyError: it is on other letters or orbits, or not the same for all letters of an orbit.
         """
-        raise PrivacyError(
-            f"{self!r} is not a bound on each column that is the same under a group: designs on symmetric "
-            "priors take PML (also of finite order; over all priors, least masses, boxes and l1 balls, or "
-            "with budgets), LDP, LIP and, on listed letters, ratio bounds"
-        )
+        return None
 
     @property
     def by_pairs(self) -> bool:
@@ -210,14 +209,9 @@ class Requirement(Record, ABC):
         """
         return self.ratios(weights)
 
-    @property
-    def has_rows(self) -> bool:
-        """Return whether `linear_rows` gives the columns."""
-        return False
-
-    def linear_rows(self, prior: Prior) -> LinearRows:
-        """Return the columns that it allows by linear rows, where `has_rows` is true."""
-        raise PrivacyError(f"{self!r} is not a bound on each column by linear rows")
+    def linear_rows(self, prior: Prior) -> LinearRows | None:
+        """Return the columns that it allows by linear rows; None where they are not known by rows."""
+        return None
 
     def _cached_ratios(self, prior: Prior) -> RatioBounds:
         """Return the list of ratio bounds under a prior on the right letters; that of the last prior is
@@ -343,8 +337,8 @@ class Requirement(Record, ABC):
 
     def holds(self, prior: PriorLike, mechanism: MechanismLike) -> bool:
         """Return whether each level is within its limit, in floating-point arithmetic without tolerance."""
-        levels = self.levels(prior, mechanism)
-        return all(levels[name] <= limit for name, limit in self.limits.items())
+        levels, limits = self.levels(prior, mechanism), self.limits
+        return all(map(le, map(levels.__getitem__, limits), limits.values()))
 
 
 class RequirementConjunction(Requirement):
@@ -408,8 +402,10 @@ class RequirementConjunction(Requirement):
     def for_prior(self, prior: Prior) -> RequirementConjunction:
         return self._with_parts(part.for_prior(prior) for part in self.parts)
 
-    def on_cells(self, cells: LetterCells) -> RequirementConjunction:
-        return self._with_parts(part.on_cells(cells) for part in self.parts)
+    def on_cells(self, cells: LetterCells) -> RequirementConjunction | None:
+        parts = [part.on_cells(cells) for part in self.parts]
+        known = [part for part in parts if part is not None]
+        return self._with_parts(known) if len(known) == len(parts) else None
 
     def _renamed(self, values: Iterable[Mapping[str, float]]) -> dict[str, float]:
         """Return the limits or the levels of all parts under names that differ."""
@@ -479,10 +475,11 @@ class RequirementConjunction(Requirement):
             return super().support_function(prior, gains)
         return min(value for value, _ in self._list_proofs(prior, gains))
 
-    def _find_other_part(self) -> int | None:
-        """Return the index of the only part that is no list of pairs, where its columns have linear rows."""
+    def _find_other_part(self, prior: Prior) -> tuple[int, LinearRows] | None:
+        """Return the index of the only part that is no list of pairs, with its linear rows; else None."""
         others = [place for place, part in enumerate(self.parts) if not part.has_ratios]
-        return others[0] if len(others) == 1 and self.parts[others[0]].has_rows else None
+        rows = self.parts[others[0]].linear_rows(prior) if len(others) == 1 else None
+        return None if rows is None else (others[0], rows)
 
     def _list_proofs(self, prior: Prior, gains: FloatArray) -> Iterator[tuple[float, Witness]]:
         """Yield bounds by single parts, and by the part that is no list, after weights of the others' pairs.
@@ -493,26 +490,21 @@ class RequirementConjunction(Requirement):
         """
         for place, part in enumerate(self.parts):
             yield part.support_function(prior, gains), {"part": np.array(float(place))}
-        other_part = self._find_other_part()
-        if other_part is None:
+        other = self._find_other_part(prior)
+        if other is None:
             return
-        last, ratios, key = (
-            self.parts[other_part],
-            self._other_ratios(other_part, prior),
-            (prior, gains.tobytes()),
-        )
+        place, rows = other
+        last, ratios = self.parts[place], self._other_ratios(place, prior)
+        key = prior, gains.tobytes()
         if (len(ratios.exponents) + 3 * prior.size) * gains.shape[1] <= MAX_JOINT_ENTRIES:
             found = self._searched
             if found[0] != key:
-                found = self._searched = (
-                    key,
-                    ratios.find_weights(prior.pmf, gains, last.linear_rows(prior)),
-                )
+                found = self._searched = (key, ratios.find_weights(prior.pmf, gains, rows))
             weights = found[1]
             left = ratios.remaining_gains(prior.pmf, gains, weights)
             yield (
                 last.support_function(prior, left),
-                {"part": np.array(float(other_part)), "others": weights},
+                {"part": np.array(float(place)), "others": weights},
             )
 
     def _other_ratios(self, place: int, prior: Prior) -> RatioBounds:

@@ -268,13 +268,8 @@ class RobustSecretPML(Requirement):
         sums, unit = self.over.min_outcome_sums(min_means, max_means)
         return (max_means * unit - power(min(self.epsilon, 700.0)) * sums).max(axis=0)
 
-    @property
-    def has_rows(self) -> bool:
-        """Return whether `linear_rows` gives the columns."""
-        return True
-
     def linear_rows(self, prior: Prior) -> LinearRows:
-        """Return the columns that it allows by linear rows, where `has_rows` is true."""
+        """Return the columns that it allows by linear rows."""
         return self._build_rows(math.exp(-min(self.epsilon, 700.0)))
 
     def _build_rows(self, exp_neg_epsilon: float) -> LinearRows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -180,7 +181,7 @@ class LinearUtility(Utility):
             )
             return np.asarray(ordered.values)
         # pair by pair: a function of labels need not work on arrays
-        values = [[self._evaluate_pair(x, y) for y in outputs] for x in inputs]
+        values = [list(map(partial(self._evaluate_pair, x), outputs)) for x in inputs]
         return copy_float_array(
             values, 2, f"the table of the {self.kind_text} function", UtilityError
         )

@@ -30,6 +30,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.invariant import InvariantPrior
 from pmlopt.data.symmetry.prior import LetterCells, PairOrbits, PairSpace
+from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
 from pmlopt.model.privacy.requirement import RequirementConjunction, Witness
@@ -303,7 +304,14 @@ class OrbitColumns(ColumnSystem):
             PrivacyError: the requirement is not on each column, or not the same for all letters of an orbit.
         """
         cells = tuple(space.get_cells(place) for place in range(len(space.orbits.outputs)))
-        return cls(space.orbits, cells, tuple(privacy.on_cells(own) for own in cells))
+        parts = [part for own in cells if (part := privacy.on_cells(own)) is not None]
+        if len(parts) < len(cells):
+            raise PrivacyError(
+                f"{privacy!r} is not a bound on each column that is the same under a group: designs on "
+                "symmetric priors take PML (also of finite order; over all priors, least masses, boxes and "
+                "l1 balls, or with budgets), LDP, LIP and, on listed letters, ratio bounds"
+            )
+        return cls(space.orbits, cells, tuple(parts))
 
     @property
     def masses(self) -> FloatArray:  # type: ignore[override]

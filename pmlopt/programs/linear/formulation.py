@@ -144,7 +144,7 @@ def _formulate_bands(
     # a constant is too degenerate a vertex for the simplex to gain by it
     start = None if known is not None and is_closed_form and known.name == "constant" else matrix
     basis = restart.arrays if restart is not None and restart.solver == "highs" else None
-    by_simplex = partial(_solve_bands, task, start, basis)
+    by_simplex = partial(simplex.solve_by_simplex, task, matrix=start, basis=basis)
     if start is not None and is_closed_form and entries <= MAX_WARM_SIMPLEX_ENTRIES:
         solvers["highs-closed-form-warm"] = by_simplex
     elif entries <= MAX_SIMPLEX_ENTRIES:
@@ -204,11 +204,6 @@ def _return_closed_form(known: KnownOptimum, _: MethodOptions) -> SolverResult:
     """Return a closed form as the result of a solver."""
     point = PrimalDualPoint(known.matrix, known.multipliers)
     return SolverResult("point", True, known.name, 0, True, 0.0, 0.0, point)
-
-
-def _solve_bands(task: Any, start: Any, basis: Any, options: MethodOptions) -> SolverResult:
-    """Solve a design in bands by the simplex."""
-    return simplex.solve_by_simplex(task, options, start, basis)
 
 
 def _solve_ratio_rows(program: LinearDesign, options: MethodOptions) -> SolverResult:

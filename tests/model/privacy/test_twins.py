@@ -232,6 +232,7 @@ def test_the_support_over_a_set_is_that_of_its_corners_and_of_its_linear_rows(
     prior, gains = Prior(case.p), rng.normal(size=(case.priors.size, 3))
     requirement, p = PML(epsilon, over=case.priors), prior.pmf
     rows = requirement.linear_rows(prior)
+    assert rows is not None
     system = np.hstack([rows.on_column.toarray(), rows.on_numbers.toarray()])
     more = np.zeros(system.shape[1] - len(p))
     bounds = [(0.0, None)] * len(p) + [

@@ -1,0 +1,52 @@
+"""The path of one small design through the package: few functions, each of which runs few times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from call_counts import count_calls, count_files
+
+from pmlopt import LDP, PML, ExpectedGain, Prior, design, load, solve
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.model.privacy.mean_bounds import MeanBounds
+
+MAX_FUNCTIONS, MAX_FILES = 220, 40
+"""Of the second design of a process, comprehensions included. These may only shrink."""
+
+
+@pytest.mark.parametrize("utility", ["hamming", ExpectedGain(np.eye(4))])
+@pytest.mark.parametrize("privacy", [PML, LDP])
+def test_a_design_of_four_letters_is_a_short_path(
+    tmp_path: Path, privacy: type[PML | LDP], utility: str | ExpectedGain
+) -> None:
+    path = tmp_path / "design.json"
+
+    def run() -> None:
+        requirement = privacy(1.0)
+        solve(design(Prior([0.4, 0.3, 0.2, 0.1]), requirement, utility)).save(path)
+
+    run()
+    calls = count_calls(run)
+    assert len(calls) <= MAX_FUNCTIONS
+    assert count_files(calls) <= MAX_FILES
+    assert load(path).certificate.verify()
+
+
+def test_a_mechanism_is_validated_once_and_bounds_are_fitted_once() -> None:
+    """The prior's array and the matrix are the two that are copied and checked."""
+    program = design(np.array([0.4, 0.3, 0.2, 0.1]), PML(1.0), ExpectedGain(np.eye(4)))
+    calls = count_calls(lambda: solve(program))
+    times = {name.rpartition(" ")[0]: count for (_, name), count in calls.items()}
+    assert times[Mechanism.__init__.__qualname__] == 1
+    assert times.get(MeanBounds._fit_bounds.__qualname__, 0) <= 1
+    assert program.privacy.bounds_for(program.prior) is program.privacy.bounds_for(program.prior)  # type: ignore[attr-defined]
+
+
+def test_bounds_follow_the_prior_and_the_level() -> None:
+    requirement, even, skewed = PML(5.0), Prior([0.5, 0.5]), Prior([0.9, 0.1])
+    assert requirement.bounds_for(even)[0].exponent == pytest.approx(np.log(2), abs=1e-15)
+    assert requirement.bounds_for(skewed)[0].exponent == pytest.approx(np.log(10), abs=1e-15)
+    assert requirement.with_epsilon(0.25).bounds_for(skewed)[0].exponent == 0.25
+    assert requirement.bounds_for(skewed)[0].exponent == pytest.approx(np.log(10), abs=1e-15)

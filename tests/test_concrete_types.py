@@ -1,0 +1,82 @@
+"""Where code asks for the class of a requirement or a set of priors, in place of a form that they give."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty import PriorSet
+
+PACKAGE = Path(__file__).parents[1] / "pmlopt"
+BASES = {"Requirement", "PriorSet"}
+
+
+def list_subclasses(kind: type[Any]) -> Iterator[type[Any]]:
+    """Iterate over all classes below a class."""
+    below: list[type[Any]] = kind.__subclasses__()
+    for one in below:
+        yield one
+        yield from list_subclasses(one)
+
+
+def count_checks(path: Path, concrete: set[str]) -> int:
+    """Count the calls of `isinstance` with a concrete class in a file."""
+    calls = [
+        node
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "isinstance"
+    ]
+    names = [
+        {part.id for part in ast.walk(call.args[1]) if isinstance(part, ast.Name)} for call in calls
+    ]
+    return sum(bool(one & concrete) for one in names)
+
+
+ALLOWED = Counter(
+    {
+        "model/closed_forms/catalogue.py": 7,
+        "model/privacy/mean_bounds.py": 4,
+        "model/privacy/requirement.py": 1,
+        "model/uncertainty/columns.py": 3,
+        "programs/certificate.py": 15,
+        "programs/continuous/program.py": 1,
+        "programs/designs.py": 1,
+        "programs/envelope/program.py": 1,
+        "programs/estimation/columns.py": 1,
+        "programs/estimation/methods.py": 2,
+        "programs/exact/repair.py": 1,
+        "programs/least_leakage/declaring.py": 4,
+        "programs/least_leakage/epsilon_builder.py": 1,
+        "programs/least_leakage/families.py": 2,
+        "programs/linear/columns.py": 2,
+        "programs/linear/program.py": 2,
+        "programs/reports/pages.py": 1,
+        "programs/subconvex/ball_pricing.py": 1,
+        "programs/subconvex/column_spaces.py": 1,
+        "programs/subconvex/split_pricing.py": 1,
+        "publishing/exploring/sources.py": 1,
+        "publishing/stated_law.py": 1,
+        "releases/noise/gaussian.py": 1,
+        "releases/stream.py": 1,
+    }
+)
+"""How often each file does so; these may only shrink, and a new file gives the form that is wanted."""
+
+
+def test_classes_of_requirements_and_sets_are_asked_for_in_few_places() -> None:
+    kinds = [*list_subclasses(Requirement), *list_subclasses(PriorSet)]
+    concrete = {kind.__name__ for kind in kinds if kind.__module__.startswith("pmlopt.")} - BASES
+    found = Counter(
+        {
+            str(path.relative_to(PACKAGE)): count
+            for path in sorted(PACKAGE.rglob("*.py"))
+            if (count := count_checks(path, concrete))
+        }
+    )
+    assert found - ALLOWED == Counter()
