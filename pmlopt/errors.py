@@ -64,7 +64,7 @@ def readable(message: str) -> str:
 
 
 def _numbers(found: re.Match[str]) -> str:
-    """Return what stands for a long row of numbers."""
+    """Return a short description of a long row of numbers."""
     return f"a matrix or list of numbers{_tail(found[0])}"
 
 
@@ -74,11 +74,11 @@ def _tail(text: str) -> str:
 
 
 class InputError(PmloptError, ValueError):
-    """Something handed to pmlopt cannot be meant as it stands."""
+    """An argument or a file that was given to pmlopt is not valid."""
 
 
 class LabelWarning(UserWarning):
-    """Labels differ by how they are written only, or one may stand for a missing cell."""
+    """Labels differ only in how they are written, or one may mean a missing cell."""
 
 
 class FormerNameWarning(FutureWarning):

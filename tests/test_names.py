@@ -60,7 +60,9 @@ ALLOWED_NAMES = frozenset(
 
 PRIVATE_WORDS = (
     "tell", "tells", "told", "asked", "asks", "says", "said", "alone", "beside", "in hand", "held",
-    "holds it to", "of one another", "by itself", "nobody", "whoever", "somebody",
+    "holds it to", "of one another", "by itself", "by themselves", "nobody", "whoever", "somebody",
+    "at hand", "gives out", "gave out", "goes by", "one's own", "person's own", "what is had",
+    "with room for",
 )  # fmt: skip
 """Words that docstrings used in a sense of their own, where the field has a term."""
 

@@ -418,7 +418,7 @@ def wrap_checked_matrix(
     """Return a mechanism of a matrix that pmlopt computed, and of labels that were checked: none is copied.
 
     Args:
-        matrix: (N, M) row-stochastic, which nobody else changes.
+        matrix: (N, M) row-stochastic, which no other code changes.
         inputs: N labels.
         outputs: M labels; left out, `DefaultLabels`.
     """

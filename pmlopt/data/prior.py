@@ -447,7 +447,7 @@ def _sum_hint(labels: tuple[Label, ...], numbers: FloatArray) -> str:
 def _check_are_counts(labels: tuple[Label, ...], counts: tuple[int, ...]) -> None:
     """Raise for a plain list of numbers that look like the codes of people, an observation each.
 
-    These are many, repeat, and are smaller than their number; counts of so few people are no use.
+    These are many, repeat, and are smaller than their number; counts of so few people are not useful.
     """
     if not isinstance(labels, DefaultLabels) or len(counts) < 6:
         return

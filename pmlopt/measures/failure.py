@@ -213,7 +213,7 @@ class _FailureSearch:
         return bound, int(open_[over[open_].argmax()]) if len(open_) else None
 
     def _add_prior(self, law: FloatArray) -> bool:
-        """Add a prior to the mixtures that stand for a set without polytope; return whether it is new."""
+        """Add a prior to the mixtures that approximate a set without polytope; return whether it is new."""
         if self.mixtures is None:
             return False
         laws = self.mixtures.laws

@@ -63,7 +63,7 @@ def try_methods(
 ) -> Iterator[tuple[Method[Any, Any, C_co], MethodResult[C_co]]]:
     """Yield each method that has a result, with the result, until the time is over.
 
-    Whoever iterates stops with the first result that is good enough. The first method is run in any case.
+    The caller stops at the first result that is good enough. The first method is run in any case.
 
     Args:
         methods: in the order in which they are tried.

@@ -91,7 +91,7 @@ def solve(
     until it meets its requirement in exact arithmetic, and value, level, bound and gap belong to it. The
     methods of pmlopt compute them by the code that `certificate.checks()` runs again, which `solve` does not.
     It does where the class of the program, a requirement, a utility, a set of priors or a constraint, or the
-    method, is your own, or the method was given as an object: the result is OPTIMAL only where its
+    method, is a user's own, or the method was given as an object: the result is OPTIMAL only where its
     certificate verifies. A value beyond its own bound by more than rounding is never OPTIMAL.
 
     Where no method closes the gap, the best feasible mechanism is returned with its value, its level and the

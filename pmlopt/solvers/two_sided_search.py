@@ -13,7 +13,7 @@ positive above. Bisection would take one program for each binary digit. Solution
 Both bounds are computed from the witness and the multipliers only, so that neither rests on a solver's
 tolerance. An envelope is of this form: the largest likelihood ratio that outcomes of a given mass can have;
 and a least leakage, with x = e^-level. `TwoSidedSearch` has an example. The search ends after 200 programs,
-or after 8 that hardly move a bound.
+or after 8 that move the bounds by little.
 
 The infeasibility may jump at values of x that are known beforehand (`marks`), and no tangent foresees that:
 marks between the bounds are tried first, the middle one of them each time.
@@ -50,7 +50,7 @@ class ParameterSolution(Generic[P]):
     """The solution of a linear program at one value of its parameter.
 
     Attributes:
-        infeasibility: what is missing at its optimum, 0 where the number can be reached, or negative by what
+        infeasibility: at its optimum, 0 where the number can be reached, or negative by what
             is more than enough there.
         slope: its derivative in the number.
         point: what it found.
@@ -71,8 +71,8 @@ class ParametricFeasibility(Protocol[W_co, P]):
     """A family of linear programs, one for each x > 0, of which the largest feasible x is wanted.
 
     Attributes:
-        blur: what rounding may do to what is missing.
-        marks: numbers above which what is missing jumps.
+        blur: the effect of rounding on the infeasibility.
+        marks: numbers above which the infeasibility jumps.
     """
 
     blur: float
@@ -100,7 +100,7 @@ class TwoSidedSearch(Generic[W, P]):
 
     Every linear program either has a witness, which raises the lower bound, or multipliers that prove an
     upper bound, no larger than the number that was tried. The next number lies between the upper bound and
-    the root of the tangent to what is missing, and always within the bounds.
+    the root of the tangent to the infeasibility, and always within the bounds.
 
     Args:
         task: the family of programs.
@@ -217,7 +217,7 @@ class TwoSidedSearch(Generic[W, P]):
 
     def _use_solution(self, answer: ParameterSolution[P]) -> None:
         """Move the bounds by the solution of a linear program, and choose the next value."""
-        # By how much the distance grows after a program that hardly moves a bound: where rounding decides
+        # By how much the distance grows after a program that moves a bound by little: where rounding decides
         # next to the root, multipliers prove it further away.
         widening = 5.0
         before = self.log_gap
@@ -228,7 +228,7 @@ class TwoSidedSearch(Generic[W, P]):
         if answer.infeasibility > self.FEASIBILITY_ATOL or (
             answer.infeasibility and answer.slope > 0
         ):
-            # Newton's step on what is missing, as a function of the parameter
+            # Newton's step on the infeasibility, as a function of the parameter
             root = self._clip_to_bounds(
                 answer.tangent_root(self.number) if answer.slope > 0 else self.number
             )
@@ -299,8 +299,8 @@ class TwoSidedSearch(Generic[W, P]):
     def _choose_next(self, root: float | None, stride: float, slope: float) -> float:
         """Choose the next value: near the tangent's root, else the upper bound, else halfway.
 
-        A root that is believed is missed by a hair: there the program has multipliers, which prove nearly
-        all, and is so little short that its point is a witness. What is missing must be more than rounding.
+        The trial point is slightly off the estimated root: there the program has multipliers, which prove
+        nearly all, and its infeasibility is so small that its point is a witness, but above rounding.
         """
         proved, reached, hair = self.upper, self.reached, self._hair
         # every third stalled step bisects, so that a wrong tangent cannot stall the search

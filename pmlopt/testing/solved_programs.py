@@ -26,7 +26,7 @@ def check_program(program: Program[Any], names: Iterable[str] | None = None) -> 
     bound of another method.
 
     Args:
-        program: of a question of your own, or one that a method of your own solves.
+        program: of a user's question, or one that a user's method solves.
         names: of the methods to run; left out, all that can solve it.
 
     Raises:

@@ -182,7 +182,7 @@ class _ResponseCase:
 
 def _make_case(prior: PriorLike, epsilon: float, delta: float) -> _ResponseCase:
     """Check the arguments, and return them as a case of [saeidian2026envelopes, Theorem 5]."""
-    p, level, share = (
+    p, level, probability = (
         as_prior(prior),
         check_nonnegative(epsilon, "epsilon", PrivacyError),
         check_probability(delta),
@@ -193,6 +193,6 @@ def _make_case(prior: PriorLike, epsilon: float, delta: float) -> _ResponseCase:
     alpha, beta = 1 / (1 + (p.size - 1) * down), down / (1 + (p.size - 1) * down)
     law = beta + (alpha - beta) * np.sort(p.pmf)
     before = np.concatenate([[0.0], np.cumsum(law)])
-    number = min(int(np.searchsorted(before[1:], share * (1 - 1e-15))) + 1, p.size)
-    theta = min(1.0, (share - before[number - 1]) / law[number - 1])
-    return _ResponseCase(alpha, beta, np.asarray(law), number, float(theta), share)
+    number = min(int(np.searchsorted(before[1:], probability * (1 - 1e-15))) + 1, p.size)
+    theta = min(1.0, (probability - before[number - 1]) / law[number - 1])
+    return _ResponseCase(alpha, beta, np.asarray(law), number, float(theta), probability)

@@ -68,7 +68,7 @@ class GuessLeakage(Requirement):
         )
 
     def has_empty_interior(self, prior: Prior) -> bool:
-        """Return whether a constant hardly meets a bound, such as one of 0 nats about a secret."""
+        """Return whether a constant meets a bound with little slack, such as one of 0 nats about a secret."""
         return self.epsilon < MIN_SLACK_NATS
 
     @property

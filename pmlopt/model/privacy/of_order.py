@@ -122,7 +122,7 @@ class FiniteOrderBound(Requirement):
     def is_near_one(self) -> bool:
         """Return whether it is declared as one of order 1, which it is up to a term of size alpha - 1."""
         # Orders above 1 by less are declared as order 1: solvers do not see such differences of norms. What a
-        # matrix misses by is mended, and levels, checks and bounds are of the order itself.
+        # matrix misses by is repaired, and levels, checks and bounds are of the order itself.
         return self.alpha - 1 < 1e-3
 
     def _max_divergence(self, law: FloatArray) -> float:

@@ -469,7 +469,7 @@ def make_letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> 
 
 
 MIN_SLACK_NATS = 1e-9
-"""Nats by which a constant must be within every pair: with less there is hardly an inside to move in."""
+"""Nats by which a constant must be within every pair: with less the interior is nearly empty."""
 
 
 def make_block(

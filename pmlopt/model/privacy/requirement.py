@@ -164,7 +164,7 @@ class Requirement(Record, ABC):
         return other
 
     def has_empty_interior(self, prior: Prior) -> bool:
-        """Return whether a constant hardly meets a bound, such as one of 0 nats about a secret."""
+        """Return whether a constant meets a bound with little slack, such as one of 0 nats about a secret."""
         ratios = self.ratios(prior.pmf)
         return ratios is not None and ratios.slack < MIN_SLACK_NATS
 

@@ -192,7 +192,7 @@ class ChiSquareBall(DivergenceBall):
 
 
 def _round_root_up(number: Fraction) -> Fraction:
-    """Return a rational of at least the square root of a rational of at least 0, and hardly more."""
+    """Return a rational of at least the square root of a rational of at least 0, from slightly above."""
     if number <= 0:
         return Fraction(0)
     above, below = number.numerator, number.denominator

@@ -46,7 +46,7 @@ class LowerProbability:
         lower: (N,).
         shift: a number.
         upper: (N,), or None where only nu(all letters) comes from it.
-        total: 1, or what integers stand for it.
+        total: 1, or the integer that represents it.
     """
 
     lower: Any
@@ -345,8 +345,8 @@ class ChoquetSet(PriorSet):
         low, high = nu.evaluate_sets(inner) / nu.total, nu.evaluate_sets(inner | outer) / nu.total
         with np.errstate(divide="ignore", invalid="ignore"):
             # the share of the mass of `outer` by which the probability reaches e^-eps
-            share = (exp_neg_epsilon - low) / (high - low)
-        return np.where(high >= exp_neg_epsilon, share, np.nan)
+            entry = (exp_neg_epsilon - low) / (high - low)
+        return np.where(high >= exp_neg_epsilon, entry, np.nan)
 
 
 def _weighted_quantile(matrix: FloatArray, weights: Any, mass: float, sign: int) -> FloatArray:

@@ -48,8 +48,8 @@ class CutCube:
         shared = self.tight[a].astype(np.float32) @ self.tight[b].T.astype(np.float32)
         left, right = np.nonzero(shared >= self.vertices.shape[1] - 1)
         left, right = a[left], b[right]
-        share = (slack[left] / (slack[left] - slack[right]))[:, None]
-        points = (1 - share) * self.vertices[left] + share * self.vertices[right]
+        fraction = (slack[left] / (slack[left] - slack[right]))[:, None]
+        points = (1 - fraction) * self.vertices[left] + fraction * self.vertices[right]
         common = np.hstack([self.tight[left] & self.tight[right], np.ones((len(left), 1), bool)])
         # what was 0 or 1 on both ends is exactly that
         size = self.vertices.shape[1]

@@ -137,14 +137,14 @@ class DivergenceBall(PriorSet):
         if spread == 0:
             return lowest << PROOF_BITS
         shares = [Fraction(value - lowest, spread) for value in column]
-        multipliers = self.find_multipliers(np.array([[float(share)] for share in shares]))
+        multipliers = self.find_multipliers(np.array([[float(weight)] for weight in shares]))
         mean = max(self.bound_mean(shares, multipliers[:, 0].tolist()), Fraction(0))
         return math.floor((lowest + spread * mean) * (1 << PROOF_BITS))
 
     def contains_law(self, p: FloatArray) -> bool:
         """Return whether the (N,) probabilities are in the ball, but for an l1 distance of 1e-12."""
-        share = float(self._shares_within(p[:, None])[0])
-        return (1 - share) * float(np.abs(p - self.center.pmf).sum()) <= MEMBERSHIP_ATOL
+        weight = float(self._shares_within(p[:, None])[0])
+        return (1 - weight) * float(np.abs(p - self.center.pmf).sum()) <= MEMBERSHIP_ATOL
 
     def _shares_within(self, laws: FloatArray) -> FloatArray:
         """Compute (M,) the largest share of each law, the rest being the centre, that is in the ball."""
@@ -161,7 +161,7 @@ class DivergenceBall(PriorSet):
     def find_members(self, measures: FloatArray) -> FloatArray:
         """Find (N, M) priors of the ball, near the (N, M) measures over their sums where these are near it.
 
-        The centre stands for the measure of no mass.
+        The centre replaces a measure of no mass.
         """
         positive = np.maximum(measures, 0.0)
         masses, center = positive.sum(axis=0), self.center.pmf[:, None]
@@ -189,13 +189,13 @@ class DivergenceBall(PriorSet):
         if not total:
             return np.array(center, dtype=object)
         own = [value / total for value in positive]
-        share = Fraction(float(self._shares_within(np.array([[float(v)] for v in own]))[0]))
+        weight = Fraction(float(self._shares_within(np.array([[float(v)] for v in own]))[0]))
         step = Fraction(1, 1 << 52)
         while True:
-            near = [q + share * (value - q) for value, q in zip(own, center, strict=True)]
-            if share == 0 or self.contains_rationals(near):
+            near = [q + weight * (value - q) for value, q in zip(own, center, strict=True)]
+            if weight == 0 or self.contains_rationals(near):
                 return np.array(near, dtype=object)
-            share, step = max(share - step, Fraction(0)), 4 * step
+            weight, step = max(weight - step, Fraction(0)), 4 * step
 
     def __repr__(self) -> str:
         """Return the size and radius, without the whole centre."""

@@ -90,8 +90,8 @@ class JointLaws(Record):
             radius, "(0, 2]", "the radius", PrivacyError, "; without one leave `over` out"
         )
         masses = _get_single_law(secret).sum(axis=1)
-        share = [size * float(masses.sum() / mass) for mass in masses]
-        radii = [min(2.0, math.nextafter(radius, 2.0)) for radius in share]
+        unrounded = [size * float(masses.sum() / mass) for mass in masses]
+        radii = [min(2.0, math.nextafter(radius, 2.0)) for radius in unrounded]
         return cls._of_radii(secret, size, radii, None)
 
     @classmethod

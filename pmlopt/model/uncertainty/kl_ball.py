@@ -104,7 +104,7 @@ class KLBall(DivergenceBall):
         return self._tilt(unit, self._find_rates(unit))
 
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
-        """Find the (1, M) rates 1 / lam at which `bound_mean` is largest; 0 stands for the least entry."""
+        """Find the (1, M) rates 1 / lam at which `bound_mean` is largest; 0 means the least entry."""
         lowest, spread = matrix.min(axis=0), np.ptp(matrix, axis=0)
         rates = self._find_rates(_scale_to_unit(matrix)) / np.where(spread > 0, spread, 1.0)
         bounded = np.isfinite(rates) & (spread > 0) & np.isfinite(lowest)
@@ -181,7 +181,7 @@ def _divergence_terms(ratios: FloatArray) -> FloatArray:
 
 
 def _scale_to_unit(matrix: FloatArray) -> FloatArray:
-    """Subtract the least entry of each column, and divide by the largest of what is left."""
+    """Subtract the least entry of each column, and divide by the largest remainder."""
     above = matrix - matrix.min(axis=0)
     spread = above.max(axis=0)
     return np.asarray(above / np.where(spread > 0, spread, 1.0))

@@ -347,11 +347,11 @@ class PriorSet(Record, ABC):
             return np.asarray(law)
         inside, outside = 1.0, 0.0  # shares of the member, which is in the convex set
         for _ in range(60):
-            share = (inside + outside) / 2
-            if self.contains_law((1 - share) * law + share * any_member):
-                inside = share
+            weight = (inside + outside) / 2
+            if self.contains_law((1 - weight) * law + weight * any_member):
+                inside = weight
             else:
-                outside = share
+                outside = weight
         return np.asarray((1 - inside) * law + inside * any_member)
 
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
@@ -389,8 +389,8 @@ class PriorSet(Record, ABC):
         """Compute what (T, M) multipliers prove that no column collects: any numbers of at least 0 do.
 
         It is the least tau at which `min_Q sum_x (p (g - tau) + theta Q)^+ - theta e^-eps` is at most 0
-        for all columns g, with room for rounding. By default theta Q is a measure for each column, moved
-        into the set where it is not in it.
+        for all columns g, with an allowance for rounding. By default theta Q is a measure for each column,
+        moved into the set where it is outside.
         """
         masses = np.maximum(theta, 0.0).sum(axis=0)
         measures = masses * self.find_members(np.maximum(theta, 0.0))

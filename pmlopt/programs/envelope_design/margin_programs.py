@@ -76,7 +76,7 @@ def bound_gain(
         <p, rho> + delta max_y sum_x p[x] a[x] v[x,y] + max_y (theta[y] + sum_x p[x] c[x] v[x,y]).
 
     Indeed `g <= rho + theta + v`, and `sum_x p[x] P[x,y] theta[y] = q[y] theta[y]`. Where a cap is
-    negative, each b[y] is at least `r = max_x -c[x] / a[x]` times q[y]: what is left has the caps
+    negative, each b[y] is at least `r = max_x -c[x] / a[x]` times q[y]: the remainder has the caps
     `c + r a`, and `delta - r` for delta; where that is negative there is no mechanism, and the bound is -inf.
     What rounding may have taken off is added.
 

@@ -80,7 +80,7 @@ class EstimationDesign(Design[EstimationCertificate]):
     def with_unit(self, unit: float) -> EstimationDesign:
         """Return the same design with the combinations in another unit, a power of two: nothing is rounded.
 
-        Solvers have absolute tolerances, which are of no use for nanoseconds or for shares of 1e-12.
+        Solvers have absolute tolerances, which are useless for nanoseconds or for shares of 1e-12.
         """
         if unit == 1:
             return self

@@ -78,7 +78,7 @@ def repair_matrix(
     renormalised. Then P becomes (1 - theta) P + theta 1 r', with the smallest theta that will do: the
     excess over the bound is convex along the way, and r is the output law, which then does not change,
     or uniform on the outputs, which helps where an unlikely output breaks the bound. Last, the matrix is
-    put on the grid on which rows sum to exactly one, with a theta that is a hair larger where the
+    put on the grid on which rows sum to exactly one, with a slightly larger theta where the
     rounding needs it. theta = 1 always satisfies the requirement.
 
     Args:
@@ -118,7 +118,7 @@ def _repair_once(
     mended = _mix_with_constant(prior, privacy, _mix_columns(prior, privacy, clean, noise))
     if mended[0] <= MAX_USUAL_MIXING:
         return mended
-    # where a constant is hardly within the bound, rows over their sums undo more than was mended
+    # where a constant is hardly within the bound, rows over their sums undo more than was repaired
     return min(mended, _mix_with_constant(prior, privacy, clean), key=lambda found: found[0])
 
 
@@ -190,7 +190,7 @@ def min_mixing_weight(
             raise MechanismError(
                 "a constant does not meet the requirement in floating-point arithmetic"
             )
-        # doubling: rounding may need a hair more than the chord, and must not loop for long
+        # doubling: rounding may need slightly more than the chord, and must not loop for long
         theta = min(1.0, theta + 2.0**attempt * max(missing(candidate), 2.0**-53))
     return theta, candidate
 
@@ -221,7 +221,7 @@ def _mix_columns(
     """Mix outputs that miss the bound by little with their means, one by one, and normalize the rows."""
     means = prior.pmf @ sparse
     weights = _needed_shares(prior, privacy, sparse, means)
-    # mending one column by much would shift the rows of all letters
+    # repairing one column by much would shift the rows of all letters
     weights = np.where(weights * np.ptp(sparse, axis=0) <= MAX_COLUMN_CHANGE, weights, 0.0)
     mixed = (1 - weights) * sparse + weights * means
     kept = np.where(mixed.max(axis=0) > noise, mixed, 0.0)
@@ -233,8 +233,8 @@ def _needed_shares(
 ) -> FloatArray:
     """Compute the share of a constant that each column needs mixed in; one number where the bound is joint.
 
-    The excess is convex along the mixture, so the chord between both ends reveals a share that suffices: of
-    each of several requirements separately, since each has an excess in a unit of its own.
+    The excess is convex along the mixture, so the chord between both ends gives a weight that suffices: for
+    each of several requirements separately, since the units of their excesses differ.
     """
     parts = privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,)
     constant = np.broadcast_to(means, matrix.shape)

@@ -140,8 +140,8 @@ class EpsilonSearch:
             return
         sizes = np.array(columns.orbits.outputs, dtype=float)
         uniform = columns.broadcast_outputs(sizes / sizes.sum(), gains.shape)
-        most = columns.broadcast_letters(columns.max_by_letter(gains))
-        best = columns.normalize_rows((gains >= most).astype(float))
+        max_gains = columns.broadcast_letters(columns.max_by_letter(gains))
+        best = columns.normalize_rows((gains >= max_gains).astype(float))
         low, high = 0.0, 1.0
         # halvings, as of mixtures on listed letters
         for _ in range(60):
@@ -149,8 +149,8 @@ class EpsilonSearch:
             value = program.compute_value((1 - middle) * uniform + middle * best)
             reached = self.sign * (value - self.program.reach) >= 0
             low, high = (low, middle) if reached else (middle, high)
-        for share in (high + 1e-7 * (1 - high), (1 + high) / 2):
-            if self._take_lifts(program, (1 - share) * uniform + share * best):
+        for weight in (high + 1e-7 * (1 - high), (1 + high) / 2):
+            if self._take_lifts(program, (1 - weight) * uniform + weight * best):
                 return
 
     def _take_lifts(self, program: SymmetricDesign, lifts: FloatArray) -> bool:

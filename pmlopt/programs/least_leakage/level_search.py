@@ -43,7 +43,7 @@ def polish_vertex(laws: FloatArray, matrix: FloatArray, exp_neg_level: float) ->
         exp_neg_level: near e^-level, the best that is known of it.
 
     Returns:
-        (N, M) entries, of which some may be a hair below 0; None where the system is too large or has no
+        (N, M) entries, of which some may be slightly below 0; None where the system is too large or has no
         solution nearby.
 
     Examples:
@@ -117,7 +117,7 @@ class LevelProgramFamily:
 
     def __init__(self, program: LeastLeakage, ask: SolveAtLevel) -> None:
         self.program, self.solve_at = program, ask
-        # an output closes at the mass of its letters: what is missing jumps there
+        # an output closes at the mass of its letters: the infeasibility jumps there
         self.marks = (
             np.unique(program.max_shares[program.max_shares > 0])
             if program.floor is None
@@ -147,7 +147,7 @@ class LevelProgramFamily:
         """Put what the rows of a matrix are short on the allowed outputs; noise is left short."""
         program = self.program
         short = np.maximum(1 - program.columns.row_sums(matrix), 0.0)
-        # what is short by a solver's tolerance is left to the repair
+        # the repair adds what is short by a solver's tolerance
         if short.max() <= 1e-9:
             return matrix
         spread = program.uniform_mechanism if program.floor is None else build_best_allowed(program)

@@ -337,7 +337,7 @@ def least_leakage(  # type: ignore[misc]  # the second argument may be either
         prior: N letters. Of a symmetric prior such as `IIDPrior`, in orbits of pairs for gains and losses.
         privacy: the family of requirements: a class such as `LDP`, its name, a requirement whose level is not
             looked at, such as `RenyiPML(2, 0)`, or a function of epsilon. Left out, PML, and the utility may
-            stand in its place.
+            take its place.
         utility: as in `design`: a gain, a loss, `MutualInformation` or any other `SubConvex`,
             `EstimationError`, or a name.
         reach: what a utility that is maximised reaches at least; a loss or an error is at most that.

@@ -72,7 +72,7 @@ def solve_block_lp(program: LinearDesign, task: BlockLP, options: MethodOptions)
     proved = ending.gap <= allowed
     if added is not None:
         added.save_dual_values(added.compute_multipliers(task, ending.point))
-    elif not proved:  # at a level of next to nothing there is hardly an inside to move in
+    elif not proved:  # at a level near zero the interior is nearly empty
         still = build_best_constant(program.prior.probabilities, program.centered_gains)
         # complementary slackness of a constant: each letter's multiplier is what it gains
         multipliers = (still * program.centered_gains).sum(axis=1)

@@ -529,7 +529,7 @@ def refine_colors(prior: Prior, table: FloatArray, max_classes: int) -> Equitabl
     Args:
         prior: N letters.
         table: (N, M) the values of the utility.
-        max_classes: the largest number of classes of pairs that is of use.
+        max_classes: the largest useful number of classes of pairs.
 
     Examples:
         >>> distance = np.abs(np.subtract.outer(range(8), range(8)))

@@ -54,7 +54,7 @@ OWN_METHODS = (
     constraint_generation.METHOD_NAME,
     block_interior_point.METHOD_NAME,
 )
-"""Methods that hand no options to a solver."""
+"""Methods that pass no options to a solver."""
 
 
 def _solve_and_certify(
@@ -253,7 +253,7 @@ def _certify_given(
 
 
 def _has_empty_interior(program: LinearDesign) -> bool:
-    """Return whether a constant hardly meets a ratio bound, such as one of 0 nats about a secret.
+    """Return whether a constant meets a ratio bound with little slack, such as one of 0 nats about a secret.
 
     Mechanisms then meet pairs with equality, which few floats do in exact arithmetic: what the repair must
     mix in opens a gap that no other solver closes.
@@ -267,7 +267,7 @@ def _explain_mixing(program: LinearDesign, certificate: LinearCertificate) -> st
     if not (lost and _has_empty_interior(program)):
         return ""
     return (
-        "a constant meets a bound with equality, so every column must, and few columns of floats do: what "
+        "a constant meets a bound with equality, so every column must, and few columns of floats do; what "
         "the repair mixed in opens the gap. Give a joint law by whole counts (Secret.from_counts), of which "
         "columns meet it exactly, or allow 1e-9 nats in place of 0"
     )

@@ -169,7 +169,7 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
 
     @cached_property
     def equitable_partition(self) -> EquitablePartition | None:
-        """Return classes of letters and outputs that look alike; None where they are many or of no use.
+        """Return classes of letters and outputs that look alike; None where they are many or do not help.
 
         They are looked for under PML, LDP and LIP, from 20,000 pairs of letters and outputs on, and are of
         use where the classes of pairs are at most a sixteenth of the pairs.

@@ -46,7 +46,7 @@ def get_parity_error(query: Query, mechanism: Mechanism) -> float | None:
 
 
 def find_parity_leakage(channel: RecordChannel, entropy: float) -> float | None:
-    """Return the closed form in nats, where there is one and the two parities have rows of their own."""
+    """Return the closed form in nats, where there is one and the two parities have separate rows."""
     error = get_parity_error(channel.query, channel.mechanism)
     if error is None or len(channel.rows) != 2:
         return None

@@ -223,7 +223,7 @@ class PlateauKinds(ColumnKinds):
         Args:
             rho: (N,) what a letter costs, as a share of its mass.
             others: what no column without plateau is worth beyond its cost.
-            cutoff: columns worth no more than this beyond their cost are of no use: it counts as a cost.
+            cutoff: columns whose reduced value is at most this are not wanted: it counts as a cost.
             slack: what rounding may hide, for a column of mean one.
         """
         if self.half > self.exp_neg_epsilon:

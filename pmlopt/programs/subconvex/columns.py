@@ -304,7 +304,7 @@ class ColumnPricer(ABC):
         Args:
             rho: (N,) the multipliers.
             max_columns: how many columns are wanted.
-            cutoff: columns worth no more than this are of no use.
+            cutoff: columns whose reduced value is at most this are not wanted.
             deadline: of the search; after it the bound is what is proved by then.
         """
 

@@ -276,7 +276,7 @@ MAX_CORE_LETTERS = 30
 def build_near_capacity(
     box: BoxFamily, p: FloatArray, count: int, rng: np.random.Generator
 ) -> ColumnFamily | None:
-    """Build columns that are high on a set whose mass is the capacity, or hardly more.
+    """Build columns that are high on a set whose mass is the capacity, or slightly more.
 
     A column that is low or high at every letter is worth all that the closed bound allows, and its set has
     the mass `box.max_mass`. Here a random set is filled up from a core of 30 other letters: for each subset
@@ -339,7 +339,7 @@ def build_random_sets(
             aim = mass - core.mass * min(1.0, fraction * (1 + 0.1 * rng.normal()))
             taken = int(np.searchsorted(np.cumsum(p[others]), aim))
             if taken < len(others) and mass - float(p[others[:taken]].sum()) > core.mass:
-                taken += 1  # a letter more, or the core is too light for what is missing
+                taken += 1  # a letter more, or the core is too light for the missing mass
             sets = rest(core, mass - float(p[others[:taken]].sum()))
             sets[:, others[:taken]] = True
             found.append(sets)
@@ -357,7 +357,7 @@ class SubsetCore:
         self.sums = [half[order] for half, order in zip(sums, self.orders, strict=True)]
 
     def list_coverings(self, limit: float, count: int) -> BoolArray:
-        """List (K, N) at most `count` sets of hardly more mass than the limit, one for each first half."""
+        """List (K, N) at most `count` sets of slightly more mass than the limit, one for each first half."""
         one, other = self.sums
         # the lightest partner that reaches the limit; past the end there is none
         place = np.searchsorted(other, limit - one)
