@@ -79,7 +79,7 @@ def test_rounds_go_on_while_the_leakage_changes_from_the_last_prior_and_random_o
 ) -> None:
     """A change of 1e-4 is one; three fifths of the time are for the rounds."""
     starts: list[list[Any]] = []
-    ends = []
+    ends: list[float] = []
     prior = np.full((2, 2, 2), 1 / 8)
 
     def run_all(climbs: list[Any], random: Any) -> list[SimpleNamespace]:

@@ -29,7 +29,7 @@ def phase_of(program: TradeoffProgram, deadline: Deadline = NO_DEADLINE) -> Cutt
     return CuttingPlanePhase(search, plan_groupings(program)[-1], deadline, True, 3.0)
 
 
-def response(**values: Any) -> SimpleNamespace:
+def response(**values: Any) -> Any:
     """What a program may return, of objective 0.5 and without multipliers."""
     known = {"proof": NO_PROOF, "own_bound": 0.5, "leakage": 0.1, "objective_value": 0.5}
     return SimpleNamespace(**{**known, "compile_seconds": 1.0, "solve_seconds": 2.0, **values})
@@ -54,7 +54,7 @@ def test_programs_aim_below_a_limit_on_the_leakage_by_the_slack(
 ) -> None:
     limits = []
 
-    def solve(rows: Any, priors: Any, limit: float, options: Any) -> SimpleNamespace:
+    def solve(rows: Any, priors: Any, limit: float, options: Any) -> Any:
         limits.append(limit)
         return response()
 
@@ -93,7 +93,7 @@ def test_a_gap_above_half_the_tolerance_is_solved_for_again_with_the_priors_that
     tried: list[int] = []
     found = response(objective_value=0.5 + gap, own_bound=0.5)
 
-    def solve(self: CuttingPlanePhase, priors: list[WorstCasePrior]) -> SimpleNamespace:
+    def solve(self: CuttingPlanePhase, priors: list[WorstCasePrior]) -> Any:
         tried.append(len(priors))
         return found
 
@@ -111,7 +111,7 @@ def test_a_solver_that_fails_gets_the_binding_priors_and_the_new_ones(
     phase.search.priors, phase.solved_for = list(priors), 3
     tried: list[list[WorstCasePrior]] = []
 
-    def solve(self: CuttingPlanePhase) -> SimpleNamespace | None:
+    def solve(self: CuttingPlanePhase) -> Any:
         tried.append(list(self.search.priors))
         return response() if len(tried) > 1 else None
 
