@@ -24,7 +24,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from pmlopt.programs.linear import block_interior_point, constraint_generation
+from pmlopt.programs.linear import block_interior_point, constraint_generation, formulation
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method
 from pmlopt.programs.registry import list_questions
@@ -57,7 +57,7 @@ SHARED = ("test_routing.py", "test_solving.py", "test_signed_gap.py")
 
 BEHIND: dict[str, tuple[Callable[..., Any], ...]] = {
     "closed-form": (linear._solve_and_certify,),
-    "color-refinement": (linear.solve_by_partition,),
+    "color-refinement": (formulation.solve_by_partition,),
     "constraint-generation": (constraint_generation.generate_constraints,),
     "block-ipm": (block_interior_point.solve_block_lp,),
     "highs": (
