@@ -42,7 +42,7 @@ def test_every_form_of_a_table_is_the_same_joint_law(form: str, tmp_path: Path) 
         ("disease\nill\n", "one column"),
         ("disease,age\n", "row"),
         ("disease,age,count\nill,a,3\nill,a,2\nwell,b,1\n", "two rows"),
-        ("disease,age,count\nill,a,3\nwell,b,x\n", "where a number belongs"),
+        ("disease,age,count\nill,a,3\nwell,b,x\n", "in the place of a number"),
         ("disease,age,count\nill,a,3\nwell,b,-1\n", "negative"),
         ("disease,age,count\nill,a,0.5\nwell,b,0.6\n", "sums to 1.1"),
         ("disease,age,count\nill,a,nan\nwell,b,0.6\n", "not finite"),

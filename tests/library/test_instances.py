@@ -20,7 +20,17 @@ from oracles.estimation import least_error
 from oracles.least_leakage import bisected
 from oracles.robust_designs import robust_optimum
 
-from pmlopt import PML, ExpectedGain, Mechanism, Prior, design, leakage_level, solve
+from pmlopt import (
+    PML,
+    ChiSquareBall,
+    ExpectedGain,
+    L1Ball,
+    Mechanism,
+    Prior,
+    design,
+    leakage_level,
+    solve,
+)
 from pmlopt.errors import FileFormatError, InstanceError
 from pmlopt.library import RELATIONS, Instance, find, library
 from pmlopt.library.instances import build_closed_form
@@ -77,6 +87,7 @@ def test_every_solver_agrees_with_what_is_expected(instance: Instance) -> None:
             (solve(program, solver, warm_start=False, tolerance=tolerance), tolerance)
             for solver, tolerance in SOLVERS
             if solver != "highs" or not isinstance(program, SymmetricDesign)
+            if solver == "clarabel" or not is_over_a_curved_set(program)
         ]
     for result, tolerance in found:
         assert result.certificate.verify()
@@ -87,6 +98,12 @@ def test_every_solver_agrees_with_what_is_expected(instance: Instance) -> None:
             assert expected.agrees_with(result.value)
             assert result.status.value == "optimal"
             assert result.gap <= tolerance * max(1.0, program.scale)
+
+
+def is_over_a_curved_set(program: Program[Any]) -> bool:
+    """Whether the program is over a set of priors that is no polytope, and so none for linear solvers."""
+    over = getattr(getattr(program, "privacy", None), "over", None)
+    return over is not None and over.polytope() is None
 
 
 def spread(program: Program[Any]) -> float:
@@ -135,7 +152,17 @@ def linear(program: LinearDesign, value: float) -> None:
     assert gain == pytest.approx(best, abs=1e-7 * max(1.0, float(np.ptp(program.table))))
 
 
+def of_two_letters(privacy: Requirement) -> Requirement:
+    """The same with an l1 ball: `(Q - p)^2 / (p_1 p_2)` of the first letter is the chi-square distance."""
+    if not (isinstance(privacy, PML) and isinstance(privacy.over, ChiSquareBall)):
+        return privacy
+    first, second = privacy.over.center.pmf
+    radius = 2 * np.sqrt(privacy.over.radius * first * second)
+    return PML(privacy.epsilon, over=L1Ball(privacy.over.center, radius))
+
+
 def best_gain(p: FloatArray, privacy: Requirement, gains: FloatArray) -> float:
+    privacy = of_two_letters(privacy)
     if isinstance(privacy, PML) and privacy.over is not None:
         return robust_optimum(p, privacy.over, privacy.epsilon, gains)
     if isinstance(privacy, RatioRequirement | RequirementConjunction):
@@ -153,7 +180,7 @@ def subconvex(program: ColumnDesign, value: float) -> None:
         )
     elif len(p) <= 12 or (len(p) == 16 and program.utility.name == "mutual-information"):
         assert value == pytest.approx(
-            column_oracles.optimum(p, program.privacy, worth).value, abs=1e-7
+            column_oracles.optimum(p, of_two_letters(program.privacy), worth).value, abs=1e-7
         )
 
 

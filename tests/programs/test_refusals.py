@@ -162,7 +162,7 @@ CASES: list[tuple[Any, Any, type[Exception], str]] = [
     (design, at(EVEN, PML(1.0, ConvexHull([EVEN, EVEN[::-1]])), ERROR), ProgramError, "40 under others"),
     (design, at(HALF, PML(0.5), ERROR, ["a", "b"]), ProgramError, "give the most that there may be"),
     (design, at(HALF, PML(0.5), ERROR, 0), ProgramError, "number of outputs"),
-    (ESTIMATED.with_constraints, at(), ProgramError, "no constraints of your own"),
+    (ESTIMATED.with_constraints, at(), ProgramError, "takes no added constraints"),
     (solve, at(ESTIMATED, warm_start=np.eye(2)), ProgramError, "leave out the mechanism"),
     (design, at(HALF, ApproximatePML(0.5, 0.1), ERROR), PrivacyError, "."),
     *((estimated, at(*error), UtilityError, message) for *error, message in (
@@ -231,7 +231,7 @@ CASES: list[tuple[Any, Any, type[Exception], str]] = [
     (certify, at(WITHIN, np.full((2, 3), 1 / 3)), ProgramError, "shape"),
     (certify, at(WITHIN, np.eye(2), [0.0, 0.0]), ProgramError, "multipliers"),
     (certify, at(WITHIN, np.zeros((2, 2))), MechanismError, "."),
-    (solve, at(WITHIN, warm_start=np.eye(2)), ProgramError, "leave out the mechanism"),
+    (solve, at(WITHIN, warm_start=np.eye(2)), ProgramError, "leave it out"),
     # records
     *((record_leakage, at(FOUR, np.eye(2), b), PrivacyError, match) for b, match in (
         (-1e-9, "at least 0"), (-math.inf, "finite"), (math.nan, "finite"), ("2", "number"), (None, "number"),

@@ -53,6 +53,7 @@ from pmlopt.solvers.solver_result import NO_DEADLINE
 from pmlopt.solvers.structured import simplex
 
 RNG = np.random.default_rng(0)
+THREE = Prior([0.5, 0.3, 0.2])
 PRIOR = Prior(RNG.dirichlet(np.full(8, 3.0)))
 GAINS = ExpectedGain(RNG.random((8, 8)))
 CHANNEL = RNG.dirichlet(np.ones(6), 8)
@@ -162,7 +163,7 @@ INSTANCES: dict[tuple[str, str], Instance] = {
         lambda: design(BITS, PML(0.5), CoordinateLoss(hamming))
     ),
     ("ColumnDesign", "prior-cuts"): Instance(
-        lambda: design(PRIOR, PML(0.5, over=ChiSquareBall(PRIOR, 0.05)), MutualInformation())
+        lambda: design(THREE, PML(0.5, over=ChiSquareBall(THREE, 0.05)), MutualInformation())
     ),
     ("ColumnDesign", "highs"): Instance(lambda: design(PRIOR, PML(0.5), MutualInformation())),
     ("ColumnDesign", "column-generation"): Instance(

@@ -87,7 +87,7 @@ class ProductPrior(SymmetricPrior):
 
 
 class ProductPairs(PairSpace):
-    """The pairs of tuples: letters and outputs are lists of what each part makes of them."""
+    """A pair space of a product: its letters and outputs are tuples, with an entry from each factor."""
 
     kind: ClassVar[str] = "product"
     prior: ProductPrior

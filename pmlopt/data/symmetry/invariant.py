@@ -238,7 +238,7 @@ class ListedPairs(PairSpace):
         return np.arange(len(self.prior.output_labels) if outputs else self.prior.size)
 
     def get_cells(self, place: int) -> LetterCells:
-        """Return the cells of an output of the orbit at a place."""
+        """Return the classes of letters that look alike to one output of the orbit with an index."""
         column = self.table[:, self.output_first[place]]
         return self.orbits.get_cells(place, self.prior, self.prior.listed(), column)
 

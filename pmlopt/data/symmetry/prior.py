@@ -200,7 +200,7 @@ class PairOrbits:
     def get_cells(
         self, place: int, whole: Prior, listed: Prior | None, column: IntArray | None
     ) -> LetterCells:
-        """Return the cells of an output of the orbit at a place.
+        """Return the classes of letters that look alike to one output of the orbit with an index.
 
         Args:
             place: that of the orbit of outputs.
@@ -319,7 +319,7 @@ class PairSpace(Record, ABC):
         )
 
     def get_cells(self, place: int) -> LetterCells:
-        """Return the cells of an output of the orbit at a place."""
+        """Return the classes of letters that look alike to one output of the orbit with an index."""
         return self.orbits.get_cells(place, self.prior, None, None)
 
 

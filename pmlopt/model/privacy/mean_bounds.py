@@ -127,14 +127,15 @@ class MeanBounds(Requirement):
     @property
     @abstractmethod
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds, at most one for each pair of means; several are between entries and the mean
-        only.
+        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+
+        At most one for each pair of means; several only between entries and the mean.
         """
 
     @property
     def limits(self) -> dict[str, float]:
         """Return the claimed bounds by name, in nats."""
-        return {one.name: one.exponent for one in self.bounds}
+        return dict(map(attrgetter("name", "exponent"), self.bounds))
 
     @property
     def scope(self) -> str:

@@ -199,8 +199,9 @@ class PML(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds, at most one for each pair of means; several are between entries and the mean
-        only.
+        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+
+        At most one for each pair of means; several only between entries and the mean.
         """
         return (
             MeanBound(
@@ -256,8 +257,9 @@ class LDP(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds, at most one for each pair of means; several are between entries and the mean
-        only.
+        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+
+        At most one for each pair of means; several only between entries and the mean.
         """
         return (MeanBound("ldp", ComparedMeans.LETTERS, ComparedMeans.LETTERS, self.epsilon),)
 
@@ -307,8 +309,9 @@ class LIP(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds, at most one for each pair of means; several are between entries and the mean
-        only.
+        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+
+        At most one for each pair of means; several only between entries and the mean.
         """
         return (
             MeanBound("lip_lower", ComparedMeans.MEAN, ComparedMeans.LETTERS, self.lower),
@@ -348,8 +351,9 @@ class MaximalLeakage(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds, at most one for each pair of means; several are between entries and the mean
-        only.
+        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+
+        At most one for each pair of means; several only between entries and the mean.
         """
         return (
             MeanBound("maximal_leakage", ComparedMeans.LETTERS, ComparedMeans.ROW, self.epsilon),

@@ -55,7 +55,8 @@ class PMC(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds, at most one for each pair of means; several are between entries and the mean
-        only.
+        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+
+        At most one for each pair of means; several only between entries and the mean.
         """
         return (MeanBound("pmc", ComparedMeans.MEAN, ComparedMeans.LETTERS, self.epsilon),)

@@ -98,7 +98,7 @@ class EstimationDesign(Design[EstimationCertificate]):
 
     @cached_property
     def scale(self) -> float:
-        """Return for "A" the error of all columns weighted alike; for "D" a nat for each letter."""
+        """Return the unit of the tolerance: "A" the error of equal weights of all columns, "D" N nats."""
         if self.criterion == "D":
             return float(self.prior.size)
         axes, sizes, _ = np.linalg.svd(self.columns.exact, full_matrices=False)

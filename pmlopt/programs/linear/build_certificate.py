@@ -152,7 +152,7 @@ def _mix_orbit_columns(columns: OrbitColumns, lifts: FloatArray) -> FloatArray:
 
 
 def _needed_orbit_shares(columns: OrbitColumns, lifts: FloatArray, means: FloatArray) -> FloatArray:
-    """Compute (K,) the share of a constant that each column needs mixed in, by the chord of the violation."""
+    """Compute (K,) the weight of the constant that each column must be mixed with to meet its bound."""
     over = columns.max_violations(lifts)
     slack = np.maximum(-columns.max_violations(means[columns.orbits.output]), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -359,7 +359,7 @@ def _certify_multipliers(
 
 
 def _price_columns(program: LinearDesign, gains: FloatArray) -> _BoundProof:
-    """Compute the bound that prices of all columns at once prove, where pairs prove it."""
+    """Compute the dual bound of multipliers for the bounds on pairs of letters, all columns at once."""
     p = program.prior.pmf
     ratios = program.privacy.ratios(p) if program.privacy.by_pairs else None
     found = None if ratios is None else ratios.find_prices(p, gains)
