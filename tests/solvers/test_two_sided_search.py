@@ -12,7 +12,7 @@ from pmlopt import envelope
 from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.envelope.build_certificate import RatioPrograms
 from pmlopt.solvers.solver_result import NO_DEADLINE, TIME_LIMIT, Deadline
-from pmlopt.solvers.two_sided_search import ParameterSolution, TwoSidedSearch
+from pmlopt.solvers.two_sided_search import MARK_RTOL, ParameterSolution, TwoSidedSearch
 
 
 class Root:
@@ -197,3 +197,85 @@ def test_a_run_that_reaches_its_iteration_limit_hands_over_to_another_method() -
     for ratio in (1.2, 1.5):
         mass, *_ = programs.solve_at(ratio, np.zeros(8, dtype=bool), NO_DEADLINE)
         assert mass == pytest.approx(most_mass(p, matrix, ratio), abs=1e-8)
+
+
+def test_a_number_lies_above_a_trusted_root_by_a_distance_and_the_rounding() -> None:
+    search = search_at(1.0, 2.0)
+    search._hair, search.task.blur = 0.01, 0.02
+    assert search._choose_next(1.5, 1.0, 2.0) == pytest.approx(1.5 * 1.01 + 0.02 / 2.0)
+    assert search._choose_next(1.995, 1.0, 2.0) == 2.0
+    search._idle = 1
+    assert search._choose_next(1.5, 1.0, 2.0) == pytest.approx(1.5 * 1.01 + 0.02 / 2.0)
+    assert search._choose_next(1.96, 1.0, 2.0) == pytest.approx(1.96 * 1.01 + 0.02 / 2.0)
+    assert search._choose_next(1.995, 1.0, 2.0) == pytest.approx(2.0 * 0.99)
+    assert search._choose_next(None, 1.0, 2.0) == pytest.approx(2.0 * 0.99)
+    search.reached = 1.975
+    assert search._choose_next(1.995, 1.0, 2.0) == pytest.approx(1.975 * 1.005)
+
+
+def test_marks_are_tried_just_below_and_next_above_the_one_that_is_reached() -> None:
+    """By the relative distance `MARK_RTOL`; marks as near to a bound as that are decided."""
+    search = search_at(1.0, 2.0)
+    search._untried = np.array([1 + 1.5 * MARK_RTOL, 1.3, 1.6, 2.0 * (1 - 0.5 * MARK_RTOL)])
+    tried = [search._choose_mark() for _ in range(3)]
+    assert tried[0] == pytest.approx(1.6 * (1 - MARK_RTOL), rel=1e-14)
+    assert tried[1] == pytest.approx(1.3 * (1 - MARK_RTOL), rel=1e-14)
+    assert tried[2] is None
+    search.task.marks = np.array([1 + 1.5 * MARK_RTOL])
+    assert search._choose_mark() == pytest.approx(1 + 3 * MARK_RTOL, rel=1e-14)
+    assert search._choose_mark() is None
+    search = search_at(1.0, 2.0)
+    search._untried = np.array([1 + 3 * MARK_RTOL, 2.0 * (1 - 2 * MARK_RTOL)])
+    assert search._choose_mark() == pytest.approx(2.0 * (1 - 3 * MARK_RTOL), rel=1e-14)
+    assert search._choose_mark() == pytest.approx(1 + 2 * MARK_RTOL, rel=1e-14)
+
+
+class Failing(Root):
+    """A family of which the first programs fail."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+
+    def solve_at(self, number: float, deadline: Deadline) -> ParameterSolution[float]:
+        if len(self.asked) < self.failures:
+            self.asked.append(number)
+            raise ArithmeticError("no solution")
+        return super().solve_at(number, deadline)
+
+
+@pytest.mark.parametrize(("first", "expected"), [(10.0, [10.0, 5.25]), (6.0, [6.0, 8.0, 9.0])])
+def test_a_program_that_fails_is_followed_by_one_half_way_to_a_bound(
+    first: float, expected: list[float]
+) -> None:
+    """To the lower bound, .5, from the upper bound, 10; and to this from below it."""
+    family = Failing(len(expected) - 1)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(
+        family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE
+    )
+    search.number = first
+    assert search.run() == "both ends meet"
+    assert family.asked[: len(expected)] == expected
+
+
+def test_a_search_ends_at_the_fourth_failure() -> None:
+    family = Failing(9)
+    search: TwoSidedSearch[float, float] = TwoSidedSearch(
+        family, [(0.5, 0.5)], [0.1], 1e-9, NO_DEADLINE
+    )
+    assert search.run() == "no solution"
+    assert len(family.asked) == 4
+
+
+def test_the_distance_above_a_root_grows_where_programs_stall_and_shrinks_again() -> None:
+    search = search_at(1.4, 1.45)
+    nothing = ParameterSolution(0.0, 1.0, np.array([9.0]), 0.1)
+    search.number = 1.42
+    for stalled in (1, 2):
+        search._use_solution(nothing)
+        assert search._idle == stalled
+        assert search._hair == pytest.approx(5.0**stalled * search.ROOT_RTOL)
+    search._use_solution(ParameterSolution(0.0, 1.0, np.array([math.sqrt(2)]), 0.1))
+    assert search._idle == 0
+    assert search._hair == pytest.approx(5.0 * search.ROOT_RTOL)
+    assert search.log_gap == pytest.approx(math.log(1.45) - math.log(2) / 2)
