@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -65,13 +66,13 @@ def measure_in_process(checkout: Path, name: str) -> float:
     return float(found.stdout)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Print the counts, and the times or their ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--against", type=Path, help="another checkout of the project")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--time", choices=REQUIREMENTS, help="print one time only")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     if given.time:
         print(measure_design(given.time))
         return
