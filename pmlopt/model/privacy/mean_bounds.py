@@ -172,7 +172,8 @@ class MeanBounds(Requirement):
                 elif np.array_equal(simple, prior.pmf):
                     least = ComparedMeans.MEAN
             same_set = least is one.smaller
-            kind = one.kind if same_set else BoundKind.MAX_OVER_MEAN
+            # a set that is the prior only leaves its mean, any other stays a bound over a set
+            kind = BoundKind.MAX_OVER_MEAN if least is ComparedMeans.MEAN else one.kind
             max_exponent = prior.max_leakage if kind == BoundKind.MAX_OVER_MEAN else MAX_EXPONENT
             if kind == BoundKind.SUM_OF_MAX:
                 max_exponent = math.log(prior.size)

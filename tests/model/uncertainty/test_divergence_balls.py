@@ -97,6 +97,17 @@ def test_more_designs_are_those_of_cutting_planes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
+def test_a_ball_of_all_priors_allows_levels_past_those_of_the_prior(name: str) -> None:
+    """It is LDP, whose levels go on above -log min p, the largest one of PML under the prior."""
+    p, epsilon = np.array([0.498, 0.502]), 0.72
+    gains = ExpectedGain([[1.0, 0.0], [0.0, 1.0]])
+    over = BALLS[name].make(p, 2.0)
+    found = solve(design(p, PML(epsilon, over=over), gains))
+    assert found.value == pytest.approx(1 / (1 + math.exp(-epsilon)), abs=1e-9)
+    assert found.bound >= found.value
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_any_multipliers_bound_the_mean_from_below(name: str) -> None:
     rng, kind = np.random.default_rng(4), BALLS[name]
     for _ in range(40):
