@@ -62,7 +62,7 @@ def test_a_report_is_one_page_without_network(name: str, tmp_path: Path) -> None
 def test_a_result_writes_its_own_report(tmp_path: Path) -> None:
     result = solved("pml")
     result.save(tmp_path / "mechanism.json")
-    said = "everything else that the file says follows"  # the one claim that is about the file
+    said = "everything else that the file states follows"  # the one claim that is about the file
     for name in ("promise.html", "promise.md"):
         result.report(tmp_path / name)
         write_report(tmp_path / "mechanism.json", tmp_path / f"same-{name}")

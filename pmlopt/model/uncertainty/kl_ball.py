@@ -94,7 +94,7 @@ class KLBall(DivergenceBall):
             divergences = self.compute_divergences(laws)
             inside = divergences <= self.radius
             low, high = np.where(inside, point, low), np.where(inside, high, point)
-            if (high - low <= 1e-12).all():
+            if (high - low <= 1e-13).all():
                 break
             # Newton's step for log D, which is nearly 2 log rate where D is small: dD / d rate is rate Var
             means = (laws * matrix).sum(axis=0)
@@ -102,7 +102,7 @@ class KLBall(DivergenceBall):
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 step = np.log(self.radius / divergences) * divergences / slopes
             # from either side it aims a little further, so that both ends of the bracket come close
-            target = point + step + np.where(inside, 2e-13, -2e-13)
+            target = point + step + np.where(inside, 2e-14, -2e-14)
             within = np.isfinite(target) & (low < target) & (target < high)
             point = np.where(within, target, (low + high) / 2)
         return np.where(low >= MAX_LOG_RATE - 1, np.inf, np.exp(low))

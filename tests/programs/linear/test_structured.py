@@ -206,7 +206,7 @@ def test_numerical_trouble_goes_on_to_a_generic_solver(
     assert result.solver == "clarabel"
     assert result.value == pytest.approx(expected, abs=1e-6)
     (line,) = result.attempts
-    assert line.startswith("structured: numerical trouble: of no use, certified gap")
+    assert line.startswith("block-ipm: numerical trouble: of no use, certified gap")
 
 
 # ---------------------------------------------------------------- hard instances
