@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 
 
-@cache
 def is_own(part: object) -> bool:
     """Return whether a class, a function or an object is defined in pmlopt, with all that it combines."""
     return all(module.partition(".")[0] == "pmlopt" for module, _ in list_definitions(part))

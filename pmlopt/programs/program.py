@@ -160,7 +160,9 @@ class Program(SuggestsAttributes, ABC, Generic[C_co]):
 
 def has_foreign_parts(program: Program[Any]) -> bool:
     """Return whether a program or a record in it, such as a requirement, is of a class of another package."""
-    return not is_own(type(program)) or any(map(_is_foreign, vars(program).values()))
+    # a program may keep programs that refer back to it, so that only its records are looked into
+    own = type(program).__module__.startswith("pmlopt.")
+    return not own or any(map(_is_foreign, vars(program).values()))
 
 
 def _is_foreign(part: object) -> bool:
@@ -169,9 +171,9 @@ def _is_foreign(part: object) -> bool:
         return any(map(_is_foreign, part))
     if not isinstance(part, Record):
         return False
-    # by the top package: subclasses of pmlopt's classes elsewhere count as foreign
-    kind: Any = type(part)
-    return not is_own(kind) or any(map(_is_foreign, vars(part).values()))
+    # by the package: subclasses of pmlopt's classes elsewhere count as foreign
+    own = type(part).__module__.startswith("pmlopt.")
+    return not own or any(map(_is_foreign, vars(part).values()))
 
 
 P = TypeVar("P", bound=Program[Any])
@@ -285,6 +287,11 @@ class Method(Generic[P, S, C]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", self.id or self.name)
+
+    @cached_property
+    def is_own(self) -> bool:
+        """Return whether all that it runs is defined in pmlopt."""
+        return is_own(self.run)
 
     def __repr__(self) -> str:
         """Return the name and the reason in a line."""

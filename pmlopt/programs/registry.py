@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, TypeVar
 
-from pmlopt.core.definitions import is_own, list_definitions
+from pmlopt.core.definitions import list_definitions
 from pmlopt.errors import ProgramError
 from pmlopt.programs.program import Method, MethodRegistry, Program
 
@@ -165,4 +165,4 @@ def _get_package(kind: type[Any]) -> str:
 def _is_redefinition(known: Method[Any, Any, Any], method: Method[Any, Any, Any]) -> bool:
     """Return whether a row is what a cell of a notebook, run again, defines once more."""
     same = list_definitions(known.run) == list_definitions(method.run)
-    return known.id == method.id and same and not is_own(known.run)
+    return known.id == method.id and same and not known.is_own

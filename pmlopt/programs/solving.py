@@ -12,7 +12,6 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import copy_float_array
-from pmlopt.core.definitions import is_own
 from pmlopt.data.mechanism import Mechanism, MechanismLike, check_labels_match
 from pmlopt.errors import (
     MechanismError,
@@ -258,7 +257,7 @@ def _run_and_check(
 
 def _is_foreign(method: Method[Any, Any, Any], solver: object) -> bool:
     """Return whether a method was given as an object, or is of another package."""
-    return method is solver or not is_own(method.run)
+    return method is solver or not method.is_own
 
 
 def _check_accepts_options(

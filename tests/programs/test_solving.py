@@ -29,6 +29,7 @@ from pmlopt import (
     design,
     leakage_level,
     solve,
+    solvers_for,
 )
 from pmlopt.errors import (
     InfeasibleError,
@@ -51,6 +52,17 @@ from pmlopt.solvers.solver_result import make_options
 LOSSES = (hamming, absolute, squared)
 
 HAMMING = ExpectedLoss(hamming)
+
+
+@dataclass
+class Unhashable:
+    """A method of a user's own, which compares by its content."""
+
+    inner: Callable[..., Any]
+
+    def __call__(self, *given: Any) -> Any:
+        """Run the method within."""
+        return self.inner(*given)
 
 
 @dataclass(frozen=True)
@@ -424,6 +436,17 @@ class TestFailures:
         self.among(ending, monkeypatch)
         with pytest.raises(type(ending)):
             solve(self.PROGRAM)
+
+    def test_a_method_may_be_an_object_without_a_hash(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        row = Method("unhashable", "a test", Unhashable(solvers_for(self.PROGRAM)[0].run))
+        methods = replace(METHODS, methods=(row, *METHODS.methods))
+        monkeypatch.setitem(REGISTRY, METHODS.program, methods)
+        result = solve(self.PROGRAM)
+        assert (result.solver, result.status, result.attempts) == (
+            "unhashable", Status.OPTIMAL, (),
+        )  # fmt: skip
 
     @pytest.mark.parametrize(
         ("harm", "account"),
