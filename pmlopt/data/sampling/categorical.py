@@ -295,18 +295,29 @@ class RowSampler:
 
 def _compute_thresholds(matrix: FloatArray, width: int) -> tuple[Words, BoolArray | None]:
     """Return the (N, M) cumulative sums c_y rounded up, and which are no integers; None where all are."""
-    whole = np.floor(matrix * 2.0**width)  # a power of two: exact
-    sums = np.cumsum(np.minimum(whole, 2.0**width).astype(np.uint64), axis=1)
-    on_grid = (whole == matrix * 2.0**width).all(axis=1) & (sums[:, -1] == np.uint64(1 << width))
-    if on_grid.all():
-        return sums, None
-    fractional: NDArray[np.bool_] = np.zeros(matrix.shape, dtype=bool)
-    off_grid = np.flatnonzero(~on_grid)
+    sums = np.empty(matrix.shape, dtype=np.uint64)
+    fractional = np.empty(matrix.shape, dtype=bool)
+    # rows at a time: large matrices need several arrays of their size otherwise
     block_rows = max(1, 2**22 // matrix.shape[1])
-    for start in range(0, len(off_grid), block_rows):
-        rows = off_grid[start : start + block_rows]
-        sums[rows], fractional[rows], decided = _round_up_sums(matrix[rows], width)
-        for row in rows[~decided].tolist():
+    for start in range(0, len(matrix), block_rows):
+        rows = slice(start, start + block_rows)
+        sums[rows], fractional[rows] = _round_up_sums(matrix[rows], width)
+    return sums, fractional if fractional.any() else None
+
+
+def _round_up_sums(matrix: FloatArray, width: int) -> tuple[Words, BoolArray]:
+    """Return the cumulative sums c_y of some rows rounded up, and which are no integers."""
+    scaled = matrix * 2.0**width  # a power of two: exact
+    whole = np.floor(scaled)
+    sums = np.cumsum(np.minimum(whole, 2.0**width).astype(np.uint64), axis=1)
+    fractional = np.zeros(matrix.shape, dtype=bool)
+    on_grid = (whole == scaled).all(axis=1) & (sums[:, -1] == np.uint64(1 << width))
+    off_grid = np.flatnonzero(~on_grid)
+    if off_grid.size:
+        sums[off_grid], fractional[off_grid], decided = _round_up_in_floats(
+            scaled[off_grid], whole[off_grid], width
+        )
+        for row in off_grid[~decided].tolist():
             below = list(accumulate(common_integer_ratio(matrix[row])[0]))
             parts = [divmod(part << width, below[-1]) for part in below]
             sums[row] = [floor + (rest > 0) for floor, rest in parts]
@@ -314,7 +325,9 @@ def _compute_thresholds(matrix: FloatArray, width: int) -> tuple[Words, BoolArra
     return sums, fractional
 
 
-def _round_up_sums(matrix: FloatArray, width: int) -> tuple[Words, BoolArray, BoolArray]:
+def _round_up_in_floats(
+    scaled: FloatArray, whole: FloatArray, width: int
+) -> tuple[Words, BoolArray, BoolArray]:
     """Return the sums c_y rounded up, which are no integers, and the (N,) rows where floats decide that.
 
     With `2^W p_y = w_y + r_y`, whole and rest, and `D = 2^W (sum p - 1)`, the sum c_y is
@@ -322,24 +335,23 @@ def _round_up_sums(matrix: FloatArray, width: int) -> tuple[Words, BoolArray, Bo
     term are rounded: where that cannot move c_y past an integer, its ceiling is decided.
     """
     unit = 2.0**width
-    scaled = matrix * unit
-    # rows that are far from a sum of one leave too few digits to D; any law may replace them here
-    near_one = np.abs(matrix.sum(axis=1) - 1) < 1e-6
-    scaled[~near_one] = unit / matrix.shape[1]
-    whole = np.floor(scaled)
+    positive = np.cumsum(scaled > 0, axis=1)
+    # rows that are far from a sum of one leave too few digits to D; any law may represent them here
+    near_one = np.abs(scaled.sum(axis=1) - unit) < 1e-6 * unit
+    scaled = np.where(near_one[:, None], scaled, unit / scaled.shape[1])
+    whole = np.where(near_one[:, None], whole, np.floor(scaled))
     high = np.cumsum(whole.astype(np.int64), axis=1)
     rest = np.cumsum(scaled - whole, axis=1)
     surplus = (high[:, -1:] - (1 << width)) + rest[:, -1:]
     correction = (high + rest) * (surplus / (unit + surplus))
     float_part = rest - correction
     floor = np.floor(float_part)
-    error = (4 * matrix.shape[1] ** 2 + 16 * (1 + np.abs(surplus))) * float(np.finfo(float).eps)
+    error = (4 * scaled.shape[1] ** 2 + 16 * (1 + np.abs(surplus))) * float(np.finfo(float).eps)
     fraction = float_part - floor
     ceilings = high + floor.astype(np.int64) + 1
     decided = (fraction > error) & (fraction < 1 - error)
     # nothing before the first positive entry, and everything from the last one on
-    empty = np.cumsum(matrix > 0, axis=1)
-    complete = empty == empty[:, -1:]
-    ceilings[empty == 0], ceilings[complete] = 0, 1 << width
-    known = (empty == 0) | complete
+    empty, complete = positive == 0, positive == positive[:, -1:]
+    ceilings[empty], ceilings[complete] = 0, 1 << width
+    known = empty | complete
     return ceilings.astype(np.uint64), ~known, near_one & (decided | known).all(axis=1)
