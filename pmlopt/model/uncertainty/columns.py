@@ -209,6 +209,11 @@ class ColumnCone:
         kept = found[:, np.sort(first)]  # all but repeats, to 15 digits of each entry
         return np.asarray(kept / (p @ kept))
 
+    @cached_property
+    def member_cube(self) -> CutCube | None:
+        """Return the columns of `cut_cube` up to the largest number of vertices."""
+        return self.cut_cube(MAX_CUT_VERTICES)
+
     def cut_cube(self, limit: int) -> CutCube | None:
         """Return the columns with entries in [0, 1] of mean e^-eps or more under each of some priors.
 

@@ -25,9 +25,7 @@ def has_curved_set(program: ColumnDesign) -> bool:
     """Return whether the columns of a program are those of some priors of a set, and few enough to list."""
     cone = program.space.allowed
     return (
-        isinstance(cone, ColumnCone)
-        and cone.relaxed is not None
-        and cone.cut_cube(MAX_CUT_VERTICES) is not None
+        isinstance(cone, ColumnCone) and cone.relaxed is not None and cone.member_cube is not None
     )
 
 
@@ -68,7 +66,7 @@ class _CutRounds:
         p, space, n = self.program.prior.pmf, self.program.space, self.program.prior.size
         allowed = 0.9 * self.program.compute_allowed_gap(self.options.tolerance)
         self.pool, priors = np.ones((n, 1)), _get_whole_set(self.cone)
-        self.cube = self.cone.cut_cube(MAX_CUT_VERTICES)
+        self.cube = self.cone.member_cube
         while True:
             if self.cube is None:
                 ending = "the extreme columns are too many to list"
@@ -126,11 +124,11 @@ class _CutRounds:
             return False
         _, first = np.unique(found.round(8), axis=0, return_index=True)
         added = found[np.sort(first)]
-        keep = self.cone.exp_neg_epsilon
-        self.cone = ColumnCone.from_members(priors, keep, np.vstack([laws, added]))
+        least = self.cone.exp_neg_epsilon
+        self.cone = ColumnCone.from_members(priors, least, np.vstack([laws, added]))
         for law in _get_laws(self.cone)[len(laws) :]:
             assert self.cube is not None
-            self.cube = self.cube.cut_by(law, keep)
+            self.cube = self.cube.cut_by(law, least)
             if len(self.cube.vertices) > MAX_CUT_VERTICES:
                 self.cube = None
                 break
