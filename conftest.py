@@ -60,9 +60,7 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Skip a file of tests that needs a package of `--without` to be imported."""
     report = yield
-    if report.failed and is_about_absent(str(report.longrepr), collector.config):
-        report.outcome = "skipped"
-        report.longrepr = (str(collector.path), 0, "needs a package that is absent")
+    skip_if_about_absent(report, collector)
     return report
 
 
@@ -72,10 +70,17 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Skip a test that ends with the error which names a package of `--without`."""
     report = yield
-    if report.failed and is_about_absent(str(report.longrepr), item.config):
-        report.outcome = "skipped"
-        report.longrepr = (str(item.path), 0, "needs a package that is absent")
+    skip_if_about_absent(report, item)
     return report
+
+
+def skip_if_about_absent(
+    report: pytest.CollectReport | pytest.TestReport, node: pytest.Collector | pytest.Item
+) -> None:
+    """Turn the failure of a file or a test into a skip where an absent package is its cause."""
+    if report.failed and is_about_absent(str(report.longrepr), node.config):
+        report.outcome = "skipped"
+        report.longrepr = (str(node.path), 0, "needs a package that is absent")
 
 
 def is_about_absent(account: str, config: pytest.Config) -> bool:
