@@ -81,6 +81,20 @@ def bisect_intervals(
     return low, high
 
 
+def find_least_share(holds: Callable[[float], bool], halvings: int = 60) -> float:
+    """Return the least share in (0, 1] at which a condition holds, up to 2^-60; it is taken to hold at 1.
+
+    Examples:
+        >>> round(find_least_share(lambda share: share * share >= 0.25), 12)
+        0.5
+    """
+    fails, found = 0.0, 1.0
+    for _ in range(halvings):
+        middle = (fails + found) / 2
+        fails, found = (fails, middle) if holds(middle) else (middle, found)
+    return found
+
+
 def find_min_integer(holds: Callable[[int], bool], most: int) -> int | None:
     """Return the least integer from 1 on at which a condition holds, by doubling and halving, or None.
 

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
+from pmlopt.core.arrays import BoolArray, FloatArray, check_nonnegative, check_probability
 from pmlopt.core.records import ContextReference, Range
+from pmlopt.core.roots import bisect_intervals
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import PrivacyError
@@ -149,14 +150,13 @@ class DivergenceBall(PriorSet):
     def _shares_within(self, laws: FloatArray) -> FloatArray:
         """Compute (M,) the largest share of each law, the rest being the centre, that is in the ball."""
         center = self.center.pmf[:, None]
-        low = np.zeros(laws.shape[1])
-        high = np.ones(laws.shape[1])
-        low = np.where(self.compute_divergences(laws) <= self.radius, high, low)
-        for _ in range(60):
-            middle = (low + high) / 2
-            inside = self.compute_divergences(center + middle * (laws - center)) <= self.radius
-            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-        return low
+
+        def are_inside(shares: FloatArray) -> BoolArray:
+            mixed = center + shares * (laws - center)
+            return np.asarray(self.compute_divergences(mixed) <= self.radius)
+
+        whole = self.compute_divergences(laws) <= self.radius
+        return bisect_intervals(are_inside, np.where(whole, 1.0, 0.0), np.ones(laws.shape[1]))[0]
 
     def find_members(self, measures: FloatArray) -> FloatArray:
         """Find (N, M) priors of the ball, near the (N, M) measures over their sums where these are near it.

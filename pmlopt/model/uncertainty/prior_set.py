@@ -13,6 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
 from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.records import Record
+from pmlopt.core.roots import find_least_share
 from pmlopt.data.mechanism import check_labels_match
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
@@ -335,24 +336,23 @@ class PriorSet(Record, ABC):
 
     def _find_member(self, measure: FloatArray) -> FloatArray:
         """Find a prior of the set near a measure over its sum."""
-        mass = float(measure.sum())
-        any_member = self.minimizer(np.arange(self.size, dtype=float))
-        if not mass > ZERO_MASS_ATOL:
-            return any_member
+        if not float(measure.sum()) > ZERO_MASS_ATOL:
+            return self._any_member
         law = np.maximum(measure, 0.0) / np.maximum(measure, 0.0).sum()
         near = self.project_to_rationals(law)
         if near is not None:
             return np.asarray(near, dtype=float)
         if self.contains_law(law):
             return np.asarray(law)
-        inside, outside = 1.0, 0.0  # shares of the member, which is in the convex set
-        for _ in range(60):
-            weight = (inside + outside) / 2
-            if self.contains_law((1 - weight) * law + weight * any_member):
-                inside = weight
-            else:
-                outside = weight
-        return np.asarray((1 - inside) * law + inside * any_member)
+        # the set is convex: from some share of a member on, mixtures with it are inside
+        member = self._any_member
+        share = find_least_share(lambda w: self.contains_law((1 - w) * law + w * member))
+        return np.asarray((1 - share) * law + share * member)
+
+    @property
+    def _any_member(self) -> FloatArray:
+        """Return one of the priors of the set."""
+        return self.minimizer(np.arange(self.size, dtype=float))
 
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
         """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns

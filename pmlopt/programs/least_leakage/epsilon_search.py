@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.roots import find_least_share
 from pmlopt.errors import InputError, MechanismError, PmloptError, ProgramError
 from pmlopt.programs.certificate import Certificate, WarmStart
 from pmlopt.programs.least_leakage.epsilon_certificate import (
@@ -117,13 +118,8 @@ class EpsilonSearch:
         # The share of the way to the best mechanism by which the first one is beyond the target: its repair
         # may cost as much.
         aim = 1e-7 * max(0.0, self._excess(best))
-        low, high = 0.0, 1.0
-        # Halvings in the search for a first mechanism on the way from a constant to the best one.
-        for _ in range(60):
-            middle = (low + high) / 2
-            reached = self._excess(still + middle * (best - still)) >= aim
-            low, high = (low, middle) if reached else (middle, high)
-        shares = (high, (1 + high) / 2, 1.0)
+        least = find_least_share(lambda w: self._excess(still + w * (best - still)) >= aim)
+        shares = (least, (1 + least) / 2, 1.0)
         return any(self.take_matrix(still + weight * (best - still)) for weight in shares)
 
     def _take_first_by_orbits(self) -> None:
@@ -142,15 +138,15 @@ class EpsilonSearch:
         uniform = columns.broadcast_outputs(sizes / sizes.sum(), gains.shape)
         max_gains = columns.broadcast_letters(columns.max_by_letter(gains))
         best = columns.normalize_rows((gains >= max_gains).astype(float))
-        low, high = 0.0, 1.0
-        # halvings, as of mixtures on listed letters
-        for _ in range(60):
-            middle = (low + high) / 2
-            value = program.compute_value((1 - middle) * uniform + middle * best)
-            reached = self.sign * (value - self.program.reach) >= 0
-            low, high = (low, middle) if reached else (middle, high)
-        for weight in (high + 1e-7 * (1 - high), (1 + high) / 2):
-            if self._take_lifts(program, (1 - weight) * uniform + weight * best):
+
+        def mix(weight: float) -> FloatArray:
+            return np.asarray((1 - weight) * uniform + weight * best)
+
+        least = find_least_share(
+            lambda w: self.sign * (program.compute_value(mix(w)) - self.program.reach) >= 0
+        )
+        for weight in (least + 1e-7 * (1 - least), (1 + least) / 2):
+            if self._take_lifts(program, mix(weight)):
                 return
 
     def _take_lifts(self, program: SymmetricDesign, lifts: FloatArray) -> bool:
