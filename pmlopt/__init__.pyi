@@ -2,9 +2,9 @@ from . import errors as errors
 from . import measures as measures
 from . import programs as programs
 from . import releases as releases
+from . import tables as tables
 from . import testing as testing
 from .data import symmetry as symmetry
-from .data import tables as tables
 from .data.chain import Chain as Chain
 from .data.continuous import Continuous as Continuous
 from .data.mechanism import Mechanism as Mechanism
