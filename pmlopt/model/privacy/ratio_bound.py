@@ -36,16 +36,6 @@ class RatioRequirement(Requirement):
     if TYPE_CHECKING:
         epsilon: Any
 
-    @property
-    def has_ratios(self) -> bool:
-        """Return whether the bound is a list of ratio bounds, so that `ratios` gives it."""
-        return True
-
-    @property
-    def by_pairs(self) -> bool:
-        """Return whether weights of the pairs of `ratios` are its dual certificate."""
-        return True
-
     @abstractmethod
     def ratios(self, weights: Any) -> RatioBounds:
         """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
@@ -55,6 +45,10 @@ class RatioRequirement(Requirement):
         others.
         """
         return self.ratios(weights)
+
+    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
+        """List the ratio bounds of whose pairs weights are the dual certificate."""
+        return self.list_ratios(prior)
 
     @property
     def limit(self) -> str:
@@ -102,7 +96,7 @@ class RatioRequirement(Requirement):
 
         Every pair allows a constant, `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
         """
-        pairs, n = self._cached_ratios(prior).excess_rows[0].tocoo(), prior.size
+        pairs, n = self._require_ratios(prior).excess_rows[0].tocoo(), prior.size
         up, steps = pairs.data > 0, -pairs.sum(axis=1)[pairs.row] / pairs.data
         upper, lower = np.full(n, np.inf), np.full(n, -1.0)
         np.minimum.at(upper, pairs.col[up], steps[up])
@@ -273,6 +267,10 @@ class RatioBound(RatioRequirement):
     def size(self) -> int:
         """Return N, the number of letters."""
         return int(self.numerators.shape[1])
+
+    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
+        """List the ratio bounds of whose pairs weights are the dual certificate."""
+        return self.list_ratios(prior)
 
     @property
     def limit(self) -> str:

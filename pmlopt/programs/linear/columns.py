@@ -263,7 +263,8 @@ class DenseColumns(ColumnSystem):
     def _max_size(self, sizes: FloatArray, rows: float) -> float:
         # weights of pairs allow for their own rounding: what is left off g - rho is that of a mechanism
         """Bound the sizes of the terms of any column, where they are far from even."""
-        return rows if self.privacy.by_pairs else self.support_function(sizes)
+        by_formula = self.privacy.list_weighted_ratios(self.prior) is None
+        return self.support_function(sizes) if by_formula else rows
 
     def dual_certificate(self, gains: FloatArray, rho: FloatArray) -> Witness:
         """Return numbers that prove the bound without a search, where there are such."""
