@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import abbreviate, check_nonnegative
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import LetterCells
@@ -22,7 +23,8 @@ from pmlopt.model.privacy.ratios import RatioBounds, make_mean_ratios
 from pmlopt.model.privacy.requirement import JOINT_BOUND_HINT, Requirement
 from pmlopt.model.privacy.secret_leakage import GUESSING_MEANING, RobustSecretPML, SecretPML
 from pmlopt.model.privacy.side_information import Known, pml_given_known
-from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.privacy.violations import compute_log_lifts, describe_largest_leak
+from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import NO_CELLS, SYMMETRIC_DESIGNS, require_form
 
@@ -212,6 +214,15 @@ class PML(MeanBounds):
             ),
         )
 
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it reveals."""
+        matrix, leaks = mechanism.matrix, compute_log_lifts(prior, mechanism)
+        if self.over is not None:
+            # over a set the largest leakage is that of the likeliest letters of an output
+            largest = pointwise_capacity(self.over, mechanism)
+            leaks = np.where(matrix == matrix.max(axis=0), largest, -np.inf)
+        return describe_largest_leak(mechanism, leaks, prior.labels, self.epsilon)
+
     def priors(self, prior: Prior) -> PriorSet | None:
         """Return the set of priors for which the bound must hold; None where it is the given prior only.
 
@@ -262,6 +273,13 @@ class LDP(MeanBounds):
         At most one for each pair of means; several only between entries and the mean.
         """
         return (MeanBound("ldp", ComparedMeans.LETTERS, ComparedMeans.LETTERS, self.epsilon),)
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it reveals."""
+        matrix = mechanism.matrix
+        with np.errstate(divide="ignore", invalid="ignore"):
+            leaks = np.log(matrix / matrix.min(axis=0))
+        return describe_largest_leak(mechanism, leaks, prior.labels, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -318,6 +336,13 @@ class LIP(MeanBounds):
             MeanBound("lip_upper", ComparedMeans.LETTERS, ComparedMeans.MEAN, self.upper),
         )
 
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter that it reveals."""
+        leaks = compute_log_lifts(prior, mechanism)
+        if leaks[:, mechanism.support].max() > self.upper:
+            return describe_largest_leak(mechanism, leaks, prior.labels, self.upper)
+        return describe_largest_leak(mechanism, -leaks, prior.labels, self.lower)
+
 
 @dataclass(frozen=True)
 class MaximalLeakage(MeanBounds):
@@ -357,4 +382,12 @@ class MaximalLeakage(MeanBounds):
         """
         return (
             MeanBound("maximal_leakage", ComparedMeans.LETTERS, ComparedMeans.ROW, self.epsilon),
+        )
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most; all of them leak together."""
+        first = mechanism.outputs[int(mechanism.matrix.max(axis=0).argmax())]
+        return (
+            f"all outcomes together leak {self.level(prior, mechanism):.6g} nats, most of it {first!r}, and "
+            f"the limit is {self.epsilon:g}"
         )

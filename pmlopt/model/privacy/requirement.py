@@ -16,13 +16,14 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import Record
-from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.conjunction_parts import differ_in_levels_only, make_distinct_names
 from pmlopt.model.privacy.factors import tightened
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, join_ratio_bounds, make_block
+from pmlopt.model.privacy.violations import describe_worst_pair
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
 from pmlopt.solvers.structured.block_program import ColumnBlock
@@ -150,6 +151,21 @@ class Requirement(Record, ABC):
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement is on other letters than the prior."""
+
+    def list_parts(self) -> tuple[Requirement, ...]:
+        """List the requirements that must all hold: itself, or those of a conjunction."""
+        return (self,)
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter or value that it reveals.
+
+        Examples:
+            >>> from pmlopt import PML, Mechanism, Prior
+            >>> flip = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])
+            >>> PML(0.5).describe_violation(Prior([0.5, 0.5], ["ill", "well"]), flip)
+            "the outcome 'yes' reveals 0.587787 nats about 'ill', and the limit is 0.5"
+        """
+        return describe_worst_pair(self, prior, mechanism)
 
     def with_epsilon(self, nats: float) -> Self:
         """Return the same requirement at another level, where its level is one number, `epsilon`."""
@@ -385,10 +401,7 @@ class RequirementConjunction(Requirement):
     parts: tuple[Requirement, ...]
 
     def __init__(self, *parts: Requirement) -> None:
-        flat = [
-            part.parts if isinstance(part, RequirementConjunction) else (part,) for part in parts
-        ]
-        self._set(part for several in flat for part in several)
+        self._set(one for part in parts for one in part.list_parts())
         for one, other in combinations(self.parts, 2):
             if set(one.limits) & set(other.limits) and differ_in_levels_only(one, other):
                 raise PrivacyError(
@@ -408,6 +421,14 @@ class RequirementConjunction(Requirement):
     def _with_parts(self, parts: Iterable[Requirement]) -> RequirementConjunction:
         """Return the conjunction of other forms of the same parts."""
         return RequirementConjunction.__new__(RequirementConjunction)._set(parts)
+
+    def list_parts(self) -> tuple[Requirement, ...]:
+        return self.parts
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        violated = [part for part in self.parts if not part.holds(prior, mechanism)]
+        parts = violated or self.parts
+        return "; ".join(part.describe_violation(prior, mechanism) for part in parts)
 
     def for_prior(self, prior: Prior) -> RequirementConjunction:
         return self._with_parts(part.for_prior(prior) for part in self.parts)
