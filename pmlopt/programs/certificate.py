@@ -33,7 +33,7 @@ from pmlopt.model.uncertainty import Box, L1Ball, confidence_box
 from pmlopt.model.uncertainty.confidence import deviation_exponent, log_event_count
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
-from pmlopt.programs.former_names import replace_former_method
+from pmlopt.programs.former_names import FORMER_METHODS, replace_former_method
 
 RATIONAL = "rational arithmetic"
 FLOATS = "floating point, rounding allowed for"
@@ -296,7 +296,8 @@ class WarmStart:
     arrays: Mapping[str, NDArray[Any]]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "solver", replace_former_method(self.solver))
+        if self.solver.lower() in FORMER_METHODS:
+            object.__setattr__(self, "solver", replace_former_method(self.solver))
 
     @property
     def matrix(self) -> FloatArray | None:

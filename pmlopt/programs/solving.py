@@ -20,7 +20,7 @@ from pmlopt.errors import (
     SolverOptionError,
     SolverUnavailableError,
 )
-from pmlopt.programs.best_feasible import MethodAttempts, make_result, select_best_result
+from pmlopt.programs.best_feasible import MethodAttempts, select_best_result
 from pmlopt.programs.certificate import C_co, Status, WarmStartLike
 from pmlopt.programs.former_names import replace_former_method
 from pmlopt.programs.method_runs import (
@@ -42,7 +42,7 @@ from pmlopt.programs.registry import (
     list_method_names,
     load_installed_questions,
 )
-from pmlopt.programs.result import Result
+from pmlopt.programs.result import Result, make_result
 from pmlopt.solvers.cvxpy_interface import list_installed
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions, make_options
 

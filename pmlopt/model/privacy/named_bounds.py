@@ -199,6 +199,11 @@ class PML(MeanBounds):
         found = self.over.on_cells(cells)
         return PML(self.epsilon, require_form(found, self.over, SYMMETRIC_DESIGNS, NO_CELLS))
 
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return self.over is None
+
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
@@ -266,6 +271,11 @@ class LDP(MeanBounds):
                 f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon"
             )
 
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return True
+
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
         """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
@@ -305,6 +315,14 @@ class LIP(MeanBounds):
     upper: float
     name: ClassVar[str] = "lip"
 
+    def find_single_level(self) -> float | None:
+        """Return the level where both bounds are the same, in nats; else None."""
+        return self.lower if self.lower == self.upper else None
+
+    def with_epsilon(self, nats: float) -> LIP:
+        """Return LIP with a level as both bounds."""
+        return LIP(nats, nats)
+
     def __post_init__(self) -> None:
         for side, one_sided in (("lower", "PML(upper)"), ("upper", "PMC(lower)")):
             if getattr(self, side) == math.inf:
@@ -324,6 +342,11 @@ class LIP(MeanBounds):
             f"No outcome makes anything {word} likely by a factor of more than e^{limit:.6g}."
             for word, limit in sides
         )
+
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return True
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:

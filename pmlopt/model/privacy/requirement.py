@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import Record
 from pmlopt.data.mechanism import Mechanism, MechanismLike
@@ -152,6 +152,14 @@ class Requirement(Record, ABC):
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement is on other letters than the prior."""
 
+    def check_invariant(self, prior: Prior, moves: Sequence[IntArray]) -> None:
+        """Raise a PrivacyError where a permutation of letters takes what is required to something else.
+
+        Args:
+            prior: N letters, which the permutations leave as they are.
+            moves: permutations, each the (N,) positions to which letters go.
+        """
+
     def list_parts(self) -> tuple[Requirement, ...]:
         """List the requirements that must all hold: itself, or those of a conjunction."""
         return (self,)
@@ -180,6 +188,16 @@ class Requirement(Record, ABC):
         for name in ("_known", *kept):  # they are of the level before
             vars(other).pop(name, None)
         return other
+
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return False
+
+    def find_single_level(self) -> float | None:
+        """Return the level in nats, where it is one number; None where there are none or several."""
+        level = getattr(self, "epsilon", None)
+        return float(level) if isinstance(level, int | float) else None
 
     def has_empty_interior(self, prior: Prior) -> bool:
         """Return whether a constant meets a bound with little slack, such as one of 0 nats about a secret."""
@@ -337,11 +355,7 @@ class Requirement(Record, ABC):
         return self.list_ratios(prior)
 
     def require_extreme_columns(self, prior: Prior, purpose: str) -> ExtremeColumns:
-        """Return the extreme columns that the bound allows.
-
-        Args:
-            prior: of the design.
-            purpose: what needs them, as a subject in the plural.
+        """Return the extreme columns that the bound allows, which the purpose, in the plural, needs.
 
         Raises:
             PrivacyError: the bound is not on each column separately, or its extreme columns are not listed.
