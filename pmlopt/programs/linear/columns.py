@@ -557,14 +557,15 @@ def refine_colors(prior: Prior, table: FloatArray, max_classes: int) -> Equitabl
         if (int(letter.max()), int(output.max())) == before:
             break
     # a mixed radix code of output class, letter class and value
-    codes = (output * (letter.max() + 1) + letter[:, None]) * len(kinds) + values
-    different, places = np.unique(codes, return_inverse=True)
+    places = np.broadcast_arrays(output, letter[:, None], values)
+    codes = np.ravel_multi_index(places, (int(output.max()) + 1, int(letter.max()) + 1, len(kinds)))
+    different, numbers = np.unique(codes, return_inverse=True)
     if len(different) > max_classes:
         return None
-    places = places.reshape(table.shape)
-    orbits = PairOrbits.from_listed(letter, output, places, prior.weights)
+    classes = numbers.reshape(table.shape)
+    orbits = PairOrbits.from_listed(letter, output, classes, prior.weights)
     return EquitablePartition(
-        orbits, places, np.unique(output, return_index=True)[1].tolist(), prior
+        orbits, classes, np.unique(output, return_index=True)[1].tolist(), prior
     )
 
 
