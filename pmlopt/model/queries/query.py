@@ -38,24 +38,21 @@ class Query(Record, ABC):
     @property
     @abstractmethod
     def alphabets(self) -> tuple[int, ...]:
-        """Return the (n,) number of letters of each record, k_i."""
+        """Return the (n,) alphabet size of each record."""
 
     @property
     @abstractmethod
     def values(self) -> tuple[Label, ...]:
-        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
-        order.
-        """
+        """Return the (T,) distinct query values, the row labels of mechanisms; numbers ascending."""
 
     @property
     @abstractmethod
     def kinds(self) -> tuple[int, ...]:
-        """Return representatives of the kinds of records; records of a kind have the same `log_counts`."""
+        """Return one representative for each kind of record with equal `log_counts`."""
 
     @property
     def exchangeable(self) -> tuple[int, ...]:
-        """Return representatives of the records that f does not distinguish; all records where nothing is
-        known.
+        """Return representatives of exchangeable records; all records where unknown.
 
         Records of a kind need not be: under `x_1 + x_2 mod 2` the counts of an idle x_0 are those of x_1.
         """
@@ -63,8 +60,7 @@ class Query(Record, ABC):
 
     @abstractmethod
     def log_counts(self, record: int) -> FloatArray:
-        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
-        none.
+        """Compute the (k_i, T) log-numbers of datasets with `x_i = a` and `f(x) = t`.
 
         Args:
             record: i, counted from 0.
@@ -75,7 +71,7 @@ class Query(Record, ABC):
 
     @property
     def sensitivity(self) -> float:
-        """Return the sensitivity of f: the largest change of its value when one record changes.
+        """Return the sensitivity: the largest change of the query value when one record changes.
 
         Raises:
             QueryError: the values are not numbers.
@@ -90,15 +86,14 @@ class Query(Record, ABC):
 
     @abstractmethod
     def table(self) -> IntArray:
-        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset.
+        """Return the (k_1, ..., k_n) index into `values` for every dataset.
 
         Raises:
             QueryError: there are more than 2^20 datasets.
         """
 
     def list_answers(self, record: int) -> IntArray:
-        """Return the (K, k_i) indices of f among `values` as one record runs through its letters, the others
-        fixed.
+        """Return (K, k_i) indices of the query value as a record varies and the others are fixed.
 
         A row for each of the different outcomes, over all that the others may be.
 

@@ -176,7 +176,7 @@ class ChiSquareBall(DivergenceBall):
         return MinMeanExpression(mean - math.sqrt(self.radius) * spread, constraints, variables)
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         p, found = self.center.pmf[:, None], {}
         held = matrix
         if self.can_empty_letter:

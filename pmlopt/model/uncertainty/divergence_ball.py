@@ -54,7 +54,7 @@ class DivergenceBall(PriorSet):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
         return self.center.size
 
     @cached_property

@@ -173,7 +173,7 @@ class KLBall(DivergenceBall):
         return MinMeanExpression(value - self.radius * scale, constraints, variables)
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         lowest, above = matrix.min(axis=0), matrix - matrix.min(axis=0)
         rates = self.find_multipliers(matrix)[0]
         scale = np.where(rates > 0, 1 / np.where(rates > 0, rates, 1.0), 0.0)

@@ -100,7 +100,7 @@ class Center(Record):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
         return len(self.probabilities)
 
     @property

@@ -222,7 +222,7 @@ class PriorSet(Record, ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
 
     @property
     @abstractmethod
@@ -296,7 +296,7 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
 
     def constrain_measures(
         self, measures: cp.Expression, masses: cp.Expression

@@ -65,7 +65,7 @@ class ConvexHull(PriorSet):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
         return int(self.points.shape[1])
 
     @property
@@ -149,7 +149,7 @@ class ConvexHull(PriorSet):
         )
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         return {"least_mean": self.min_mean(matrix)[None, :]}
 
     def support_function(self, p: FloatArray, gains: FloatArray, exp_neg_epsilon: float) -> float:
