@@ -127,7 +127,7 @@ def check_query(query: Query) -> None:
 
 
 def check_alphabets(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
-    """Return the sizes of the records' alphabets, from one number for all or one for each record."""
+    """Validate alphabet sizes, given as one number for all records or one per record."""
     n = check_record_count(records)
     if isinstance(letters, Iterable) and getattr(letters, "ndim", None) != 0:
         sizes = tuple(
@@ -142,7 +142,7 @@ def check_alphabets(records: int, letters: int | Iterable[int]) -> tuple[int, ..
 
 
 def check_within_limit(value: Any, what: str, limit: str) -> int:
-    """Return an integer of at least 1 and at most one of the limits of this module, given by its name."""
+    """Validate an integer between 1 and a named limit of this module."""
     number, max_number = check_integer(value, what, QueryError), globals()[limit]
     if number > max_number:
         raise QueryError(
@@ -152,9 +152,7 @@ def check_within_limit(value: Any, what: str, limit: str) -> int:
 
 
 def check_record_count(records: int) -> int:
-    """Return the number of records as an integer; raise a QueryError where it is not one from 1 to ten
-    million.
-    """
+    """Validate a number of records between 1 and ten million."""
     # The largest number of records: their alphabets are a tuple with an entry for each.
     largest_record_count = 10**7
     n = check_integer(records, "the number of records", QueryError)
@@ -164,7 +162,7 @@ def check_record_count(records: int) -> int:
 
 
 def check_record(query: Query, record: int) -> int:
-    """Return the index of a record, counted from 0; raise a QueryError where there is no such record."""
+    """Validate the index of a record, counted from 0."""
     if not isinstance(record, Integral) or record not in range(query.records):
         raise QueryError(
             f"there is no record {record!r}: the query has the records 0 to {query.records - 1}"
@@ -182,7 +180,7 @@ def check_listable(query: Query) -> None:
 
 
 def list_datasets(query: Query) -> IntArray:
-    """Return all (n, k_1, ..., k_n) datasets: entry i holds the letter of record i in each of them.
+    """Return all datasets as an (n, k_1, ..., k_n) array of the records' letters.
 
     Raises:
         QueryError: there are more than 2^20, or more than 32 records.
