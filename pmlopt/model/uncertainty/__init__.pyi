@@ -10,7 +10,6 @@ from .confidence import confidence_box as confidence_box
 from .confidence import confidence_chain as confidence_chain
 from .confidence import confidence_region as confidence_region
 from .confidence import deviation_exponent as deviation_exponent
-from .confidence import multinomial_radius as multinomial_radius
 from .confidence import weissman_delta as weissman_delta
 from .confidence import weissman_kappa as weissman_kappa
 from .confidence import weissman_radius as weissman_radius
@@ -19,6 +18,8 @@ from .joint_laws import JointLaws as JointLaws
 from .kl_ball import KLBall as KLBall
 from .l1_ball import L1Ball as L1Ball
 from .likelihood_region import LikelihoodRegion as LikelihoodRegion
+from .likelihood_region import multinomial_radius as multinomial_radius
+from .polytope import Polytope as Polytope
 from .prior_set import MinMeanExpression as MinMeanExpression
 from .prior_set import PriorSet as PriorSet
 from .sensitivity import WorstCase as WorstCase

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -212,6 +212,41 @@ class DivergenceBall(PriorSet):
     def __repr__(self) -> str:
         """Return the size and radius, without the whole centre."""
         return f"{type(self).__name__}(<prior on {self.size} letters>, {self.radius:g})"
+
+
+def find_boundary(
+    evaluate_at: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    radius: float,
+    low: FloatArray,
+    high: FloatArray,
+) -> FloatArray:
+    """Find (M,) the logarithms of rates at which divergences that grow with them are the radius; the upper
+    end where they are less there.
+
+    Args:
+        evaluate_at: (M,) divergences at logarithms of rates, and their derivatives by the logarithms.
+        radius: above 0.
+        low: (M,) ends at which the divergences are at most the radius.
+        high: (M,) other ends.
+    """
+    # columns that no rate takes out of the ball, among them constants, need no search
+    inside = evaluate_at(high)[0] <= radius
+    low = np.where(inside, high, low)
+    point = np.where(inside, high, 0.0)
+    for _ in range(100):
+        divergences, slopes = evaluate_at(point)
+        inside = divergences <= radius
+        low, high = np.where(inside, point, low), np.where(inside, high, point)
+        if (high - low <= 1e-13).all():
+            break
+        # Newton's step for log D, which is nearly 2 log rate where D is small
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = np.log(radius / divergences) * divergences / slopes
+        # from either side it aims a little further, so that both ends of the bracket come close
+        target = point + step + np.where(inside, 2e-14, -2e-14)
+        within = np.isfinite(target) & (low < target) & (target < high)
+        point = np.where(within, target, (low + high) / 2)
+    return low
 
 
 def scale_to_unit(matrix: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from pmlopt.model.uncertainty.divergence_ball import (
     DECIMAL_ERROR,
     DIGITS,
     DivergenceBall,
+    find_boundary,
     scale_to_unit,
     to_decimal,
 )
@@ -86,29 +87,18 @@ class KLBall(DivergenceBall):
         """Find (M,) the rates 1 / lam at which the divergence is the radius, for entries in [0, 1] with a
         least one of 0; infinite where all mass goes to the least entries.
         """
-        high = np.full(matrix.shape[1], MAX_LOG_RATE)
-        # columns that no rate takes out of the ball, among them constants, need no search
-        inside = self.compute_divergences(self._tilt(matrix, np.exp(high))) <= self.radius
-        low = np.where(inside, high, -high)
-        point = np.where(inside, high, 0.0)
-        for _ in range(100):
-            rates = np.exp(point)
+
+        def evaluate_at(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+            rates = np.exp(logs)
             laws = self._tilt(matrix, rates)
-            divergences = self.compute_divergences(laws)
-            inside = divergences <= self.radius
-            low, high = np.where(inside, point, low), np.where(inside, high, point)
-            if (high - low <= 1e-13).all():
-                break
-            # Newton's step for log D, which is nearly 2 log rate where D is small: dD / d rate is rate Var
             means = (laws * matrix).sum(axis=0)
+            # the derivative of the divergence by the rate is the rate times the variance
             slopes = rates**2 * (laws * (matrix - means) ** 2).sum(axis=0)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                step = np.log(self.radius / divergences) * divergences / slopes
-            # from either side it aims a little further, so that both ends of the bracket come close
-            target = point + step + np.where(inside, 2e-14, -2e-14)
-            within = np.isfinite(target) & (low < target) & (target < high)
-            point = np.where(within, target, (low + high) / 2)
-        return np.where(low >= MAX_LOG_RATE - 1, np.inf, np.exp(low))
+            return self.compute_divergences(laws), slopes
+
+        bounds = np.full((2, matrix.shape[1]), [[-MAX_LOG_RATE], [MAX_LOG_RATE]])
+        logs = find_boundary(evaluate_at, self.radius, *bounds)
+        return np.where(logs >= MAX_LOG_RATE - 1, np.inf, np.exp(logs))
 
     def _tilt(self, matrix: FloatArray, rates: FloatArray) -> FloatArray:
         """Compute the (N, M) laws `p e^(-rate v)` over their sums, from columns with a least entry of 0."""
