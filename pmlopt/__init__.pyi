@@ -45,6 +45,7 @@ from .model.uncertainty import AllPriors as AllPriors
 from .model.uncertainty import Box as Box
 from .model.uncertainty import ChiSquareBall as ChiSquareBall
 from .model.uncertainty import ConvexHull as ConvexHull
+from .model.uncertainty import EntropySet as EntropySet
 from .model.uncertainty import JointLaws as JointLaws
 from .model.uncertainty import KLBall as KLBall
 from .model.uncertainty import L1Ball as L1Ball

@@ -12,7 +12,7 @@ import cvxpy as cp
 import numpy as np
 from oracles.designs import FloatArray
 
-from pmlopt import ChiSquareBall, KLBall, LikelihoodRegion, Polytope
+from pmlopt import ChiSquareBall, EntropySet, KLBall, LikelihoodRegion, Polytope
 
 Radii = tuple[float, ...]
 
@@ -74,6 +74,12 @@ def draw_rows(p: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
 
 KINDS = {
     **BALLS,
+    "entropy": SetKind(
+        lambda p, radius: EntropySet(len(p), max(math.log(len(p)) - radius, 0.0)),
+        lambda q, p, radius: [cp.sum(cp.entr(q)) >= max(math.log(len(p)) - radius, 0.0)],
+        (1e-4, 0.01, 0.1, 0.5, 2.0),
+        lambda p: math.log(len(p)),
+    ),
     "polytope": SetKind(
         lambda p, radius: Polytope(*draw_rows(p, radius)),
         lambda q, p, radius: [draw_rows(p, radius)[0] @ q <= draw_rows(p, radius)[1]],

@@ -12,11 +12,17 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, check_nonnegative, check_probability
+from pmlopt.core.arrays import (
+    BoolArray,
+    DefaultLabels,
+    FloatArray,
+    check_nonnegative,
+    check_probability,
+)
 from pmlopt.core.records import ContextReference, Range
 from pmlopt.core.roots import bisect_intervals
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.symmetry.prior import SymmetricPrior
+from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
 from pmlopt.model.uncertainty.l1_ball import Center
@@ -116,6 +122,19 @@ class DivergenceBall(PriorSet):
         if self.radius == 0:
             return self.center.pmf
         return AllPriors(self.size) if self.has_all_priors else self
+
+    def on_cells(self, cells: LetterCells) -> PriorSet:
+        """Return the ball around the cells' masses, with the least means of this one.
+
+        Of all priors with the same masses of cells the one that is like the centre within them is nearest.
+        """
+        weights = self.values_by_orbit(cells, self.center.weights, "the masses of the centre are")
+        masses = tuple(count * weight for count, weight in zip(cells.counts, weights, strict=True))
+        labels = DefaultLabels(cells.size)
+        center = (
+            Prior.from_counts(masses, labels) if all(masses) else Center.of_counts(masses, labels)
+        )
+        return type(self)(center, self.radius, self.delta)
 
     def minimizer(self, column: FloatArray) -> FloatArray:
         """Return an (N,) prior of the ball at which the mean of the (N,) column is least."""

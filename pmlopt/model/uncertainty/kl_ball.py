@@ -62,7 +62,11 @@ class KLBall(DivergenceBall):
         # the law that is certain of the rarest letter is furthest, at -log of its mass
         rarest = min(self.exact_center)
         with localcontext(Context(prec=DIGITS)):
-            return to_decimal(rarest).ln() >= DECIMAL_ERROR * 100 - Decimal(self.radius)
+            return to_decimal(rarest).ln() >= DECIMAL_ERROR * 100 - self._bound_radius()[0]
+
+    def _bound_radius(self) -> tuple[Decimal, Decimal]:
+        """Return bounds on the radius, in the decimals of the current context: here the radius itself."""
+        return Decimal(self.radius), Decimal(self.radius)
 
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
         """Compute (M,) the divergences of the (N, M) laws from the centre."""
@@ -81,7 +85,7 @@ class KLBall(DivergenceBall):
                 for q, p in zip(law, self.exact_center, strict=True)
                 if q
             ]
-            return sum(terms, Decimal(0)) + DECIMAL_ERROR * len(law) <= Decimal(self.radius)
+            return sum(terms, Decimal(0)) + DECIMAL_ERROR * len(law) <= self._bound_radius()[0]
 
     def _find_rates(self, matrix: FloatArray) -> FloatArray:
         """Find (M,) the rates 1 / lam at which the divergence is the radius, for entries in [0, 1] with a
@@ -138,8 +142,9 @@ class KLBall(DivergenceBall):
                 ),
                 Decimal(0),
             )
-            found = -inverse * (total.ln() + Decimal(self.radius))
-            error = DECIMAL_ERROR * len(column) * (1 + inverse) * (1 + Decimal(self.radius))
+            radius = self._bound_radius()[1]
+            found = -inverse * (total.ln() + radius)
+            error = DECIMAL_ERROR * len(column) * (1 + inverse) * (1 + radius)
             return lowest + max(Fraction(found - error), Fraction(0))
 
     def constrain_measures(
