@@ -42,6 +42,30 @@ class ExactRow:
     equal: bool
 
 
+@dataclass
+class RationalPowers:
+    """Rationals next to powers of e: all just below them, or all just above.
+
+    Attributes:
+        above: on which side they are.
+        used: those that were used, by exponent.
+    """
+
+    above: bool
+    used: dict[float, Fraction] = field(default_factory=dict)
+
+    def __call__(self, exponent: float) -> Fraction:
+        """Return the rational for e^exponent, of an exponent of at least 0."""
+        # binary digits after the point of the rationals above: short ones keep the multipliers short
+        bits = 80
+        if exponent not in self.used:
+            found = round_exp_down(exponent)
+            if self.above:
+                found = Fraction(math.ceil(round_exp_up(exponent) * 2**bits), 2**bits)
+            self.used[exponent] = found if exponent else ONE
+        return self.used[exponent]
+
+
 @dataclass(eq=False)
 class ExactProgram:
     """A linear program over the rationals, whose variables are at least zero, with a point that it contains.
@@ -51,6 +75,7 @@ class ExactProgram:
 
     Attributes:
         is_maximised: whether more of the objective is better.
+        powers: the rationals next to powers of e that its rows use.
         columns: the names of the variables.
         values: those of the point.
         objective: its terms.
@@ -60,7 +85,8 @@ class ExactProgram:
         meanings: what rows and columns mean, by the part of their names before the bracket.
     """
 
-    is_maximised: bool = True
+    is_maximised: bool
+    powers: RationalPowers
     columns: list[str] = field(default_factory=list)
     values: list[Fraction] = field(default_factory=list)
     objective: Terms = field(default_factory=dict)
@@ -124,30 +150,6 @@ class ExactProgram:
             for column, value in row.terms.items():
                 found[column].append((place, value))
         return found
-
-
-@dataclass
-class RationalPowers:
-    """Rationals next to powers of e: all just below them, or all just above.
-
-    Attributes:
-        above: on which side they are.
-        used: those that were used, by exponent.
-    """
-
-    above: bool
-    used: dict[float, Fraction] = field(default_factory=dict)
-
-    def __call__(self, exponent: float) -> Fraction:
-        """Return the rational for e^exponent, of an exponent of at least 0."""
-        # binary digits after the point of the rationals above: short ones keep the multipliers short
-        bits = 80
-        if exponent not in self.used:
-            found = round_exp_down(exponent)
-            if self.above:
-                found = Fraction(math.ceil(round_exp_up(exponent) * 2**bits), 2**bits)
-            self.used[exponent] = found if exponent else ONE
-        return self.used[exponent]
 
 
 def make_names(labels: Sequence[Label]) -> list[str]:

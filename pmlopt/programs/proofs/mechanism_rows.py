@@ -28,7 +28,6 @@ from pmlopt.programs.proofs.exact_program import (
     ONE,
     ZERO,
     ExactProgram,
-    RationalPowers,
     make_names,
 )
 
@@ -44,7 +43,6 @@ class MechanismRows:
         matrix: (N, M) the entries of the mechanism.
         cells: (N, M) the places of the variables; -1 where a pair may not occur.
         letters, outputs: the names.
-        powers: of e.
     """
 
     program: ExactProgram
@@ -54,7 +52,6 @@ class MechanismRows:
     cells: list[list[int]]
     letters: list[str]
     outputs: list[str]
-    powers: RationalPowers
     _laws: dict[int, int] = field(default_factory=dict)
     _limits: dict[tuple[int, float], int] = field(default_factory=dict)
 
@@ -64,7 +61,6 @@ class MechanismRows:
         program: ExactProgram,
         prior: Prior,
         mechanism: Mechanism,
-        powers: RationalPowers,
         allowed: BoolArray | None = None,
     ) -> MechanismRows:
         """Add the variables of a mechanism, whose rows sum to one."""
@@ -79,7 +75,7 @@ class MechanismRows:
                     cells[x][y] = program.add_column(f"P[{letters[x]},{outputs[y]}]", value, meaning)
         shares = [Fraction(weight) / total for weight in prior.weights]
         weights = np.array(prior.weights, dtype=object)
-        found = cls(program, shares, weights, matrix, cells, letters, outputs, powers)
+        found = cls(program, shares, weights, matrix, cells, letters, outputs)
         for x, letter in enumerate(letters):
             meaning = "the probabilities of a letter sum to one"
             pairs = [(cell, ONE) for cell in cells[x] if cell >= 0]
@@ -118,7 +114,7 @@ class MechanismRows:
 
     def get_limit(self, side: int, exponent: float) -> int:
         """Return the variable of a rational next to e^exponent times another variable."""
-        factor, program, key = self.powers(exponent), self.program, (side, exponent)
+        factor, program, key = self.program.powers(exponent), self.program, (side, exponent)
         if factor == 1:
             return side
         if key not in self._limits:
@@ -220,7 +216,7 @@ def _bound_sum_of_largest(one: MeanBound, rows: MechanismRows, name: str) -> Non
         tops.append(program.add_column(f"top[{name},{output}]", max(rows.get_values(y)), meaning))
         rows.bound_entries(name, y, tops[-1], "top is at least each probability of the output")
     # past the number of letters the bound is none
-    right = rows.powers(min(one.exponent, math.log(len(rows.letters)) + 1e-6))
+    right = rows.program.powers(min(one.exponent, math.log(len(rows.letters)) + 1e-6))
     meaning = "the largest probabilities of all outputs sum to at most e^epsilon"
     support = program.add_row(f"{name}_sum[all]", [(top, ONE) for top in tops], right, meaning=meaning)
     for top in tops:
@@ -229,7 +225,7 @@ def _bound_sum_of_largest(one: MeanBound, rows: MechanismRows, name: str) -> Non
 
 def _bound_from_below(one: MeanBound, rows: MechanismRows, name: str, y: int) -> None:
     """Require that no letter becomes less likely by more than a factor."""
-    program, law, factor = rows.program, rows.get_law(y), rows.powers(one.exponent)
+    program, law, factor = rows.program, rows.get_law(y), rows.program.powers(one.exponent)
     output = rows.outputs[y]
     least = program.add_column(
         f"least[{name},{output}]", program.values[law] / factor, "q over the rational for e^lower"
