@@ -29,6 +29,9 @@ from pmlopt.programs.proofs.mechanism_rows import (
 )
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
+MAX_JOINT_ENTRIES = 2500
+"""Matrices of up to this many entries are proved optimal by one linear program, sharply and in seconds."""
+
 LEVEL_STEPS = (0.0, *(10.0**-digits for digits in range(15, 5, -1)))
 """By how much of a nat a level is moved, at most, until a proof that holds strictly below it exists."""
 
@@ -106,6 +109,22 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Mecha
     return rows, max(slacks, default=ZERO)
 
 
+def _list_prices(certificate: LinearCertificate, rows: MechanismRows) -> list[Fraction]:
+    """Return the multipliers of a large design's certificate, of the letters; none for a small one.
+
+    The certificate has them over the prior, and of the table less the least value of each letter.
+    """
+    rho = certificate.multipliers
+    if rho is None or certificate.table.size <= MAX_JOINT_ENTRIES or certificate.added_rows:
+        return []
+    sign = 1 if certificate.maximised else -1
+    offsets = certificate.columns.min_by_letter(certificate.table)
+    return [
+        share * (Fraction(price) + sign * Fraction(offset))
+        for share, price, offset in zip(rows.prior, rho.tolist(), offsets.tolist(), strict=True)
+    ]
+
+
 def _describe_slack(slack: Fraction) -> str:
     """Describe by how much added constraints are relaxed."""
     if not slack:
@@ -121,7 +140,7 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     first = prove_feasibility(
         rows, f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}.{_describe_slack(slack)}"
     )
-    duals = prove_bound(wider.program)
+    duals = prove_bound(wider.program, _list_prices(certificate, wider))
     gap = float(duals.bound - (value if certificate.maximised else -value))
     relation = "above" if certificate.maximised else "below"
     bound = duals.bound if certificate.maximised else -duals.bound

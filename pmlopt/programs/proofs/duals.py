@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import sparse
 from pmlopt.errors import SolverError
 from pmlopt.programs.proofs.exact_program import ZERO, ExactProgram
@@ -32,22 +33,26 @@ class DualPoint:
     bound: Fraction
 
 
-def prove_bound(program: ExactProgram, guess: Sequence[Fraction] | None = None) -> DualPoint:
+def prove_bound(program: ExactProgram, prices: Sequence[Fraction] = ()) -> DualPoint:
     """Find a dual point of a program: what HiGHS finds of the maximum, completed in rationals.
 
     Args:
         program: feasible.
-        guess: multipliers of the rows from which to start; left out, those of HiGHS.
+        prices: multipliers of the first rows, those of the letters of a mechanism, where they are known: the
+            program then falls into one for each output, which takes seconds where the whole takes an hour.
 
     Raises:
         SolverError: HiGHS finds none, or what a variable lacks cannot be made good.
     """
-    sign = 1 if program.is_maximised else -1
-    costs = [ZERO] * len(program.columns)
-    for column, value in program.objective.items():
-        costs[column] = sign * value
-    found = list(guess) if guess is not None else find_multipliers(program, costs)
+    costs = list_costs(program)
+    found = find_separate_multipliers(program, costs, prices) if prices else find_multipliers(program, costs)
     return complete_duals(program, costs, found)
+
+
+def list_costs(program: ExactProgram) -> list[Fraction]:
+    """List the coefficients of what is maximised: the objective, or minus that."""
+    sign = 1 if program.is_maximised else -1
+    return [sign * program.objective.get(column, ZERO) for column in range(len(program.columns))]
 
 
 def find_multipliers(program: ExactProgram, costs: Sequence[Fraction]) -> list[Fraction]:
@@ -55,32 +60,88 @@ def find_multipliers(program: ExactProgram, costs: Sequence[Fraction]) -> list[F
 
     What all entries of a row of the mechanism share of the costs is taken off first, and added in rationals.
     """
-    from pmlopt.solvers import highs
-
     offsets = _find_common_costs(program, costs)
     centred = list(costs)
     for row, offset in offsets.items():
         for column in program.rows[row].terms:
             centred[column] -= offset
-    unit = _round_to_power_of_two(max((abs(value) for value in centred), default=ZERO))
     matrix, units = build_float_rows(program)
     right = np.array([float(row.right / units[k]) for k, row in enumerate(program.rows)])
     low = np.where([row.equal for row in program.rows], right, -np.inf)
+    unit = _round_to_power_of_two(max(map(abs, centred), default=ZERO))
+    duals = _solve_for_duals(matrix, low, right, np.array([float(cost / unit) for cost in centred]))
+    found = _round_multipliers(program, [Fraction(dual) * unit / own for dual, own in zip(duals.tolist(), units, strict=True)], unit)
+    for row, offset in offsets.items():
+        found[row] += offset
+    return found
+
+
+def _solve_for_duals(
+    matrix: sparse.csr_array, low: FloatArray, high: FloatArray, costs: FloatArray
+) -> FloatArray:
+    """Return the multipliers of the rows in `max <costs, v>`, `low <= A v <= high`, `v >= 0`."""
+    from pmlopt.solvers import highs
+
     # the objective in large units, since the tolerance of a multiplier is absolute
     large = 2.0**10
-    scaled = np.array([float(value / unit) for value in centred]) * large
-    model = highs.build_sparse_model(-scaled, (0.0, np.inf), (low, right), matrix)
+    model = highs.build_sparse_model(-costs * large, (0.0, np.inf), (low, high), matrix)
     solver = highs.load_model(model, highs.RESTART_OPTIONS)
     solver.run()
     duals = -np.array(solver.getSolution().row_dual) / large
-    if len(duals) != len(program.rows) or not np.isfinite(duals).all():
+    if len(duals) != len(low) or not np.isfinite(duals).all():
         raise SolverError("HiGHS finds no multipliers of the linear program")
-    grid = Fraction(2**MULTIPLIER_BITS)
-    found = []
-    for place, (row, dual) in enumerate(zip(program.rows, duals.tolist(), strict=True)):
-        value = Fraction(round(Fraction(dual) / units[place] * grid)) / grid * unit
-        found.append((value if row.equal else max(value, ZERO)) + offsets.get(place, ZERO))
-    return found
+    return duals
+
+
+def _round_multipliers(
+    program: ExactProgram, duals: Sequence[Fraction], unit: Fraction
+) -> list[Fraction]:
+    """Round multipliers to short binary fractions, those of inequalities of at least 0."""
+    grid = Fraction(2**MULTIPLIER_BITS) / unit
+    rounded = [Fraction(round(dual * grid)) / grid for dual in duals]
+    return [
+        value if row.equal else max(value, ZERO)
+        for value, row in zip(rounded, program.rows, strict=True)
+    ]
+
+
+def find_separate_multipliers(
+    program: ExactProgram, costs: Sequence[Fraction], prices: Sequence[Fraction]
+) -> list[Fraction]:
+    """Find multipliers of the other rows for given ones of the letters, part by part of the program.
+
+    Parts are what no row but those of the letters couples, such as the outputs. Of each the most that a column
+    of mean one collects is found; the largest of these, times the prior, is added to the given multipliers.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(prices)
+    priced = list(costs)
+    for row, price in zip(program.rows, prices, strict=False):
+        for column in row.terms:
+            priced[column] -= price
+    unit = _round_to_power_of_two(max(map(abs, costs), default=ZERO))
+    scaled = np.array([float(cost / unit) for cost in priced])
+    masses = np.zeros(len(program.columns))
+    for row, mass in zip(program.rows, program.masses, strict=False):
+        masses[list(row.terms)] = float(mass)
+    matrix, units = build_float_rows(program)
+    matrix, own_units = matrix[count:], units[count:]
+    links = sparse.block_array([[None, matrix.T], [matrix, None]], format="csr")
+    parts, part_of = connected_components(links, directed=False)
+    duals, excess = np.zeros(len(own_units)), 0.0
+    for part in range(parts):
+        columns = np.flatnonzero(part_of[: len(costs)] == part)
+        within = matrix[:, columns]
+        rows = np.flatnonzero(np.diff(within.indptr))
+        system = sparse.vstack([within[rows], sparse.csr_array(masses[None, columns])], format="csr")
+        right = np.array([float(program.rows[count + row].right / own_units[row]) for row in rows] + [1.0])
+        equal = np.array([program.rows[count + row].equal for row in rows] + [False])
+        found = _solve_for_duals(system, np.where(equal, right, -np.inf), right, scaled[columns])
+        duals[rows], excess = found[:-1], max(excess, float(found[-1]))
+    multipliers = [Fraction(dual) * unit / own for dual, own in zip(duals.tolist(), own_units, strict=True)]
+    raised = [price + Fraction(excess) * unit * mass for price, mass in zip(prices, program.masses, strict=True)]
+    return _round_multipliers(program, [*raised, *multipliers], unit)
 
 
 def _find_common_costs(program: ExactProgram, costs: Sequence[Fraction]) -> dict[int, Fraction]:

@@ -82,6 +82,7 @@ class ExactProgram:
         rows: the rows.
         supports: for each column the rows that can make good what a dual point lacks of it.
         completions: for some columns what sets multipliers exactly, before that column is looked at.
+        masses: the prior, where the first rows are those of its letters.
         meanings: what rows and columns mean, by the part of their names before the bracket.
     """
 
@@ -93,6 +94,7 @@ class ExactProgram:
     rows: list[ExactRow] = field(default_factory=list)
     supports: list[tuple[int, ...]] = field(default_factory=list)
     completions: dict[int, Callable[[list[Fraction]], None]] = field(default_factory=dict)
+    masses: list[Fraction] = field(default_factory=list)
     meanings: dict[str, str] = field(default_factory=dict)
 
     def add_column(self, name: str, value: Fraction, meaning: str = "") -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from pmlopt.core.descriptions import escape_control_characters
 from pmlopt.core.drafts import Draft, remove_path
@@ -49,7 +50,17 @@ class WrittenProof:
     value: Fraction
     bound: Fraction | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data: what `pmlopt prove --json` prints; rationals as text."""
+        return {
+            "folder": str(self.folder),
+            "proved": self.sentences,
+            "value": str(self.value),
+            "bound": None if self.bound is None else str(self.bound),
+        }
+
     def __str__(self) -> str:
+        """Return the folder, and what each file proves."""
         return "\n".join([f"{self.folder}:", *(f"{name}.vipr: {text}" for name, text in self.sentences.items())])
 
 

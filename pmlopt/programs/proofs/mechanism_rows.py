@@ -76,6 +76,7 @@ class MechanismRows:
         shares = [Fraction(weight) / total for weight in prior.weights]
         weights = np.array(prior.weights, dtype=object)
         found = cls(program, shares, weights, matrix, cells, letters, outputs)
+        program.masses = shares
         for x, letter in enumerate(letters):
             meaning = "the probabilities of a letter sum to one"
             pairs = [(cell, ONE) for cell in cells[x] if cell >= 0]
