@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
+from operator import attrgetter
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.data.mechanism import Mechanism
@@ -30,7 +31,7 @@ from pmlopt.programs.proofs.mechanism_rows import (
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 MAX_JOINT_ENTRIES = 2500
-"""Matrices of up to this many entries are proved optimal by one linear program, sharply and in seconds."""
+"""Matrices of up to this many entries are proved optimal by one more linear program, in seconds."""
 
 LEVEL_STEPS = (0.0, *(10.0**-digits for digits in range(15, 5, -1)))
 """By how much of a nat a level is moved, at most, until a proof that holds strictly below it exists."""
@@ -109,13 +110,23 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Mecha
     return rows, max(slacks, default=ZERO)
 
 
+def _prove_optimum(certificate: LinearCertificate, rows: MechanismRows) -> DualPoint:
+    """Prove the better of two bounds: from the multipliers of the certificate, and, of small ones, from HiGHS."""
+    prices, found = _list_prices(certificate, rows), []
+    if prices:
+        found.append(prove_bound(rows.program, prices))
+    if not prices or certificate.table.size <= MAX_JOINT_ENTRIES:
+        found.append(prove_bound(rows.program))
+    return min(found, key=attrgetter("bound"))
+
+
 def _list_prices(certificate: LinearCertificate, rows: MechanismRows) -> list[Fraction]:
-    """Return the multipliers of a large design's certificate, of the letters; none for a small one.
+    """Return the multipliers of the letters that a certificate has; none where there are added rows.
 
     The certificate has them over the prior, and of the table less the least value of each letter.
     """
     rho = certificate.multipliers
-    if rho is None or certificate.table.size <= MAX_JOINT_ENTRIES or certificate.added_rows:
+    if rho is None or certificate.added_rows:
         return []
     sign = 1 if certificate.maximised else -1
     offsets = certificate.columns.min_by_letter(certificate.table)
@@ -140,7 +151,7 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     first = prove_feasibility(
         rows, f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}.{_describe_slack(slack)}"
     )
-    duals = prove_bound(wider.program, _list_prices(certificate, wider))
+    duals = _prove_optimum(certificate, wider)
     gap = float(duals.bound - (value if certificate.maximised else -value))
     relation = "above" if certificate.maximised else "below"
     bound = duals.bound if certificate.maximised else -duals.bound
@@ -203,7 +214,9 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
     if duals is None:
         return None
     sentence = f"No mechanism has a level of {level:.15g} nats or less and meets what is demanded."
-    return ProvedProgram("infeasibility", rows.program, sentence, duals=duals, is_infeasible=True)
+    return ProvedProgram(
+        "infeasibility", rows.program, sentence, duals=duals, is_infeasible=True, level=level
+    )
 
 
 def _find_refuted_level(certificate: LevelCertificate) -> Iterator[ProvedProgram]:
@@ -237,7 +250,7 @@ def _prove_level(certificate: LevelCertificate, privacy: PML) -> ProvedProgram:
         rows.program.add_row("target[all]", terms, right + slack, meaning=meaning)
         more = f" The target is relaxed by {float(slack):.3g}, its rounding." if slack else ""
     sentence = f"The mechanism has a level of at most {privacy.epsilon:.15g} nats and meets what is demanded.{more}"
-    return prove_feasibility(rows, sentence)
+    return replace(prove_feasibility(rows, sentence), level=privacy.epsilon)
 
 
 @list_proofs.register
@@ -270,7 +283,7 @@ def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
     """Prove that the target is reached, and, of linear utilities, that it is not at the bound."""
     first = list_proofs(certificate.witness)[0]
     text = f"{first.sentence} It has the level {certificate.value:.15g}; the target is {certificate.reach:.15g}."
-    found = [replace(first, sentence=text)]
+    found = [replace(first, sentence=text, level=certificate.value)]
     if isinstance(certificate.proof, LinearCertificate):
         rows, slack = _build_design(certificate.proof, above=True)
         duals = _refute_target(rows, Fraction(certificate.reach), "target")
@@ -279,8 +292,12 @@ def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
                 f"No mechanism within {certificate.bound:.15g} nats reaches the target {certificate.reach:.15g}."
                 f"{_describe_slack(slack)}"
             )
-            proof = ProvedProgram("infeasibility", rows.program, sentence, duals=duals, is_infeasible=True)
-            found.append(proof)
+            found.append(
+                ProvedProgram(
+                    "infeasibility", rows.program, sentence,
+                    duals=duals, is_infeasible=True, level=certificate.bound,
+                )
+            )  # fmt: skip
     return found
 
 
@@ -366,12 +383,11 @@ def _prove_attack(program: ExactProgram, sentence: str) -> ProvedProgram:
 def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
     """Prove that outcomes of the probability delta leak the value, and that fewer leak more than the bound."""
     first = _build_post_processing(certificate, certificate.value, above=True)
-    found = [
-        _prove_attack(
-            first, f"Outcomes with a probability of {float(first.value):.15g}, at least {certificate.delta:g}, leak "
-            f"{certificate.value:.15g} nats or more.",
-        )
-    ]  # fmt: skip
+    sentence = (
+        f"Outcomes with a probability of {float(first.value):.15g}, at least {certificate.delta:g}, leak "
+        f"{certificate.value:.15g} nats or more."
+    )
+    found = [replace(_prove_attack(first, sentence), level=certificate.value)]
     for step in LEVEL_STEPS:
         level = certificate.bound + step * max(1.0, certificate.bound)
         second = _build_post_processing(certificate, level, above=False)
@@ -381,7 +397,7 @@ def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
                 f"Outcomes that leak {level:.15g} nats or more have a probability of at most "
                 f"{float(duals.bound):.15g}, less than {certificate.delta:g}, after any post-processing."
             )
-            found.append(ProvedProgram("optimum", second, sentence, duals=duals))
+            found.append(ProvedProgram("optimum", second, sentence, duals=duals, level=level))
             break
     return found
 

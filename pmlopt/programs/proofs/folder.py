@@ -43,12 +43,15 @@ class WrittenProof:
         sentences: what each pair of files proves, by their name.
         value: the objective at the mechanism.
         bound: the proved bound on it; None where none is proved.
+        levels: where a least level, or that of an envelope, is claimed, the level that is reached in nats, and
+            that which is proved not to be; else empty.
     """
 
     folder: Path
     sentences: dict[str, str]
     value: Fraction
     bound: Fraction | None
+    levels: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data: what `pmlopt prove --json` prints; rationals as text."""
@@ -57,6 +60,7 @@ class WrittenProof:
             "proved": self.sentences,
             "value": str(self.value),
             "bound": None if self.bound is None else str(self.bound),
+            "levels": list(self.levels),
         }
 
     def __str__(self) -> str:
@@ -96,6 +100,7 @@ def write_proof(certificate: Certificate, folder: str | os.PathLike[str]) -> Wri
         sentences={one.name: one.sentence for one in proofs},
         value=proofs[0].program.value,
         bound=proofs[-1].bound,
+        levels=tuple(one.level for one in proofs if one.level is not None),
     )
 
 

@@ -21,6 +21,7 @@ class ProvedProgram:
         has_point: whether the point of the program is a part of the proof.
         duals: what proves a bound on the objective, or, where the program is infeasible, the contradiction.
         is_infeasible: whether it is proved that nothing meets the rows.
+        level: the level in nats that it is about, where a least level, or the level of an envelope, is claimed.
     """
 
     name: str
@@ -29,6 +30,7 @@ class ProvedProgram:
     has_point: bool = False
     duals: DualPoint | None = None
     is_infeasible: bool = False
+    level: float | None = None
 
     @property
     def bound(self) -> Fraction | None:

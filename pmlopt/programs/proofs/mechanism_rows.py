@@ -148,7 +148,9 @@ def add_requirement(requirement: Requirement, rows: MechanismRows, name: str) ->
             "PML (also over l1 balls, boxes and hulls), LDP, LIP, maximal leakage, ratio bounds, metrics, "
             "approximate PML and guess leakage are"
         )
-    ratios = requirement.ratios(rows.weights)
+    # for a bound on the optimum those suffice from which the others follow
+    listed = requirement.ratios if rows.program.powers.above else requirement.required_ratios
+    ratios = listed(rows.weights)
     assert ratios is not None
     for y, output in enumerate(rows.outputs):
         sides = [cells[y] for cells in rows.cells]
