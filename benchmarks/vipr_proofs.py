@@ -12,6 +12,7 @@ level, 1e-9 nats).
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -70,7 +71,7 @@ def width_of(certificate: PmloptCertificate, proof: WrittenProof) -> float | Non
 def study(kind: str, number: int, letters: Sequence[int], judge: Judge) -> dict[str, Any] | None:
     """Prove one random result, and judge its certificates and their changed copies."""
     rng = np.random.default_rng([61, sorted(KINDS).index(kind), number])
-    n = int(rng.integers(letters[0], letters[1] + 1))
+    n = round(math.exp(rng.uniform(math.log(letters[0]), math.log(letters[1]))))
     begin = time.process_time()
     try:
         result = KINDS[kind](rng, n)
