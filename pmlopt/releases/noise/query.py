@@ -169,8 +169,9 @@ class QueryNoise:
         exponents = np.zeros(self.differences[0].shape)
         for place in answers:
             noise, table = self.kind(self.scales[place]), self.differences[place]
-            # an answer is rounded to the grid of its noise, where it is not on it
-            moved = np.where((table % noise.grid_step) == 0, table, table + noise.grid_step)
+            # both answers are rounded to the grid of the noise; whole numbers are on that of whole noise
+            step = 0.0 if issubclass(self.kind, Geometric) else noise.grid_step
+            moved = np.where(table > 0, table + step, 0.0)
             exponents = exponents + divide_distances(moved, noise.scale)
         return PlacedLetters(law, over, np.zeros((law.size, 1))).bound_levels(exponents)
 
