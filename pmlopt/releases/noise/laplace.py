@@ -37,7 +37,7 @@ class LaplaceFailure(FailureFunction):
 
     @cached_property
     def max_leaking_mass(self) -> float:
-        """p*, rounded up: from there on no outcome on the letter's side leaks more than epsilon."""
+        """Return p*, rounded up: above it a letter's outcomes cannot leak more than epsilon."""
         drop = math.exp(-2 / self.scale)
         # expm1: for large scales both exponents are near 0, where 1 - e^x cancels
         limit = (
@@ -49,7 +49,7 @@ class LaplaceFailure(FailureFunction):
         return limit * (1 + 1e-14) + 5e-324 if drop < self.exp_neg_epsilon_parts[0] else 0.0
 
     def cell_edges(self, low: float, high: float) -> FloatArray:
-        """(K,) cells on which F is concave: it may jump at p* and at 1 - p*."""
+        """Return the (K,) edges of intervals on which F is concave; F may jump at p* and 1 - p*."""
         found = [*super().cell_edges(low, high), self.max_leaking_mass, 1 - self.max_leaking_mass]
         return np.unique(np.clip(found, low, high)) if low < high else np.array([low, high])
 
@@ -70,7 +70,7 @@ class LaplaceFailure(FailureFunction):
     def bound_on_cells(
         self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
     ) -> FloatArray:
-        """Where the tangents at the ends of a cell cross."""
+        """Bound F on cells by the intersection of its tangents at the ends."""
         at_left = self._extended_tail(one[0], one[0]) + self._extended_tail(two[2], two[0])
         at_right = self._extended_tail(one[2], one[0]) + self._extended_tail(two[0], two[0])
         up = self._slope(one[0], one[0]) - self._slope(two[2], two[0])
@@ -86,15 +86,13 @@ class LaplaceFailure(FailureFunction):
         return np.where(np.isfinite(tangents) & (width > 0), tangents, np.nan)
 
     def _extended_tail(self, at: LetterPair, least: LetterPair) -> FloatArray:
-        """Compute T at a probability, continued up to e^-eps; NaN past it, 0 where the least one adds
-        nothing.
-        """
+        """Compute the tail term T at a probability, continued smoothly up to e^-eps; NaN beyond."""
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
         value = at.mass - (2 * at.mass - self.exp_neg_epsilon_parts[0]) * stretch
         return np.where(self.may_leak(least), np.where(at.possible, value, np.nan), 0.0)
 
     def _slope(self, at: LetterPair, least: LetterPair) -> FloatArray:
-        """Compute the derivative T' in p, continued and cut off as `_extended_tail` is."""
+        """Compute the derivative T' in p of the continued tail term."""
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
         inner = (
             (2 * at.mass - self.exp_neg_epsilon_parts[0])
@@ -202,7 +200,7 @@ class BinaryLaplace(BinaryNoise):
     def calibrate(
         cls, prior: PriorLike, *, epsilon: float, radius: float = 0.0, over: PriorSet | None = None
     ) -> BinaryLaplace:
-        """Calibrate the scale to a PML level: the least noise that achieves it for every prior of the set.
+        """Compute the least noise scale that achieves a PML level for every prior of the set.
 
         Args:
             prior: two letters.
@@ -222,11 +220,11 @@ class BinaryLaplace(BinaryNoise):
 
     @property
     def level(self) -> float:
-        """Return the PML level for every prior of the set: `laplace_level` at the least probability."""
+        """Return the PML level for every prior of the set."""
         return laplace_level(self.scale, self.min_mass)
 
     def make_failure(self, epsilon: float) -> LaplaceFailure:
-        """F of Laplace noise.
+        """Build the failure probability of Laplace noise as a function of the prior.
 
         With `P(X = 1) = p` an outcome on the right leaks more than epsilon iff `y > b t / 2` and `t < 2/b`,
         `t = log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places.
@@ -234,14 +232,14 @@ class BinaryLaplace(BinaryNoise):
         return LaplaceFailure(epsilon, self.scale)
 
     def failure_probability(self, epsilon: float) -> float:
-        """Compute the largest P(l(Y) > epsilon) over the set, as for all noise; 0 from the level on."""
+        """Compute the worst-case P(l(Y) > epsilon) over the set; 0 at or above the level."""
         return 0.0 if check_nonnegative(epsilon, "epsilon", PrivacyError) >= self.level else (
             super().failure_probability(epsilon)
         )  # fmt: skip
 
     @property
     def ldp_level(self) -> float:
-        """Return the level for every prior, that is of local differential privacy: 2/b."""
+        """Return the local-DP level 2/b, valid for every prior."""
         return 2 / self.scale if self.scale else math.inf
 
     def noise_density(self, noise: FloatArray) -> FloatArray:
