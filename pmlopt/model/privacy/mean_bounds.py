@@ -33,6 +33,7 @@ from pmlopt.model.privacy.ratios import (
 )
 from pmlopt.model.privacy.requirement import (
     CvxpyConstraints,
+    ExtremeColumns,
     Requirement,
     Witness,
     check_certificate_array,
@@ -46,7 +47,7 @@ from pmlopt.model.uncertainty import (
     pointwise_capacity,
     vertex_hull,
 )
-from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, Family, StaircaseFamily
+from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, StaircaseFamily
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk, max_gain_ldp
 from pmlopt.solvers.structured.block_program import (
@@ -145,8 +146,10 @@ class MeanBounds(Requirement):
         )
 
     def on_cells(self, cells: LetterCells) -> Requirement | None:
-        """Return the requirement on columns that are constant on orbits ("cells") of letters."""
-        return self if self.has_ratios else super().on_cells(cells)
+        """Return the bound on a column that is constant on the cells of its output, as one on their
+        values.
+        """
+        return self if self.kinds <= RATIO_KINDS else super().on_cells(cells)
 
     def bounds_for(self, prior: Prior) -> tuple[MeanBound, ...]:
         """Return the bounds under a prior, with exponents that floats hold: past its largest leakage nothing
@@ -297,24 +300,17 @@ class MeanBounds(Requirement):
                 return one.smaller.dual_bound(prior.pmf, gains, math.exp(-one.exponent), theta)
         return super().dual_bound(prior, gains, witness)
 
-    @property
-    def has_ratios(self) -> bool:
-        """Return whether the requirement is a list of ratio bounds, available as `ratios`."""
-        return self.kinds <= RATIO_KINDS
-
-    @property
-    def by_pairs(self) -> bool:
-        """Return whether the dual certificate consists of weights of the letter pairs in `ratios`."""
-        kinds = self.kinds
-        return (
-            kinds <= RATIO_KINDS
-            and (len(kinds) > 1 or BoundKind.MEAN_OVER_MIN in kinds)
-            and kinds != {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}
-        )
+    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
+        """List the ratio bounds of whose pairs weights are the dual certificate; None where formulas prove
+        the bound.
+        """
+        known = self.kinds == {BoundKind.MAX_OVER_MEAN, BoundKind.MEAN_OVER_MIN}
+        several = len(self.kinds) > 1 or BoundKind.MEAN_OVER_MIN in self.kinds
+        return self.list_ratios(prior) if several and not known else None
 
     def ratios(self, weights: Any) -> RatioBounds | None:
-        """Return the requirement as ratio bounds on each column; None where it is not of that form."""
-        if not self.has_ratios:
+        """Return the bound as a list of ratio bounds on each column; None where it is none."""
+        if not self.kinds <= RATIO_KINDS:
             return None
         found = []
         for one in self.bounds:
@@ -336,8 +332,10 @@ class MeanBounds(Requirement):
             return super().linear_rows(prior)
         return least.linear_rows(math.exp(-min(self.bounds[0].exponent, MAX_EXPONENT)))
 
-    def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
-        """Return the extreme columns of mean one as parametric families or as a cone."""
+    def extreme_columns(self, prior: Prior) -> ExtremeColumns | None:
+        """Return the extreme columns of mean one that the bound allows, as families or as those of a cone;
+        None where the bound is not on each column separately, or they are not listed.
+        """
         bounds = self.bounds_for(prior)
         nats = {one.kind: one.exponent for one in bounds}
         if nats.keys() in (

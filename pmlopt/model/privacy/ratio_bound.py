@@ -36,16 +36,6 @@ class RatioRequirement(Requirement):
     if TYPE_CHECKING:
         epsilon: Any
 
-    @property
-    def has_ratios(self) -> bool:
-        """Return whether the requirement is a list of ratio bounds, available as `ratios`."""
-        return True
-
-    @property
-    def by_pairs(self) -> bool:
-        """Return whether the dual certificate consists of weights of the letter pairs in `ratios`."""
-        return True
-
     @abstractmethod
     def ratios(self, weights: Any) -> RatioBounds:
         """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
@@ -53,6 +43,10 @@ class RatioRequirement(Requirement):
     def required_ratios(self, weights: Any) -> RatioBounds:
         """Return all required ratio bounds; `ratios` may omit those implied by others."""
         return self.ratios(weights)
+
+    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
+        """List the ratio bounds of whose pairs weights are the dual certificate."""
+        return self.list_ratios(prior)
 
     @property
     def limit(self) -> str:
@@ -94,7 +88,7 @@ class RatioRequirement(Requirement):
 
         Every pair allows a constant, `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
         """
-        pairs, n = self._cached_ratios(prior).excess_rows[0].tocoo(), prior.size
+        pairs, n = self._require_ratios(prior).excess_rows[0].tocoo(), prior.size
         up, steps = pairs.data > 0, -pairs.sum(axis=1)[pairs.row] / pairs.data
         upper, lower = np.full(n, np.inf), np.full(n, -1.0)
         np.minimum.at(upper, pairs.col[up], steps[up])
@@ -259,6 +253,10 @@ class RatioBound(RatioRequirement):
     def size(self) -> int:
         """Return the number of letters N."""
         return int(self.numerators.shape[1])
+
+    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
+        """List the ratio bounds of whose pairs weights are the dual certificate."""
+        return self.list_ratios(prior)
 
     @property
     def limit(self) -> str:

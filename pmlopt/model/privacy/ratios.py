@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -413,9 +413,13 @@ def make_ratio_bounds(
     return RatioBounds(size, every, np.array(scales, dtype=kind), above, below, np.array(exponents))
 
 
-def join_ratio_bounds(several: Sequence[RatioBounds | None]) -> RatioBounds:
-    """Concatenate ratio bounds on the same letters; None stands for no bounds."""
-    lists = [one for one in several if one is not None]
+def join_ratio_bounds(several: Iterable[RatioBounds | None]) -> RatioBounds | None:
+    """Return all pairs of several lists on the same letters; None where one of them is None."""
+    lists = []
+    for one in several:
+        if one is None:
+            return None
+        lists.append(one)
     size, starts = lists[0].size, np.cumsum([0, *(len(one.rows) for one in lists)])
     above, below = (
         np.concatenate([

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, copy_float_array
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.records import Record, Shape
+from pmlopt.core.records import ADDED_LATER, Record, Shape
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
@@ -201,8 +201,8 @@ class RenyiPML(EachOutcomeBound):
 
     name: ClassVar[str] = RobustRenyiPML.name
     meaning: ClassVar[str] = RobustRenyiPML.meaning
-    over: PriorSet | None = None
-    about: Secret | None = None
+    over: Annotated[PriorSet | None, ADDED_LATER] = None
+    about: Annotated[Secret | None, ADDED_LATER] = None
 
     def __new__(
         cls,

@@ -24,11 +24,14 @@ from pmlopt.model.privacy.conjunction_parts import differ_in_levels_only, make_d
 from pmlopt.model.privacy.factors import tightened
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, join_ratio_bounds, make_block
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
-from pmlopt.model.uncertainty.prior_set import LinearRows
+from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
 from pmlopt.solvers.structured.block_program import ColumnBlock
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+ExtremeColumns: TypeAlias = tuple[Family, ...] | ColumnCone | RatioBounds
+"""Extreme columns of mean one: families of them, or those of a cone."""
 
 Witness: TypeAlias = Mapping[str, FloatArray]
 """Arrays by name, from which a bound follows; see `Requirement.dual_certificate`."""
@@ -90,9 +93,8 @@ class Requirement(Record, ABC):
     def limits(self) -> dict[str, float]:
         """Return the upper limits on the leakage levels by name, in nats."""
 
-    @property
-    def is_tight(self) -> bool:
-        """Return whether `support_function` is exact rather than an upper bound."""
+    def is_tight(self, prior: Prior) -> bool:
+        """Return whether `support_function` is exact, so that the gap of a design can close."""
         return True
 
     @property
@@ -107,8 +109,8 @@ class Requirement(Record, ABC):
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
-        """Return the requirement as cvxpy constraints on an (N, M) variable and its (1, M) output law."""
-        return CvxpyConstraints(*self._cached_ratios(prior).to_cvxpy(mechanism, tightened))
+        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+        return CvxpyConstraints(*self._require_ratios(prior).to_cvxpy(mechanism, tightened))
 
     def constraints(self, prior: PriorLike, mechanism: cp.Expression) -> list[cp.Constraint]:
         """Return the requirement as constraints on cvxpy variables of another problem.
@@ -142,8 +144,8 @@ class Requirement(Record, ABC):
         return [known.pmf[None, :] @ mechanism == law, *declared.constraints.values()]
 
     def auxiliary_values(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
-        ratios = self._cached_ratios(prior)
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        ratios = self._require_ratios(prior)
         return {"products": ratios.compute_products(matrix)} if len(ratios.rows) else {}
 
     def check(self, prior: Prior) -> None:
@@ -164,8 +166,8 @@ class Requirement(Record, ABC):
         return other
 
     def has_empty_interior(self, prior: Prior) -> bool:
-        """Return whether the feasible set has (nearly) no interior, as with 0 nats about a secret."""
-        ratios = self.ratios(prior.pmf)
+        """Return whether a constant meets a bound with little slack, such as one of 0 nats about a secret."""
+        ratios = self.list_ratios(prior)
         return ratios is not None and ratios.slack < MIN_SLACK_NATS
 
     def on_cells(self, cells: LetterCells) -> Requirement | None:
@@ -180,16 +182,6 @@ class Requirement(Record, ABC):
             PrivacyError: it is on other letters or orbits, or not the same for all letters of an orbit.
         """
         return None
-
-    @property
-    def by_pairs(self) -> bool:
-        """Return whether the dual certificate consists of weights of the letter pairs in `ratios`."""
-        return False
-
-    @property
-    def has_ratios(self) -> bool:
-        """Return whether the requirement is a list of ratio bounds, available as `ratios`."""
-        return False
 
     def ratios(self, weights: Any) -> RatioBounds | None:
         """Return the requirement as ratio bounds on each column; None where it is not of that form.
@@ -212,19 +204,33 @@ class Requirement(Record, ABC):
         """Return the allowed columns as linear inequalities; None where no such form is known."""
         return None
 
-    def _cached_ratios(self, prior: Prior) -> RatioBounds:
-        """Return the ratio bounds for a prior, cached for the last one."""
-        return self._get_cached("ratios", prior, self._list_ratios)
+    def list_ratios(self, prior: Prior) -> RatioBounds | None:
+        """List the `ratios` under a prior on the right letters, those of the last prior once; None where
+        there are none.
+        """
+        return self._get_cached("ratios", prior, self._build_ratios)
 
-    def _list_ratios(self, prior: Prior) -> RatioBounds:
-        """Compute the ratio bounds for a prior; see `_cached_ratios`."""
+    def _build_ratios(self, prior: Prior) -> RatioBounds | None:
+        """Build the list of ratio bounds under a prior; see `list_ratios`."""
         self.check(prior)
-        found = self.ratios(prior.pmf)
-        if found is None:
-            raise PrivacyError(
-                f"{self!r} is no list of ratio bounds, from which all else would follow"
-            )
-        return found
+        return self.for_prior(prior).ratios(prior.pmf)
+
+    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
+        """List the ratio bounds of whose pairs weights are the dual certificate; None where there is
+        another one.
+        """
+        return None
+
+    def _require_ratios(self, prior: Prior) -> RatioBounds:
+        """Return the list of ratio bounds under a prior, from which other forms follow."""
+        return require_form(
+            self.list_ratios(prior),
+            self,
+            "forms that a requirement does not write itself",
+            "no ratio bounds",
+            needs="a list of ratio bounds",
+            advice="define `ratios`, or each form of its own",
+        )
 
     def _get_cached(self, name: str, key: K, make: Callable[[K], V]) -> V:
         """Return the cached value of a key, or compute and cache it."""
@@ -244,12 +250,11 @@ class Requirement(Record, ABC):
         )
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
-        """Return the conic constraint on one column as a `ColumnBlock`; None without such a form."""
-        return (
-            make_block(self._cached_ratios(prior), prior.pmf, tightened)
-            if self.has_ratios
-            else None
-        )
+        """Return what it requires of one column as a `ColumnBlock`; None where it has no such form, or no
+        interior.
+        """
+        ratios = self.list_ratios(prior)
+        return None if ratios is None else make_block(ratios, prior.pmf, tightened)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds.
@@ -273,19 +278,18 @@ class Requirement(Record, ABC):
         The rows need not sum to one, only the law q does (under maximal leakage, not even that). A
         rounding-level error is allowed for by the caller.
         """
-        return self._cached_ratios(prior).support_function(prior.pmf, gains)
+        return self._require_ratios(prior).support_function(prior.pmf, gains)
 
     def list_some_columns(self, prior: Prior) -> FloatArray:
         """Return some feasible (N, K) columns of mean one, for a cheap lower bound on `support_function`."""
         return np.ones((prior.size, 1))
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Return optimal dual variables by name, from which `dual_bound` proves `support_function`."""
-        return (
-            {"weights": self._cached_ratios(prior).find_weights(prior.pmf, gains)}
-            if self.by_pairs
-            else {}
-        )
+        """Return numbers that prove `support_function` without a search, by name; none where a formula
+        does.
+        """
+        ratios = self.list_weighted_ratios(prior)
+        return {} if ratios is None else {"weights": ratios.find_weights(prior.pmf, gains)}
 
     def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Compute the upper bound on the gain of feasible matrices that dual variables prove.
@@ -298,28 +302,40 @@ class Requirement(Record, ABC):
         Raises:
             PrivacyError: its arrays are missing or have other shapes.
         """
-        if not self.by_pairs:
+        ratios = self.list_weighted_ratios(prior)
+        if ratios is None:
             return self.support_function(prior, gains)
-        ratios = self._cached_ratios(prior)
         weights = check_certificate_array(
             witness, "weights", (len(ratios.exponents), gains.shape[1])
         )
         return ratios.bound_gains(prior.pmf, gains, weights)
 
-    def extreme_columns(self, prior: Prior) -> tuple[Family, ...] | ColumnCone | RatioBounds:
-        """Return the extreme columns of mean one as parametric families or as a cone.
+    def extreme_columns(self, prior: Prior) -> ExtremeColumns | None:
+        """Return the extreme columns of mean one that the bound allows, as families or as those of a cone;
+        None where the bound is not on each column separately, or they are not listed.
+        """
+        return self.list_ratios(prior)
 
-        Designs with a sub-convex utility are made of them.
+    def require_extreme_columns(self, prior: Prior, purpose: str) -> ExtremeColumns:
+        """Return the extreme columns that the bound allows.
+
+        Args:
+            prior: of the design.
+            purpose: what needs them, as a subject in the plural.
 
         Raises:
             PrivacyError: the bound is not on each column separately, or its extreme columns are not listed.
         """
-        if not self.has_ratios:
-            raise PrivacyError(
-                f"designs with a sub-convex utility are made of extreme columns, and those within {self!r} "
-                f"are not listed: {self.unsupported_hint}"
-            )
-        return self._cached_ratios(prior)
+        found: ExtremeColumns | None = self.extreme_columns(prior)
+        required: ExtremeColumns = require_form(
+            found,
+            self,
+            purpose,
+            "none that are listed",
+            needs="the extreme columns of a requirement",
+            advice=self.unsupported_hint,
+        )
+        return required
 
     def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """Compute the mechanism's largest leakage level, in nats."""
@@ -415,20 +431,11 @@ class RequirementConjunction(Requirement):
         """Return the meanings of all parts' limits."""
         return tuple(text for part in self.parts for text in part.meanings)
 
-    @property
-    def is_tight(self) -> bool:
-        """Return whether the joint support function is exact."""
-        return self.has_ratios
+    def is_tight(self, prior: Prior) -> bool:
+        return self.list_ratios(prior) is not None
 
-    @property
-    def has_ratios(self) -> bool:
-        """Return whether every part is a list of ratio bounds."""
-        return all(part.has_ratios for part in self.parts)
-
-    @property
-    def by_pairs(self) -> bool:
-        """Return whether the dual certificate consists of weights of the letter pairs in `ratios`."""
-        return self.has_ratios
+    def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
+        return self.list_ratios(prior)
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where a part's letters differ from the prior's."""
@@ -475,14 +482,13 @@ class RequirementConjunction(Requirement):
         return reduce(np.maximum, (part.violation(weights, matrix, power) for part in self.parts))
 
     def support_function(self, prior: Prior, gains: FloatArray) -> float:
-        """Compute an upper bound on the gain of matrices that meet all parts."""
-        if self.has_ratios:
+        if self.list_ratios(prior) is not None:
             return super().support_function(prior, gains)
         return min(value for value, _ in self._list_proofs(prior, gains))
 
     def _find_other_part(self, prior: Prior) -> tuple[int, LinearRows] | None:
-        """Return the only part that is not a list of ratio bounds, with its linear rows; else None."""
-        others = [place for place, part in enumerate(self.parts) if not part.has_ratios]
+        """Return the index of the only part that is no list of pairs, with its linear rows; else None."""
+        others = [k for k, part in enumerate(self.parts) if part.list_ratios(prior) is None]
         rows = self.parts[others[0]].linear_rows(prior) if len(others) == 1 else None
         return None if rows is None else (others[0], rows)
 
@@ -513,17 +519,18 @@ class RequirementConjunction(Requirement):
             )
 
     def _other_ratios(self, place: int, prior: Prior) -> RatioBounds:
-        """Return the ratio bounds of all parts but one."""
-        return join_ratio_bounds(
-            [part.ratios(prior.pmf) for k, part in enumerate(self.parts) if k != place]
-        )
+        """Return the pairs of all parts but one."""
+        others = (part for k, part in enumerate(self.parts) if k != place)
+        found = join_ratio_bounds(part.list_ratios(prior) for part in others)
+        assert found is not None
+        return found
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return pair weights, or the best part with its own dual certificate.
 
         The weights of the `others`, where they help, come first.
         """
-        if self.has_ratios:
+        if self.list_ratios(prior) is not None:
             return super().dual_certificate(prior, gains)
         best = min(self._list_proofs(prior, gains), key=lambda found: found[0])[1]
         place = int(best["part"])
@@ -534,8 +541,7 @@ class RequirementConjunction(Requirement):
         return {**best, **self.parts[place].dual_certificate(prior, gains)}
 
     def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """Compute the upper bound on the gain that a combined dual certificate proves."""
-        if self.has_ratios:
+        if self.list_ratios(prior) is not None:
             return super().dual_bound(prior, gains, witness)
         place = float(check_certificate_array(witness, "part", ()))
         if place not in range(len(self.parts)):
@@ -549,20 +555,10 @@ class RequirementConjunction(Requirement):
         return self.parts[int(place)].dual_bound(prior, gains, witness)
 
     def ratios(self, weights: Any) -> RatioBounds | None:
-        """Return the ratio bounds of all parts together; None where one part has none."""
-        return (
-            join_ratio_bounds([part.ratios(weights) for part in self.parts])
-            if self.has_ratios
-            else None
-        )
+        return join_ratio_bounds(part.ratios(weights) for part in self.parts)
 
     def required_ratios(self, weights: Any) -> RatioBounds | None:
-        """Return all required ratio bounds of all parts."""
-        return (
-            join_ratio_bounds([part.required_ratios(weights) for part in self.parts])
-            if self.has_ratios
-            else None
-        )
+        return join_ratio_bounds(part.required_ratios(weights) for part in self.parts)
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))

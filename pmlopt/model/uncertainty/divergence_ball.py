@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any
@@ -18,10 +19,14 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
+from pmlopt.model.uncertainty.l1_ball import Center
 from pmlopt.model.uncertainty.prior_set import MEMBERSHIP_ATOL, PriorSet
 
 PROOF_BITS = 200
 """Binary digits after the point of the least means that proofs rest on, which are rounded down."""
+
+DIGITS, DECIMAL_ERROR = 60, Decimal(10) ** -48
+"""Digits of decimals in proofs, and what their rounding takes off a number of size one at most."""
 
 
 class DivergenceBall(PriorSet):
@@ -38,11 +43,13 @@ class DivergenceBall(PriorSet):
             sample; else None.
     """
 
-    center: Annotated[Prior, ContextReference("prior")]
+    center: Annotated[Prior | Center, ContextReference("prior")]
     radius: Annotated[float, Range(0)]
 
-    def __init__(self, center: PriorLike, radius: float, delta: float | None = None) -> None:
-        self.center = as_prior(center)
+    def __init__(
+        self, center: PriorLike | Center, radius: float, delta: float | None = None
+    ) -> None:
+        self.center = self._read_center(center)
         if isinstance(self.center, SymmetricPrior):
             raise PrivacyError(
                 f"the centre is {self.center!r}, and a {type(self).__name__} is around a prior whose "
@@ -51,6 +58,11 @@ class DivergenceBall(PriorSet):
         self.labels = self.center.labels
         self.radius = check_nonnegative(radius, "the radius", PrivacyError)
         self.delta = None if delta is None else check_probability(delta)
+
+    @staticmethod
+    def _read_center(center: PriorLike | Center) -> Prior | Center:
+        """Return the centre, whose letters all have a positive probability."""
+        return as_prior(center)  # type: ignore[arg-type]  # which refuses another type
 
     @property
     def size(self) -> int:
@@ -197,3 +209,15 @@ class DivergenceBall(PriorSet):
     def __repr__(self) -> str:
         """Return size and radius as text."""
         return f"{type(self).__name__}(<prior on {self.size} letters>, {self.radius:g})"
+
+
+def scale_to_unit(matrix: FloatArray) -> FloatArray:
+    """Subtract the least entry of each column, and divide by the largest remainder."""
+    above = matrix - matrix.min(axis=0)
+    spread = above.max(axis=0)
+    return np.asarray(above / np.where(spread > 0, spread, 1.0))
+
+
+def to_decimal(number: Fraction) -> Decimal:
+    """Convert a rational to a decimal of the current context."""
+    return Decimal(number.numerator) / Decimal(number.denominator)

@@ -11,11 +11,14 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
-from pmlopt.model.uncertainty.divergence_ball import DivergenceBall
+from pmlopt.model.uncertainty.divergence_ball import (
+    DECIMAL_ERROR,
+    DIGITS,
+    DivergenceBall,
+    scale_to_unit,
+    to_decimal,
+)
 from pmlopt.model.uncertainty.prior_set import MinMeanExpression
-
-DIGITS, DECIMAL_ERROR = 60, Decimal(10) ** -48
-"""Digits of decimals in proofs, and what their rounding takes off a number of size one at most."""
 
 MAX_LOG_RATE = 40.0
 """The largest logarithm of a rate: past it all but the least entries have no mass that floats hold."""
@@ -58,7 +61,7 @@ class KLBall(DivergenceBall):
         # the law that is certain of the rarest letter is furthest, at -log of its mass
         rarest = min(self.exact_center)
         with localcontext(Context(prec=DIGITS)):
-            return _to_decimal(rarest).ln() >= DECIMAL_ERROR * 100 - Decimal(self.radius)
+            return to_decimal(rarest).ln() >= DECIMAL_ERROR * 100 - Decimal(self.radius)
 
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
         """Compute the (M,) KL divergences of (N, M) laws from the center."""
@@ -73,7 +76,7 @@ class KLBall(DivergenceBall):
             return True
         with localcontext(Context(prec=DIGITS)):
             terms = [
-                _to_decimal(q) * _to_decimal(q / p).ln()
+                to_decimal(q) * to_decimal(q / p).ln()
                 for q, p in zip(law, self.exact_center, strict=True)
                 if q
             ]
@@ -116,14 +119,14 @@ class KLBall(DivergenceBall):
         return np.asarray(laws / laws.sum(axis=0))
 
     def find_minimizers(self, matrix: FloatArray) -> FloatArray:
-        """Find for each column of (N, M) the prior of the ball with the least mean."""
-        unit = _scale_to_unit(matrix)
+        """Find (N, M) for each column of an (N, M) matrix the prior of the ball with the least mean."""
+        unit = scale_to_unit(matrix)
         return self._tilt(unit, self._find_rates(unit))
 
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
         """Find the (1, M) tilting rates 1 / lam that maximise `bound_mean`."""
         lowest, spread = matrix.min(axis=0), np.ptp(matrix, axis=0)
-        rates = self._find_rates(_scale_to_unit(matrix)) / np.where(spread > 0, spread, 1.0)
+        rates = self._find_rates(scale_to_unit(matrix)) / np.where(spread > 0, spread, 1.0)
         bounded = np.isfinite(rates) & (spread > 0) & np.isfinite(lowest)
         return np.asarray(np.where(bounded, rates, 0.0)[None, :])
 
@@ -140,7 +143,7 @@ class KLBall(DivergenceBall):
             inverse = 1 / Decimal(rate)
             total = sum(
                 (
-                    _to_decimal(p) * (-Decimal(rate) * _to_decimal(value - lowest)).exp()
+                    to_decimal(p) * (-Decimal(rate) * to_decimal(value - lowest)).exp()
                     for p, value in zip(self.exact_center, column, strict=True)
                 ),
                 Decimal(0),
@@ -195,15 +198,3 @@ def _divergence_terms(ratios: FloatArray) -> FloatArray:
         far = np.where(ratios > 0, ratios * np.log(ratios), 0.0) - off
     series = off**2 * sum((-off) ** k / ((k + 1) * (k + 2)) for k in range(8))
     return np.asarray(np.where(np.abs(off) < 0.01, series, far))
-
-
-def _scale_to_unit(matrix: FloatArray) -> FloatArray:
-    """Scale each column to minimum 0 and maximum 1."""
-    above = matrix - matrix.min(axis=0)
-    spread = above.max(axis=0)
-    return np.asarray(above / np.where(spread > 0, spread, 1.0))
-
-
-def _to_decimal(number: Fraction) -> Decimal:
-    """Convert a rational to a decimal of the current context."""
-    return Decimal(number.numerator) / Decimal(number.denominator)

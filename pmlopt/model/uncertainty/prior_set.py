@@ -89,20 +89,27 @@ SYMMETRIC_DESIGNS, NO_CELLS = "designs on a symmetric prior", "no form by orbits
 Form = TypeVar("Form")
 
 
-def require_form(form: Form | None, priors: PriorSet, purpose: str, missing: str) -> Form:
-    """Return a form of a set of priors, or raise a PrivacyError where it has none.
+def require_form(
+    form: Form | None,
+    owner: object,
+    purpose: str,
+    missing: str,
+    *,
+    needs: str = "more than the least means of a set",
+    advice: str = "give a ConvexHull of some of its priors, or a Box around it",
+) -> Form:
+    """Return a form of a set of priors or a requirement; raise a PrivacyError where it has none.
 
     Args:
-        form: what the set gave, None where it has no such form.
-        priors: the set.
+        form: what the owner gave, None where it has no such form.
+        owner: the set, or the requirement.
         purpose: what needs the form, as a subject in the plural.
-        missing: what the set has not, such as "no polytope".
+        missing: what the owner has not, such as "no polytope".
+        needs: what is needed; left out, what a set needs.
+        advice: what to do; left out, what helps for a set.
     """
     if form is None:
-        raise PrivacyError(
-            f"{purpose} need more than the least means of a set, and {priors!r} has {missing}: give a "
-            "ConvexHull of some of its priors, or a Box around it"
-        )
+        raise PrivacyError(f"{purpose} need {needs}, and {owner!r} has {missing}: {advice}")
     return form
 
 

@@ -510,7 +510,7 @@ def polish(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray
         (N, M); None where the requirement is no list of ratio bounds, the equations are too many, or no
         such matrix is near.
     """
-    ratios = privacy.for_prior(prior).ratios(prior.pmf)
+    ratios = privacy.list_ratios(prior)
     if ratios is None or not len(ratios.exponents):
         return None
     pairs, sizes = (part.toarray() for part in ratios.excess_rows)

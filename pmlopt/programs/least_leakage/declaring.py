@@ -67,7 +67,7 @@ def declare_requirement(
         return declare_bounds(bounds, mechanism, law)
     if isinstance(privacy, RenyiPML | SibsonLeakage) and not at_level(privacy, 1.0).is_near_one:
         return _declare_norms(privacy, prior, mechanism, law, epsilon)
-    if isinstance(privacy, RatioRequirement) and privacy.has_ratios:
+    if isinstance(privacy, RatioRequirement):
         return _declare_ratios(privacy, prior, mechanism, epsilon)
     return None
 

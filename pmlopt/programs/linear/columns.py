@@ -261,8 +261,9 @@ class DenseColumns(ColumnSystem):
 
     def _max_size(self, sizes: FloatArray, rows: float) -> float:
         # weights of pairs allow for their own rounding: what is left off g - rho is that of a mechanism
-        """Bound the magnitude of the terms in any column, for the rounding analysis."""
-        return rows if self.privacy.by_pairs else self.support_function(sizes)
+        """Bound the sizes of the terms of any column, where they are far from even."""
+        by_formula = self.privacy.list_weighted_ratios(self.prior) is None
+        return self.support_function(sizes) if by_formula else rows
 
     def dual_certificate(self, gains: FloatArray, rho: FloatArray) -> Witness:
         """Return dual variables that prove the support-function value without a search, if available."""

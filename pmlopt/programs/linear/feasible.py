@@ -44,8 +44,8 @@ def find_first_mechanism(program: LinearDesign) -> MethodResult[LinearCertificat
         candidates,
         key=lambda matrix: program.columns.compute_expectation(program.centered_gains, matrix),
     )
-    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
-    if program.privacy.by_pairs and ratios is not None and np.ndim(ratios.exponents):
+    ratios = program.privacy.list_weighted_ratios(program.prior)
+    if ratios is not None:
         # the bound of no privacy at all: a better one takes a linear program
         weights = np.zeros((len(ratios.exponents), best.shape[1]))
         certificate = certify_linear(

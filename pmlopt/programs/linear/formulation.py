@@ -101,7 +101,7 @@ def build_formulation(
     block, entries = program.column_block, program.table.size
     if block is not None and block.is_banded and not program.added:
         return _formulate_bands(program, known, matrix, restart)
-    only_ratios = program.privacy.has_ratios and not program.added
+    only_ratios = not program.added and program.list_ratios() is not None
     is_closed_form = known is not None and matrix is known.matrix
     solvers: dict[str, Solver] = {}
     reason = "constraints as cvxpy has them"
@@ -207,8 +207,8 @@ def _return_closed_form(known: KnownOptimum, _: MethodOptions) -> SolverResult:
 
 
 def _solve_ratio_rows(program: LinearDesign, options: MethodOptions) -> SolverResult:
-    """Solve a small design under ratio bounds by the simplex method, from sparse rows."""
-    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
+    """Solve a small design under ratio bounds by the simplex, from sparse rows."""
+    ratios = program.list_ratios()
     assert ratios is not None
     return constraint_generation.solve_by_simplex(program, ratios, options)
 

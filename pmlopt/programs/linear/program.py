@@ -182,12 +182,16 @@ class LinearDesign(ExpectationProgram[LinearCertificate], Design[LinearCertifica
         # with 16 pairs for each class the simplex in classes beats the interior point in pairs
         return refine_colors(self.prior, self.table, self.table.size // 16)
 
+    def list_ratios(self) -> RatioBounds | None:
+        """List the ratio bounds of the requirement; None where it is no list of these."""
+        return self.privacy.list_ratios(self.prior)
+
     @cached_property
     def bounds_on_pairs(self) -> RatioBounds | None:
         """Return the ratio bounds where all are on letter pairs, and there are many; else None."""
         if self.column_block is not None:
             return None
-        ratios = self.privacy.for_prior(self.prior).ratios(self.prior.pmf)
+        ratios = self.list_ratios()
         # from 5,000 bounds on, adding violated ones is faster than the simplex
         many = ratios is not None and len(ratios.exponents) * self.table.shape[1] >= 5_000
         return ratios if many else None
@@ -426,7 +430,8 @@ def linear_design(
         table=table,
     )
     block = program.column_block
-    if not (privacy.has_ratios if block is None else block.is_banded):
+    is_sparse = program.list_ratios() is not None if block is None else block.is_banded
+    if not is_sparse:
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
         program = replace(program, build_model=program.build_model().get_self)
     constraints = tuple(constraints)

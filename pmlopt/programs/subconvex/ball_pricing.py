@@ -16,8 +16,8 @@ from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import TangentPricer
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
-_FIRST_CELL_COUNT, _MAX_HALVINGS = 64, 60
-"""Cells of the interval of c to start from, and how often those that matter are halved."""
+_FIRST_END_COUNT, _MAX_HALVINGS = 65, 60
+"""Ends of the first cells of the interval of c, and how often those that matter are halved."""
 
 CONDITION_RTOL = 1e-12
 """What the theorem's conditions must have to spare, for the rounding of e^-epsilon."""
@@ -103,7 +103,7 @@ def bound_plateaus(
         return np.asarray(np.maximum((1 - low) * other, (1 - high) * other) + alone)
 
     # beyond this c the logarithm in the bound of B is that of a negative number
-    edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), _FIRST_CELL_COUNT + 1)
+    edges = np.linspace(0.0, mass / (mass + exp_neg_epsilon), _FIRST_END_COUNT)
     low, high, reached = edges[:-1], edges[1:], max(others, cutoff)
     upper = reached
     for _ in range(_MAX_HALVINGS):

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, bound_sum_rounding
-from pmlopt.core.records import Shape
+from pmlopt.core.records import ADDED_LATER, Shape
 from pmlopt.model.utility import list_informations
 from pmlopt.programs.certificate import (
     FLOATS,
@@ -44,7 +44,7 @@ class ColumnCertificate(DesignCertificate):
 
     utility: str
     pricing: str
-    laws: Annotated[FloatArray, Shape("laws", "letters")] | None = None
+    laws: Annotated[Annotated[FloatArray, Shape("laws", "letters")] | None, ADDED_LATER] = None
 
     def _build_space(self) -> ColumnSpace:
         """Rebuild the space of extreme columns."""

@@ -424,7 +424,7 @@ def build_column_space(
     Raises:
         ProgramError: there are laws, and the requirement is not over such a set on these letters.
     """
-    allowed = privacy.extreme_columns(prior)
+    allowed = privacy.require_extreme_columns(prior, "designs with a sub-convex utility")
     if prior.size == 1:
         allowed = (BoxFamily(1.0, 1.0),)
     if laws is None:

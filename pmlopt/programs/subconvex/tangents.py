@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, bound_sum_rounding
 from pmlopt.model.uncertainty.columns import ColumnCone
 from pmlopt.programs.subconvex.column_kinds import (
     BISECTION_STEPS,
@@ -31,6 +31,9 @@ MAX_NODES_BY_STAGE = (100, 3_000, 200_000)
 
 TANGENT_OFFSETS = np.array([0.0, -1.0, -0.5, 0.5, 1.0])
 """Where tangents touch, from the best mass, as a share of the distance at which the budget is spent."""
+
+MASS_TOLERANCE = 1e-12
+"""By which a set may be lighter than the least mass, as a share, or heavier than the largest, by rounding."""
 
 
 def get_common_min_mass(cone: ColumnCone) -> float | None:
@@ -274,18 +277,11 @@ class _SetSearch:
         self._slopes = kind.compute_slopes(self._touching) + extra * (1 + TANGENT_OFFSETS)
 
     def run(self, nodes: int) -> None:
-        """Extend the best partial sets letter by letter, within a node limit, and evaluate complete ones."""
-        # a set may be lighter than the least mass by rounding
-        lighter = 1e-12
+        """Extend the best partial sets letter by letter, at most so many, and evaluate complete ones."""
         kind, p = self.kind, self.p
         count = None if kind.count is None else int(kind.count[0])
         gains = self._slopes[:, None] * p - self._each
-        free = np.flatnonzero(kind.free[0])
-        edge = 0.0
-        if count is not None:
-            ranked = np.sort(gains[0, free])[::-1]
-            edge = (ranked[count - 1] + ranked[min(count, len(ranked) - 1)]) / 2
-        order = free[np.argsort(-np.abs(gains[0, free] - edge), kind="stable")]
+        order = _order_by_clarity(np.flatnonzero(kind.free[0]), gains[0], count)
         sets, size, mass = np.zeros((1, len(p)), bool), np.zeros(1, int), np.zeros(1)
         value = (kind.compute_values(self._touching) - self._slopes * self._touching - self._fixed)[
             None, :
@@ -296,8 +292,8 @@ class _SetSearch:
             mass = np.concatenate([mass, mass + p[letter]])
             value = np.concatenate([value, value + gains[:, letter]])
             if count is None:
-                reached = mass + p[rest].sum() >= self._least * (1 - lighter)
-                able = np.flatnonzero(reached & (mass <= self._most + lighter))
+                reached = mass + p[rest].sum() >= self._least * (1 - MASS_TOLERANCE)
+                able = np.flatnonzero(reached & (mass <= self._most + MASS_TOLERANCE))
                 filled = np.maximum(gains[:, rest], 0.0).sum(axis=1)
             else:
                 missing = count - size
@@ -328,3 +324,15 @@ class _SetSearch:
         best = np.argsort(-values, kind="stable")
         best = best[values[best] > 0]
         self.values, self.sets = values[best], sets[best]
+
+
+def _order_by_clarity(letters: IntArray, gains: FloatArray, count: int | None) -> IntArray:
+    """Order letters by how clear their place is: how far their gain is from that at the edge of the best set.
+
+    The best set has the letters of positive gains, or so many as `count` of the largest.
+    """
+    edge = 0.0
+    if count is not None:
+        ranked = np.sort(gains[letters])[::-1]
+        edge = ranked[[count - 1, min(count, len(ranked) - 1)]].mean()
+    return letters[np.argsort(-np.abs(gains[letters] - edge), kind="stable")]
