@@ -96,7 +96,7 @@ class Draft:
 
 
 def remove_leftover_drafts(target: Path, owner: str = EMPTY_OWNER_KEY) -> list[Path]:
-    """Remove abandoned drafts of a target, and return those of other users.
+    """Remove abandoned drafts of a target, and return complete ones that belong to other ledgers.
 
     The caller holds the lock on the target, so no process that made a draft of it is at work. A draft that is
     complete and belongs to another ledger may be recorded there, and stays.

@@ -105,7 +105,7 @@ class Context:
 
     @property
     def max_letters(self) -> int:
-        """Return the largest number of letters that may be left unlisted."""
+        """Return the largest number of unnamed letters that a file may state."""
         return max(MAX_UNLISTED_LETTERS, self.room, getattr(self.given.get("prior"), "size", 0))
 
 

@@ -236,7 +236,7 @@ def _publish_stream(
 
 
 def _identity_of(path: Path) -> tuple[int, ...] | None:
-    """Return the identity (device, inode, times) of a file; None without one."""
+    """Return the identity (device, inode, size, time) of a file; None without one."""
     with suppress(FileNotFoundError):
         # inode, size and time: a file that another process replaced differs in at least one
         about = path.stat()

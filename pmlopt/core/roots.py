@@ -96,7 +96,7 @@ def find_least_share(holds: Callable[[float], bool], halvings: int = 60) -> floa
 
 
 def find_min_integer(holds: Callable[[int], bool], most: int) -> int | None:
-    """Find the least positive integer at which a monotone condition holds; None up to a limit.
+    """Find the least positive integer at which a monotone condition holds; None above a limit.
 
     Examples:
         >>> find_min_integer(lambda n: n * n > 1000, 10**6), find_min_integer(lambda n: False, 10**6)

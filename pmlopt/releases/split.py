@@ -46,7 +46,7 @@ def best_split(
     tolerance: float = 1e-2,
     most_solves: int = 500,
 ) -> Split:
-    """Optimize the levels of k releases with a given sum, by convex lower bounds on their losses.
+    """Optimize the levels of k releases with a given sum, by monotone bounds on their losses.
 
     The sum of levels is a level of everything for attributes that are independent (PML, about their tuple)
     and for releases of one secret under LDP; not under PML, where levels add under the posteriors (`Ledger`).
