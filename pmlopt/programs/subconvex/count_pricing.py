@@ -58,7 +58,7 @@ def mix_least_loss(
     count: int,
     rng: np.random.Generator,
 ) -> tuple[ColumnFamily, FloatArray] | None:
-    """Return the columns of an optimal mixture in closed form, where every total count is feasible.
+    """Return the columns of an optimal mixture by a small LP, where every total count is feasible.
 
     A set S at `high` holds a whole number of counts. Where the capacity R, in counts, is none, each column
     has a letter f between, of which a rest `r = R - c(S)` of its c[f] counts is high, so to speak, and it is
