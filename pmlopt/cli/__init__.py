@@ -7,6 +7,7 @@ from pmlopt.cli import ledger as ledger
 from pmlopt.cli import library as library
 from pmlopt.cli import queries as queries
 from pmlopt.cli import release as release
+from pmlopt.cli import verification as verification
 from pmlopt.cli.options import main
 
 __all__ = ["main"]
