@@ -118,7 +118,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(
-    file_path: Path, parent: pytest.Collector
+    file_path: Path,
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Look for doctests in the files that have one: to look at each function of the others takes seconds."""
     collectors = yield
