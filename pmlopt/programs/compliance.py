@@ -18,7 +18,6 @@ from pmlopt.programs.certificate import (
     WarmStart,
     check_bound,
     check_value,
-    describe_violation,
 )
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.exact.repair import repair_matrix
@@ -77,7 +76,7 @@ def prove(
     """
     p, m = pair_with_prior(prior, mechanism)
     if not privacy.holds(p, m):
-        raise PrivacyError(describe_violation(p, privacy, m))
+        raise PrivacyError(privacy.describe_violation(p, m))
     # noise 0: the entries of a given mechanism are meant, however small
     fixed = repair_matrix(p, privacy, m.matrix, noise=0.0)
     # default labels are numbers: the prior's names are kept where it has some

@@ -23,7 +23,6 @@ from pmlopt.measures import (
     maximal_leakage,
 )
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.uncertainty.vertices import ConvexHull
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import RationalMechanism
@@ -117,8 +116,8 @@ class PostProcessingProgram(Program[C_co]):
             return (self,)
         directions = np.hstack([self.merged, np.eye(len(self.merged))])
         ends = [over.minimizer(sign * column) for column in directions.T for sign in (1.0, -1.0)]
-        if isinstance(over, ConvexHull):
-            ends += list(over.laws)
+        if (vertices := over.list_vertices()) is not None:
+            ends += list(vertices)
         points = np.unique(np.maximum(ends, 0.0), axis=0)
         # the middle has every letter that any point has
         middle = points.mean(axis=0)
