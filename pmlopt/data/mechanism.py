@@ -435,7 +435,14 @@ MechanismLike: TypeAlias = Mechanism | Numbers
 
 
 def as_mechanism(mechanism: MechanismLike) -> Mechanism:
-    """Return a Mechanism as it is, and a row-stochastic array as a Mechanism without labels."""
+    """Return a Mechanism as it is, and a row-stochastic array as a Mechanism without labels.
+
+    Raises:
+        MechanismError: it is no mechanism with a matrix; noise with a continuum of outcomes states why not.
+    """
+    reason = getattr(mechanism, "no_matrix", None)
+    if isinstance(reason, str):
+        raise MechanismError(f"{mechanism!r} is no mechanism with a matrix: {reason}")
     return mechanism if isinstance(mechanism, Mechanism) else Mechanism(mechanism)
 
 
