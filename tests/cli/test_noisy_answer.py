@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import run, run_json
+from commands import run
 
 from pmlopt import Prior, confidence_ball
 from pmlopt.releases.noise import QueryNoise, derive_differences
