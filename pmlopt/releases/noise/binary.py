@@ -84,26 +84,26 @@ class BinaryNoise(ABC):
 
     @cached_property
     def masses(self) -> LetterMasses:
-        """Return bounds on the probabilities of both letters over the set, the exact ones rounded outward."""
+        """Return bounds on both letters' probabilities over the set, rounded outward."""
         return LetterMasses.from_prior_set(self.prior, self.over)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return the least and the largest probability of X = 1 over the set, rounded outward."""
+        """Return the range of P(X = 1) over the set, rounded outward."""
         return self.masses.second
 
     @property
     def min_mass(self) -> float:
-        """Return the least probability of a letter over the set, rounded down; of one prior, as a float."""
+        """Return the minimum letter probability over the set, rounded down."""
         return float(self.prior.pmf.min()) if self.over is None else self.masses.min_mass
 
     @property
     def scope(self) -> str:
-        """Return for which priors levels and probabilities hold, in words."""
+        """Return text on the priors for which the levels hold."""
         return "for the prior given" if self.over is None else self.over.scope
 
     def failure_probability(self, epsilon: float) -> float:
-        """Compute the largest P(l(Y) > epsilon) over the set: delta_1, from above by 1e-11 at most.
+        """Compute an upper bound on the worst-case P(l(Y) > epsilon) over the set, tight to 1e-11.
 
         The supremum is over p in an interval, by branch and bound. Next to a jump, at an epsilon that is -log
         of an end of the set but for rounding, it is over the ends rounded outward.
@@ -123,7 +123,7 @@ class BinaryNoise(ABC):
         return Promise(check_epsilon(epsilon), failure + outside - failure * outside)
 
     def density(self, outcomes: ArrayLike) -> FloatArray:
-        """Compute the (2, ...) density of Y at outcomes, given X = -1 and X = 1."""
+        """Compute the (2, ...) conditional densities of Y given X = -1 and X = 1."""
         y = self._check_outcomes(outcomes)
         return np.stack([self.law.compute_density(y - x) for x in CENTERS])
 
@@ -141,7 +141,7 @@ class BinaryNoise(ABC):
         return self.law.compute_log_likelihoods(self._check_outcomes(outcomes), CENTERS)
 
     def _check_outcomes(self, outcomes: ArrayLike) -> FloatArray:
-        """Check outcomes of a mechanism with noise, and return them as an array of finite numbers."""
+        """Validate finite outcomes as an array."""
         if self.scale == 0:
             raise MechanismError("without noise there is no density")
         return copy_float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)

@@ -43,7 +43,7 @@ class GaussianFailure(FailureFunction):
     """
 
     def decreases_from(self, least: float) -> float:
-        """Return the sigma from which on F falls in sigma, for every prior with no letter rarer than this.
+        """Return the sigma from which on F decreases, for all letter probabilities above a minimum.
 
         Of a letter of probability p, `T(p)` falls past `sqrt(2 (E - 2 p) / (E t))`, which falls in p.
         """
@@ -55,9 +55,7 @@ class GaussianFailure(FailureFunction):
         return math.sqrt(2 * (rise / down) / threshold)
 
     def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
-        """Compute the probability that the noise goes past a threshold t, given the letter and given the
-        other.
-        """
+        """Compute the conditional probabilities that the noise passes a threshold, given either letter."""
         start = self.scale * (float(threshold) / 2)
         return float(special.ndtr(1 / self.scale - start)), float(
             special.ndtr(-1 / self.scale - start)
@@ -65,7 +63,7 @@ class GaussianFailure(FailureFunction):
 
     @property
     def max_leaking_mass(self) -> float:
-        """e^-eps."""
+        """Return e^-epsilon, above which a letter's outcomes cannot leak more than epsilon."""
         return self.exp_neg_epsilon_parts[0]
 
     def may_leak(self, at: LetterPair) -> BoolArray:
@@ -73,16 +71,14 @@ class GaussianFailure(FailureFunction):
         return at.possible
 
     def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Compute the same for the thresholds of letters, as good as floats are."""
+        """Compute the conditional tail probabilities past the letters' thresholds, in floats."""
         unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
         return special.ndtr(unit - start), special.ndtr(-unit - start)
 
     def bound_on_cells(
         self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
     ) -> FloatArray:
-        """Return the top of a parabola at the middle: near a smooth top of F its error is the cube of the
-        width.
-        """
+        """Bound F on cells by parabolas from its second derivative."""
         slope = np.abs(self._slope(one[1]) - self._slope(two[1]))
         bend = self._max_second_derivative(one[0], one[2]) + self._max_second_derivative(
             two[0], two[2]
@@ -92,12 +88,12 @@ class GaussianFailure(FailureFunction):
         return np.asarray(values + np.maximum(rise, 0.0))
 
     def _nearer_tail(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Return the argument a of the nearer tail, and the normal density there."""
+        """Return argument and normal density of the nearer tail."""
         a = 1 / self.scale - self.scale * (at.threshold / 2)
         return a, _NORMAL_DENSITY_MAX * np.exp(-(a**2) / 2)
 
     def _slope(self, at: LetterPair) -> FloatArray:
-        """Compute the derivative T' in p; 0 where nothing leaks so much."""
+        """Compute the derivative of the tail term T in p."""
         moved = (
             self.scale
             / 2
@@ -110,7 +106,7 @@ class GaussianFailure(FailureFunction):
         return np.where(at.possible, near - far - moved, 0.0)
 
     def _max_second_derivative(self, least: LetterPair, most: LetterPair) -> FloatArray:
-        """Bound T'' between two probabilities from above; inf where T has a kink."""
+        """Bound the second derivative of T on an interval; inf at a kink."""
         down, lost, sigma = self.exp_neg_epsilon_parts[0], self.complement_parts[0], self.scale
         (start, low), (end, high) = self._nearer_tail(least), self._nearer_tail(most)
         sign = lost * most.rest + down * (
@@ -285,8 +281,7 @@ class BinaryGaussian(BinaryNoise):
         return cls(prior, Gaussian.find_sigma(letters, epsilon, delta), radius, over)
 
     def published_promise(self, epsilon: float, delta: float | None = None) -> Promise:
-        """Return the pair as published, over an l1 ball: epsilon grows to `eps - log(1 - radius/2 e^eps)` on
-        top.
+        """Return the guarantee as published, over an l1 ball.
 
         Theorem 4 bounds how much more a mechanism leaks elsewhere in a ball than at its centre; but d1 is
         taken over the ball already, so `promise` holds without it. inf where the radius is too large.

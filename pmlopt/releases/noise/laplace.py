@@ -280,7 +280,7 @@ class LaplaceFailure(FailureFunction):
 
     @cached_property
     def max_leaking_mass(self) -> float:
-        """p*, rounded up: from there on no outcome on the letter's side leaks more than epsilon."""
+        """Return p*, rounded up: above it a letter's outcomes cannot leak more than epsilon."""
         drop = math.exp(-2 / self.scale)
         # expm1: for large scales both exponents are near 0, where 1 - e^x cancels
         limit = (
@@ -292,15 +292,13 @@ class LaplaceFailure(FailureFunction):
         return limit * (1 + 1e-14) + 5e-324 if drop < self.exp_neg_epsilon_parts[0] else 0.0
 
     def cell_edges(self, low: float, high: float) -> FloatArray:
-        """(K,) cells on which F is concave: it may jump at p* and at 1 - p*."""
+        """Return the (K,) edges of intervals on which F is concave; F may jump at p* and 1 - p*."""
         found = [*super().cell_edges(low, high), self.max_leaking_mass, 1 - self.max_leaking_mass]
         return np.unique(np.clip(found, low, high)) if low < high else np.array([low, high])
 
     def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
         # past the largest log-ratio 2/b no outcome leaks more, and F jumps to 0: compared in decimals
-        """Compute the probability that the noise goes past a threshold t, given the letter and given the
-        other.
-        """
+        """Compute the conditional probabilities that the noise passes a threshold, given either letter."""
         if choose_precision(self.epsilon).multiply(threshold, Decimal(self.scale)) >= 2:
             return 0.0, 0.0
         # the decimals decide on which side of the jump t is; the tails are smooth, and floats do
@@ -308,14 +306,14 @@ class LaplaceFailure(FailureFunction):
         return 1 - math.exp(min(0.0, half - unit)) / 2, math.exp(-half - unit) / 2
 
     def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Compute the same for the thresholds of letters, as good as floats are."""
+        """Compute the conditional tail probabilities past the letters' thresholds, in floats."""
         near = 1 - np.exp(np.minimum(at.threshold / 2 - 1 / self.scale, 0.0)) / 2
         return near, np.exp(-at.threshold / 2 - 1 / self.scale) / 2
 
     def bound_on_cells(
         self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
     ) -> FloatArray:
-        """Where the tangents at the ends of a cell cross."""
+        """Bound F on cells by the intersection of its tangents at the ends."""
         at_left = self._extended_tail(one[0], one[0]) + self._extended_tail(two[2], two[0])
         at_right = self._extended_tail(one[2], one[0]) + self._extended_tail(two[0], two[0])
         up = self._slope(one[0], one[0]) - self._slope(two[2], two[0])
@@ -331,15 +329,13 @@ class LaplaceFailure(FailureFunction):
         return np.where(np.isfinite(tangents) & (width > 0), tangents, np.nan)
 
     def _extended_tail(self, at: LetterPair, least: LetterPair) -> FloatArray:
-        """Compute T at a probability, continued up to e^-eps; NaN past it, 0 where the least one adds
-        nothing.
-        """
+        """Compute the tail term T at a probability, continued smoothly up to e^-eps; NaN beyond."""
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
         value = at.mass - (2 * at.mass - self.exp_neg_epsilon_parts[0]) * stretch
         return np.where(self.may_leak(least), np.where(at.possible, value, np.nan), 0.0)
 
     def _slope(self, at: LetterPair, least: LetterPair) -> FloatArray:
-        """Compute the derivative T' in p, continued and cut off as `_extended_tail` is."""
+        """Compute the derivative T' in p of the continued tail term."""
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
         inner = (
             (2 * at.mass - self.exp_neg_epsilon_parts[0])
@@ -462,7 +458,7 @@ class BinaryLaplace(BinaryNoise):
 
     @property
     def level(self) -> float:
-        """Return the PML level for every prior of the set: `laplace_level` at the least probability."""
+        """Return the PML level for every prior of the set."""
         return laplace_level(self.scale, self.min_mass)
 
     def failure_probability(self, epsilon: float) -> float:
@@ -471,5 +467,5 @@ class BinaryLaplace(BinaryNoise):
 
     @property
     def ldp_level(self) -> float:
-        """Return the level for every prior, that is of local differential privacy: 2/b."""
+        """Return the local-DP level 2/b, valid for every prior."""
         return 2 / self.scale if self.scale else math.inf
