@@ -434,7 +434,14 @@ MechanismLike: TypeAlias = Mechanism | Numbers
 
 
 def as_mechanism(mechanism: MechanismLike) -> Mechanism:
-    """Convert a row-stochastic array to a `Mechanism`; return a `Mechanism` unchanged."""
+    """Convert a row-stochastic array to a `Mechanism`; return a `Mechanism` unchanged.
+
+    Raises:
+        MechanismError: it is no mechanism with a matrix; noise with a continuum of outcomes states why not.
+    """
+    reason = getattr(mechanism, "no_matrix", None)
+    if isinstance(reason, str):
+        raise MechanismError(f"{mechanism!r} is no mechanism with a matrix: {reason}")
     return mechanism if isinstance(mechanism, Mechanism) else Mechanism(mechanism)
 
 
