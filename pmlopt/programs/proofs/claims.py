@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import singledispatch
 from operator import attrgetter
 
+import numpy as np
+
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -20,8 +22,15 @@ from pmlopt.programs.envelope.masses import RationalMechanism
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.proofs.duals import DualPoint, complete_duals, find_multipliers, prove_bound
+from pmlopt.programs.proofs.duals import (
+    DualPoint,
+    complete_duals,
+    compute_grid,
+    list_costs,
+    prove_bound,
+)
 from pmlopt.programs.proofs.exact_program import ONE, ZERO, ExactProgram, RationalPowers, make_names
+from pmlopt.programs.proofs.fixed_points import find_fixed_point_multipliers
 from pmlopt.programs.proofs.formats import ProvedProgram
 from pmlopt.programs.proofs.mechanism_rows import (
     MechanismRows,
@@ -114,10 +123,20 @@ def _prove_optimum(certificate: LinearCertificate, rows: MechanismRows) -> DualP
     """Prove the better of two bounds: from the multipliers of the certificate, and, of small ones, from HiGHS."""
     prices, found = _list_prices(certificate, rows), []
     if prices:
-        found.append(prove_bound(rows.program, prices))
+        found.append(_prove_priced(certificate.privacy, rows, prices))
     if not prices or certificate.table.size <= MAX_JOINT_ENTRIES:
         found.append(prove_bound(rows.program))
     return min(found, key=attrgetter("bound"))
+
+
+def _prove_priced(privacy: Requirement, rows: MechanismRows, prices: list[Fraction]) -> DualPoint:
+    """Prove a bound from multipliers of the letters: under PML at one prior in fractions from the start."""
+    if not (isinstance(privacy, PML) and privacy.over is None):
+        return prove_bound(rows.program, prices)
+    costs = list_costs(rows.program)
+    grid = compute_grid([*costs, *prices])
+    found = find_fixed_point_multipliers(rows, costs, prices, grid)
+    return complete_duals(rows.program, costs, found)
 
 
 def _list_prices(certificate: LinearCertificate, rows: MechanismRows) -> list[Fraction]:
@@ -162,61 +181,60 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     return [first, ProvedProgram("optimum", wider.program, sentence, has_point=True, duals=duals)]
 
 
-def _refute_target(rows: MechanismRows, target: Fraction, name: str) -> DualPoint | None:
-    """Add a row that the objective reaches a target, and return a contradiction; None where none is found."""
+def _refute_target(rows: MechanismRows, target: Fraction, duals: DualPoint) -> DualPoint | None:
+    """Add a row that the objective reaches a target, and return a contradiction; None where it is in reach."""
     program = rows.program
     sign = 1 if program.is_maximised else -1
-    duals = prove_bound(program)
     if not duals.bound < sign * target:
         return None
-    program.add_row(
-        f"{name}[all]", [(column, -sign * value) for column, value in program.objective.items()], -sign * target,
-        meaning="the expected gain is at least the target, or the loss at most",
-    )  # fmt: skip
+    terms = [(column, -sign * value) for column, value in program.objective.items()]
+    meaning = "the expected gain is at least the target, or the loss at most"
+    program.add_row("target[all]", terms, -sign * target, meaning=meaning)
     program.objective = {}
     return DualPoint([*duals.rows, ONE], duals.signs, duals.bound - sign * target)
 
 
-def _refute_rows(rows: MechanismRows) -> DualPoint | None:
-    """Return a contradiction of the rows of a program without an objective; None where none is found.
-
-    Where the probabilities of a letter may sum to less than one, the most that they sum to in the mean is
-    less than one.
-    """
-    program, count = rows.program, len(rows.letters)
-    costs = [ZERO] * len(program.columns)
-    for share, cells in zip(rows.prior, rows.cells, strict=True):
-        for cell in cells:
-            if cell >= 0:
-                costs[cell] = share
-    looser = replace(program, rows=[replace(row, equal=False) for row in program.rows[:count]] + program.rows[count:])
-    duals = complete_duals(looser, costs, find_multipliers(looser, costs))
-    if not duals.bound < 1:
-        return None
-    taken = [value - rows.prior[place] if place < count else value for place, value in enumerate(duals.rows)]
-    # what the rows of the letters lose are the costs, so that the signs stay
-    return DualPoint(taken, duals.signs, duals.bound - 1)
-
-
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
     """Prove that no mechanism has a level, or less, and all that is demanded; None where no proof is found."""
-    expected = certificate.expected
+    expected, multipliers = certificate.expected, certificate.multipliers
+    if multipliers is None:
+        return None
     rows = build_program(
         certificate.prior, PML(level, certificate.privacy.over), certificate.mechanism,
         above=True, allowed=certificate.allowed,
         table=None if expected is None else expected.table,
         maximised=expected is None or expected.maximised,
     )  # fmt: skip
+    prices = [-share * Fraction(price) for share, price in zip(rows.prior, multipliers.tolist(), strict=True)]
+    duals: DualPoint | None
     if expected is None:
-        duals = _refute_rows(rows)
+        # with no costs a bound below 0 is the contradiction: the probabilities of all letters sum to one
+        found = _prove_priced(certificate.privacy, rows, prices)
+        duals = found if found.bound < 0 else None
     else:
-        duals = _refute_target(rows, Fraction(expected.value), "target")
+        prices = _price_target(certificate, prices)
+        found = _prove_priced(certificate.privacy, rows, prices) if prices else prove_bound(rows.program)
+        duals = _refute_target(rows, Fraction(expected.value), found)
     if duals is None:
         return None
     sentence = f"No mechanism has a level of {level:.15g} nats or less and meets what is demanded."
     return ProvedProgram(
         "infeasibility", rows.program, sentence, duals=duals, is_infeasible=True, level=level
     )
+
+
+def _price_target(certificate: LevelCertificate, prices: list[Fraction]) -> list[Fraction]:
+    """Return multipliers of the letters in the unit of the objective, from those next to a floor's; or none."""
+    floor, weight = certificate.normalized_floor, Fraction(certificate.weight)
+    if floor is None or weight <= 0:
+        return []
+    sign = 1.0 if floor.expected.maximised else -1.0
+    best = np.where(certificate.allowed, sign * floor.expected.table, -np.inf).max(axis=1)
+    weights = certificate.prior.weights
+    return [
+        price * Fraction(floor.unit) / weight + Fraction(share) / sum(weights) * Fraction(gain)
+        for price, share, gain in zip(prices, weights, best.tolist(), strict=True)
+    ]
 
 
 def _find_refuted_level(certificate: LevelCertificate) -> Iterator[ProvedProgram]:
@@ -286,7 +304,8 @@ def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
     found = [replace(first, sentence=text, level=certificate.value)]
     if isinstance(certificate.proof, LinearCertificate):
         rows, slack = _build_design(certificate.proof, above=True)
-        duals = _refute_target(rows, Fraction(certificate.reach), "target")
+        optimum = _prove_optimum(certificate.proof, rows)
+        duals = _refute_target(rows, Fraction(certificate.reach), optimum)
         if duals is not None:
             sentence = (
                 f"No mechanism within {certificate.bound:.15g} nats reaches the target {certificate.reach:.15g}."
