@@ -92,7 +92,9 @@ def study(kind: str, number: int, letters: Sequence[int], judge: Judge) -> dict[
     }  # fmt: skip
 
 
-def judge_files(folder: Path, rng: np.random.Generator, judge: Judge) -> Iterator[tuple[bool, bool]]:
+def judge_files(
+    folder: Path, rng: np.random.Generator, judge: Judge
+) -> Iterator[tuple[bool, bool]]:
     """Whether each certificate is accepted, and whether its changed copy is."""
     for path in sorted(folder.glob("*.vipr")):
         text, _ = tamper(path.read_text("utf-8"), rng)
@@ -124,7 +126,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         number += 1
     cells = [[row[name] for name in HEAD] for row in rows]
     write_csv(options.out / "vipr_proofs.csv", HEAD, cells)
-    totals = {name: sum(int(row[name]) for row in rows) for name in ("files", "accepted", "changed", "refused")}
+    totals = {
+        name: sum(int(row[name]) for row in rows)
+        for name in ("files", "accepted", "changed", "refused")
+    }
     widths = [float(row["width"]) for row in rows if row["width"]]
     table(("results", *totals, "not sharp", "widest"), [
         (len(rows), *totals.values(), sum(not row["sharp"] for row in rows), max(widths)),

@@ -57,7 +57,9 @@ def run_checker(checker: str, certificates: Sequence[Path]) -> list[CheckerVerdi
     """
     command = shlex.split(checker, posix=os.name == "posix")
     if not command:
-        raise InputError("the checker is an empty command: give the path of a program such as viprchk")
+        raise InputError(
+            "the checker is an empty command: give the path of a program such as viprchk"
+        )
     found = []
     for path in certificates:
         try:

@@ -138,9 +138,13 @@ class Certificate:
             values.append(evaluate(self.objective, point))
         require(not (self.infeasible and values), "there is a solution of what is infeasible")
         if self.minimised and self.upper is not None:
-            require(bool(values) and min(values) <= self.upper, "no solution reaches the upper bound")
+            require(
+                bool(values) and min(values) <= self.upper, "no solution reaches the upper bound"
+            )
         if not self.minimised and self.lower is not None:
-            require(bool(values) and max(values) >= self.lower, "no solution reaches the lower bound")
+            require(
+                bool(values) and max(values) >= self.lower, "no solution reaches the lower bound"
+            )
 
     def check_derivations(self) -> None:
         reader, derived = self.reader, 0
@@ -153,7 +157,10 @@ class Certificate:
             reader.expect("}")
             if reader.word() != "-1":  # a line after which it is not needed, which may be any
                 pass
-            require(dominates(self.combine(weights), wanted), f"the derivation {derived} does not follow")
+            require(
+                dominates(self.combine(weights), wanted),
+                f"the derivation {derived} does not follow",
+            )
             self.rows.append(wanted)
         if self.infeasible:
             require(derived > 0 and is_absurd(self.rows[-1]), "no contradiction is derived")
@@ -161,7 +168,9 @@ class Certificate:
         bound, sign = (self.lower, 1) if self.minimised else (self.upper, -1)
         if bound is not None:
             require(derived > 0, "no bound is derived")
-            require(dominates(self.rows[-1], (sign, bound, self.objective)), "the bound is not derived")
+            require(
+                dominates(self.rows[-1], (sign, bound, self.objective)), "the bound is not derived"
+            )
 
     def combine(self, weights: Row) -> tuple[int, Fraction, Row]:
         left, right, signs = dict[int, Fraction](), Fraction(0), set[int]()

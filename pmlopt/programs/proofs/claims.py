@@ -90,7 +90,9 @@ def prove_feasibility(rows: MechanismRows, sentence: str) -> ProvedProgram:
         ProgramError: it does not.
     """
     if (broken := rows.program.find_broken_row()) is not None:
-        raise ProgramError(f"the mechanism breaks {broken} of the linear program: check it with `verify`")
+        raise ProgramError(
+            f"the mechanism breaks {broken} of the linear program: check it with `verify`"
+        )
     return ProvedProgram("feasibility", rows.program, sentence, has_point=True)
 
 
@@ -98,7 +100,9 @@ def prove_feasibility(rows: MechanismRows, sentence: str) -> ProvedProgram:
 def _(certificate: ListedCertificate) -> list[ProvedProgram]:
     """Prove the requirement only: the utility is no linear function of the mechanism."""
     rows = build_program(certificate.prior, certificate.privacy, certificate.mechanism, above=False)
-    sentence = "The mechanism meets the requirement. Of its utility nothing is proved: it is not linear."
+    sentence = (
+        "The mechanism meets the requirement. Of its utility nothing is proved: it is not linear."
+    )
     return [prove_feasibility(rows, sentence)]
 
 
@@ -168,7 +172,8 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     (rows, slack), (wider, _) = (_build_design(certificate, above=above) for above in (False, True))
     value, more = rows.program.value, "gain" if certificate.maximised else "loss"
     first = prove_feasibility(
-        rows, f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}.{_describe_slack(slack)}"
+        rows,
+        f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}.{_describe_slack(slack)}",
     )
     duals = _prove_optimum(certificate, wider)
     gap = float(duals.bound - (value if certificate.maximised else -value))
@@ -205,7 +210,10 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
         table=None if expected is None else expected.table,
         maximised=expected is None or expected.maximised,
     )  # fmt: skip
-    prices = [-share * Fraction(price) for share, price in zip(rows.prior, multipliers.tolist(), strict=True)]
+    prices = [
+        -share * Fraction(price)
+        for share, price in zip(rows.prior, multipliers.tolist(), strict=True)
+    ]
     duals: DualPoint | None
     if expected is None:
         # with no costs a bound below 0 is the contradiction: the probabilities of all letters sum to one
@@ -213,7 +221,11 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
         duals = found if found.bound < 0 else None
     else:
         prices = _price_target(certificate, prices)
-        found = _prove_priced(certificate.privacy, rows, prices) if prices else prove_bound(rows.program)
+        found = (
+            _prove_priced(certificate.privacy, rows, prices)
+            if prices
+            else prove_bound(rows.program)
+        )
         duals = _refute_target(rows, Fraction(expected.value), found)
     if duals is None:
         return None
@@ -284,7 +296,12 @@ def _(certificate: ThresholdCertificate) -> list[ProvedProgram]:
     level = max(certificate.epsilon, kept.value)
     first = _prove_level(kept, PML(level, kept.privacy.over))
     threshold = f"it emits no rank below {certificate.threshold}"
-    found = [replace(first, sentence=f"The mechanism has a level of at most {level:.15g} nats, and {threshold}.")]
+    found = [
+        replace(
+            first,
+            sentence=f"The mechanism has a level of at most {level:.15g} nats, and {threshold}.",
+        )
+    ]
     if certificate.beyond is not None:
         proof = _refute_level(certificate.beyond, certificate.epsilon)
         if proof is not None:
@@ -328,13 +345,18 @@ def _build_post_processing(
     Source: [saeidian2026envelopes, Theorem 1].
     """
     if certificate.over is not None:
-        raise ProgramError("an envelope over a set of priors is no single linear program: prove it for one prior")
+        raise ProgramError(
+            "an envelope over a set of priors is no single linear program: prove it for one prior"
+        )
     exact = RationalMechanism.from_floats(certificate.prior, certificate.mechanism.matrix)
     columns = [[Fraction(int(v), exact.total) for v in row] for row in exact.columns]
     law = [Fraction(int(v), exact.total) for v in exact.laws[0]]
     program = ExactProgram(True, RationalPowers(above))
     ratio = program.powers(level)
-    letters, outputs = make_names(certificate.prior.labels), make_names(certificate.mechanism.outputs)
+    letters, outputs = (
+        make_names(certificate.prior.labels),
+        make_names(certificate.mechanism.outputs),
+    )
     shares = _assign_outcomes(certificate.attack, columns, law, ratio)
     used = [y for y, mass in enumerate(law) if mass]
     meaning = "the probability with which the output becomes an outcome that is likelier by that for the letter"
@@ -378,7 +400,8 @@ def _assign_outcomes(
 def _(certificate: ProcessedFailureCertificate) -> list[ProvedProgram]:
     """Prove the probability of outcomes that leak a level or more, from both sides."""
     first, second = (
-        _build_post_processing(certificate, certificate.epsilon, above=above) for above in (True, False)
+        _build_post_processing(certificate, certificate.epsilon, above=above)
+        for above in (True, False)
     )
     duals = prove_bound(second)
     what = f"become outcomes that leak {certificate.epsilon:.15g} nats or more"
@@ -419,4 +442,3 @@ def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
             found.append(ProvedProgram("optimum", second, sentence, duals=duals, level=level))
             break
     return found
-

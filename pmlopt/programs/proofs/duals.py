@@ -71,7 +71,11 @@ def find_multipliers(program: ExactProgram, costs: Sequence[Fraction]) -> list[F
     low = np.where([row.equal for row in program.rows], right, -np.inf)
     unit = _round_to_power_of_two(max(map(abs, centred), default=ZERO))
     duals = _solve_for_duals(matrix, low, right, np.array([float(cost / unit) for cost in centred]))
-    found = _round_multipliers(program, [Fraction(dual) * unit / own for dual, own in zip(duals.tolist(), units, strict=True)], unit)
+    found = _round_multipliers(
+        program,
+        [Fraction(dual) * unit / own for dual, own in zip(duals.tolist(), units, strict=True)],
+        unit,
+    )
     for row, offset in offsets.items():
         found[row] += offset
     return found
@@ -140,8 +144,12 @@ def find_separate_multipliers(
         # one more column takes what is short of the mean of one
         mean = np.append(masses[columns], 1.0)[None]
         none = sparse.csr_array((len(rows), 1))
-        system = sparse.vstack([sparse.hstack([within[rows], none]), sparse.csr_array(mean)], format="csr")
-        right = np.array([float(program.rows[count + k].right / own_units[k]) for k in rows] + [1.0])
+        system = sparse.vstack(
+            [sparse.hstack([within[rows], none]), sparse.csr_array(mean)], format="csr"
+        )
+        right = np.array(
+            [float(program.rows[count + k].right / own_units[k]) for k in rows] + [1.0]
+        )
         equal = np.array([program.rows[count + k].equal for k in rows] + [True])
         own_costs = np.append(scaled[columns], least)
         found = _solve_for_duals(system, np.where(equal, right, -np.inf), right, own_costs)
@@ -174,7 +182,9 @@ def _round_to_power_of_two(number: Fraction) -> Fraction:
 
 def compute_grid(numbers: Sequence[Fraction]) -> Fraction:
     """Return how many steps one has on the grid of multipliers, by the largest of some numbers."""
-    return Fraction(2**MULTIPLIER_BITS) / _round_to_power_of_two(max(map(abs, numbers), default=ZERO))
+    return Fraction(2**MULTIPLIER_BITS) / _round_to_power_of_two(
+        max(map(abs, numbers), default=ZERO)
+    )
 
 
 def build_float_rows(program: ExactProgram) -> tuple[sparse.csr_array, list[Fraction]]:

@@ -65,7 +65,9 @@ class WrittenProof:
 
     def __str__(self) -> str:
         """Return the folder, and what each file proves."""
-        return "\n".join([f"{self.folder}:", *(f"{name}.vipr: {text}" for name, text in self.sentences.items())])
+        return "\n".join(
+            [f"{self.folder}:", *(f"{name}.vipr: {text}" for name, text in self.sentences.items())]
+        )
 
 
 def write_proof(certificate: Certificate, folder: str | os.PathLike[str]) -> WrittenProof:
@@ -160,7 +162,9 @@ def _iterate_prior_lines(certificate: Certificate) -> Iterator[str]:
     total = sum(prior.weights)
     yield f"The prior is on {prior.size} letters: each has its weight over the sum of all weights, {total}.\n"
     yield "| letter | name in the files | weight | about |\n| --- | --- | --- | --- |"
-    for label, name, weight in zip(prior.labels, make_names(prior.labels), prior.weights, strict=True):
+    for label, name, weight in zip(
+        prior.labels, make_names(prior.labels), prior.weights, strict=True
+    ):
         yield f"| {_format_label(label)} | {name} | {weight} | {float(Fraction(weight) / total):.9g} |"
     names = zip(mechanism.outputs, make_names(mechanism.outputs), strict=True)
     outputs = ", ".join(f"{_format_label(label)} as {name}" for label, name in names)

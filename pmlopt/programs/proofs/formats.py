@@ -87,7 +87,11 @@ def _iterate_derivation(proved: ProvedProgram) -> Iterator[str]:
     weights = {place: -sign * value for place, value in enumerate(duals.signs) if value}
     weights |= {columns + place: sign * value for place, value in enumerate(duals.rows) if value}
     sense = "L" if upward else "G"
-    left = f"contradiction {sense} {duals.bound} 0" if proved.is_infeasible else f"bound {sense} {proved.bound} OBJ"
+    left = (
+        f"contradiction {sense} {duals.bound} 0"
+        if proved.is_infeasible
+        else f"bound {sense} {proved.bound} OBJ"
+    )
     yield f"{left} {{ lin {_format_terms(weights)} }} -1"
 
 

@@ -72,7 +72,9 @@ class MechanismRows:
             for y, value in enumerate(row):
                 if allowed is None or allowed[x, y]:
                     meaning = "the probability of the output given the letter"
-                    cells[x][y] = program.add_column(f"P[{letters[x]},{outputs[y]}]", value, meaning)
+                    cells[x][y] = program.add_column(
+                        f"P[{letters[x]},{outputs[y]}]", value, meaning
+                    )
         shares = [Fraction(weight) / total for weight in prior.weights]
         weights = np.array(prior.weights, dtype=object)
         found = cls(program, shares, weights, matrix, cells, letters, outputs)
@@ -101,7 +103,12 @@ class MechanismRows:
         value = sum((w * v for w, v in zip(weights, values, strict=True)), ZERO)
         place = program.add_column(name, value, meaning)
         pairs = [(cell, -weights[x]) for x, cell in self.list_column(y)]
-        support = program.add_row(row_name, [(place, ONE), *pairs], equal=True, meaning=f"{name.partition('[')[0]} is that sum")
+        support = program.add_row(
+            row_name,
+            [(place, ONE), *pairs],
+            equal=True,
+            meaning=f"{name.partition('[')[0]} is that sum",
+        )
         program.supports[place] = (support,)
         return place
 
@@ -123,7 +130,9 @@ class MechanismRows:
             meaning = "the rational for e to the named exponent, times the named variable"
             place = program.add_column(f"limit{inside}", factor * program.values[side], meaning)
             pairs = [(place, ONE), (side, -factor)]
-            support = program.add_row(f"power{inside}", pairs, equal=True, meaning="limit is that product")
+            support = program.add_row(
+                f"power{inside}", pairs, equal=True, meaning="limit is that product"
+            )
             program.supports[place] = (support,)
             self._limits[key] = place
         return self._limits[key]
@@ -157,10 +166,14 @@ def add_requirement(requirement: Requirement, rows: MechanismRows, name: str) ->
         for place, (row, scale) in enumerate(zip(ratios.rows, ratios.scales, strict=True)):
             weights = [Fraction(value) / Fraction(scale) for value in row.tolist()]
             inside = f"[{name}.{place},{output}]"
-            meaning = "a weighted sum of the probabilities of the output, on one side of ratio bounds"
+            meaning = (
+                "a weighted sum of the probabilities of the output, on one side of ratio bounds"
+            )
             sides.append(rows.add_sum(f"mean{inside}", y, weights, f"average{inside}", meaning))
         for place, (above, below, exponent) in enumerate(
-            zip(ratios.above.tolist(), ratios.below.tolist(), ratios.exponents.tolist(), strict=True)
+            zip(
+                ratios.above.tolist(), ratios.below.tolist(), ratios.exponents.tolist(), strict=True
+            )
         ):
             limit = rows.get_limit(sides[below], exponent)
             meaning = "a side of a ratio bound is at most the limit from the other one"
@@ -196,7 +209,9 @@ def _(requirement: MeanBounds, rows: MechanismRows, name: str) -> None:
                 rows.bound_entries(name, y, limit, meaning)
             else:
                 assert isinstance(one.smaller, PriorSet)
-                limit = rows.get_limit(add_least_mean(one.smaller, rows, name, y), _cap(one.exponent))
+                limit = rows.get_limit(
+                    add_least_mean(one.smaller, rows, name, y), _cap(one.exponent)
+                )
                 meaning = "the letter becomes at most so many times as likely under every prior of the set"
                 rows.bound_entries(name, y, limit, meaning)
 
@@ -221,7 +236,9 @@ def _bound_sum_of_largest(one: MeanBound, rows: MechanismRows, name: str) -> Non
     # past the number of letters the bound is none
     right = rows.program.powers(min(one.exponent, math.log(len(rows.letters)) + 1e-6))
     meaning = "the largest probabilities of all outputs sum to at most e^epsilon"
-    support = program.add_row(f"{name}_sum[all]", [(top, ONE) for top in tops], right, meaning=meaning)
+    support = program.add_row(
+        f"{name}_sum[all]", [(top, ONE) for top in tops], right, meaning=meaning
+    )
     for top in tops:
         program.supports[top] = (support,)
 
@@ -234,7 +251,9 @@ def _bound_from_below(one: MeanBound, rows: MechanismRows, name: str, y: int) ->
         f"least[{name},{output}]", program.values[law] / factor, "q over the rational for e^lower"
     )
     pairs = [(least, factor), (law, -ONE)]
-    support = program.add_row(f"share[{name},{output}]", pairs, equal=True, meaning="least is that share")
+    support = program.add_row(
+        f"share[{name},{output}]", pairs, equal=True, meaning="least is that share"
+    )
     program.supports[least] = (support,)
     _bound_below(rows, f"{name}_lower", y, least)
 
@@ -280,7 +299,9 @@ def _(over: ConvexHull, rows: MechanismRows, name: str, y: int) -> int:
     laws = [[Fraction(value) for value in point] for point in over.points.tolist()]
     laws = [[value / sum(law) for value in law] for law in laws]
     means = [sum((w * v for w, v in zip(law, values, strict=True)), ZERO) for law in laws]
-    least = program.add_column(f"w[{name},{output}]", min(means), "at most each mean over the set of priors")
+    least = program.add_column(
+        f"w[{name},{output}]", min(means), "at most each mean over the set of priors"
+    )
     program.supports[least] = tuple(
         program.add_row(
             f"{name}_prior[{place},{output}]",
@@ -301,22 +322,34 @@ def _(over: ChoquetSet, rows: MechanismRows, name: str, y: int) -> int:
     upper = None if nu.upper is None else [Fraction(int(value)) / total for value in nu.upper]
     shift = Fraction(nu.shift) / total
     if shift and upper is not None:
-        raise ProgramError(f"{over!r} has both a shift and upper bounds, and no known rational rows")
+        raise ProgramError(
+            f"{over!r} has both a shift and upper bounds, and no known rational rows"
+        )
     base, cap, mean = _find_dual_point(rows.get_values(y), lower, upper, shift)
-    tau = program.add_column(f"base[{name},{output}]", base, "taken from all probabilities of the output")
-    top = program.add_column(f"cap[{name},{output}]", cap, "the largest excess that counts") if shift else None
+    tau = program.add_column(
+        f"base[{name},{output}]", base, "taken from all probabilities of the output"
+    )
+    top = (
+        program.add_column(f"cap[{name},{output}]", cap, "the largest excess that counts")
+        if shift
+        else None
+    )
     pairs = [(tau, -ONE), *([(top, shift)] if top is not None else [])]
     covers, caps = [], []
     for x, (letter, value) in enumerate(zip(rows.letters, rows.get_values(y), strict=True)):
         inside, cell = f"[{name},{letter},{output}]", rows.cells[x][y]
         excess = max(value - base, ZERO)
         over_base = program.add_column(
-            f"excess{inside}", min(excess, cap) if shift else excess, "counts with the lower probability"
+            f"excess{inside}",
+            min(excess, cap) if shift else excess,
+            "counts with the lower probability",
         )
         terms = [(over_base, ONE), (tau, ONE), *([(cell, -ONE)] if cell >= 0 else [])]
         pairs.append((over_base, -lower[x]))
         if upper is not None:
-            below = program.add_column(f"lack{inside}", max(base - value, ZERO), "counts with the upper one")
+            below = program.add_column(
+                f"lack{inside}", max(base - value, ZERO), "counts with the upper one"
+            )
             terms.append((below, -ONE))
             pairs.append((below, upper[x]))
         meaning = "base and excess, less lack, are at most the probability"
@@ -324,7 +357,9 @@ def _(over: ChoquetSet, rows: MechanismRows, name: str, y: int) -> int:
         program.supports[over_base] = (covers[-1],)
         if top is not None:
             row = [(over_base, ONE), (top, -ONE)]
-            caps.append(program.add_row(f"{name}_cap{inside}", row, meaning="excess is at most cap"))
+            caps.append(
+                program.add_row(f"{name}_cap{inside}", row, meaning="excess is at most cap")
+            )
     program.supports[tau] = tuple(covers)
     meaning = "the least mean of the output over the set of priors, by linear duality"
     least = program.add_column(f"w[{name},{output}]", mean, meaning)
@@ -397,11 +432,15 @@ def _(requirement: ApproximatePML, rows: MechanismRows, name: str) -> None:
             meaning = "at least what the probability is above its limit"
             sums[x].append(program.add_column(f"over{inside}", over, meaning))
             terms = [(cell, ONE), (limit, -ONE), (sums[x][-1], -ONE)]
-            program.add_row(f"{name}{inside}", terms, meaning="the probability is at most limit and over")
+            program.add_row(
+                f"{name}{inside}", terms, meaning="the probability is at most limit and over"
+            )
     for x, letter in enumerate(rows.letters):
         meaning = "what is above the limits sums to at most delta for each letter"
         pairs = [(column, ONE) for column in sums[x]]
-        support = program.add_row(f"{name}_slack[{letter}]", pairs, Fraction(requirement.delta), meaning=meaning)
+        support = program.add_row(
+            f"{name}_slack[{letter}]", pairs, Fraction(requirement.delta), meaning=meaning
+        )
         for column in sums[x]:
             program.supports[column] = (support,)
 
@@ -415,12 +454,16 @@ def _(requirement: GuessLeakage, rows: MechanismRows, name: str) -> None:
         limit = rows.get_limit(rows.get_law(y), _cap(requirement.epsilon))
         joint = [w * v for w, v in zip(rows.prior, rows.get_values(y), strict=True)]
         threshold = sorted(joint)[-count]
-        edge = program.add_column(f"edge[{name},{output}]", threshold, "the least of the largest joint probabilities")
+        edge = program.add_column(
+            f"edge[{name},{output}]", threshold, "the least of the largest joint probabilities"
+        )
         overs = []
         for x, cell in rows.list_column(y):
             inside = f"[{name},{rows.letters[x]},{output}]"
             meaning = "at least what the joint probability is above edge"
-            overs.append(program.add_column(f"over{inside}", max(joint[x] - threshold, ZERO), meaning))
+            overs.append(
+                program.add_column(f"over{inside}", max(joint[x] - threshold, ZERO), meaning)
+            )
             terms = [(cell, rows.prior[x]), (edge, -ONE), (overs[-1], -ONE)]
             program.add_row(f"{name}_above{inside}", terms, meaning="over is at least that")
         pairs = [(edge, Fraction(count)), *((over, ONE) for over in overs), (limit, -before)]

@@ -73,5 +73,13 @@ def test_the_simplex_solves_the_same_program_and_finds_that_nothing_meets_anothe
         " x cost 1\n x C1 -4\n x C2 4\n z cost 1\n z C1 -1\n z C2 -1\nRHS\n RHS C1 -2\n RHS C2 1\nENDATA\n"
     )
     assert str(solve_mps(text)) == "7/8"
-    assert solve_mps(text.replace("C1 -2", "C1 2").replace("C2 1\n", "C2 -1\n").replace("z C2 -1", "z C2 1")) is None
-    assert solve_mps(text.replace("MIN", "MAX").replace("z C2 -1", "z C2 1").replace("C1 -2", "C1 0")) == 1
+    assert (
+        solve_mps(
+            text.replace("C1 -2", "C1 2").replace("C2 1\n", "C2 -1\n").replace("z C2 -1", "z C2 1")
+        )
+        is None
+    )
+    assert (
+        solve_mps(text.replace("MIN", "MAX").replace("z C2 -1", "z C2 1").replace("C1 -2", "C1 0"))
+        == 1
+    )
