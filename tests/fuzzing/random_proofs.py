@@ -229,8 +229,8 @@ KINDS: Mapping[str, Callable[[np.random.Generator, int], Result[Any]]] = {
 def tamper(text: str, rng: np.random.Generator) -> tuple[str, str]:
     """A certificate with one number changed that its proof uses, and which number that is.
 
-    A coefficient of a row that neither the solution meets exactly nor the derivation uses makes another linear
-    program, of which the same is proved: such are left.
+    Another coefficient, of a row that the derivation does not use, makes another linear program, of which the
+    same is proved: such are left.
     """
     words = [line.split(" ") for line in text.split("\n")]
     places = {line[0]: place for place, line in enumerate(words) if line[0].isupper()}

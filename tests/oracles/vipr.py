@@ -1,7 +1,7 @@
 """A checker of certificates in the format VIPR, written from its specification, in fractions.
 
 It knows the parts of the format that linear programs need: every section, and derivations by linear
-combinations. A derivation by rounding, by cases or from an assumption is refused. `python -m oracles.vipr FILE`
+combinations. A derivation by rounding, by cases or from an assumption is refused. `python vipr.py FILE`
 prints that the file is verified, or why it is not, and ends with exit code 0 or 1.
 
 Source: the specification of the format, version 1.1 (https://github.com/scipopt/vipr, cert_spec_v1_1.md).
@@ -23,13 +23,13 @@ NUMBER = re.compile(r"[+-]?(\d+(/\d+)?|\d*\.\d+|\d+\.)\Z")
 SIGNS = {"E": 0, "G": 1, "L": -1}
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """The file is not of the format, or does not prove what it states."""
 
 
 def require(condition: bool, what: str) -> None:
     if not condition:
-        raise Refusal(what)
+        raise RefusalError(what)
 
 
 class Reader:
@@ -57,7 +57,7 @@ class Reader:
         try:
             return Fraction(found)
         except ZeroDivisionError:
-            raise Refusal(f"{found!r:.40} is divided by zero") from None
+            raise RefusalError(f"{found!r:.40} is divided by zero") from None
 
     def whole(self, below: int | None = None) -> int:
         found = self.word()
@@ -208,15 +208,15 @@ def dominates(found: tuple[int, Fraction, Row], wanted: tuple[int, Fraction, Row
 
 
 def check(path: Path) -> str:
-    """What a file proves; a Refusal where it proves nothing."""
+    """What a file proves; a RefusalError where it proves nothing."""
     return Certificate(path.read_text("utf-8")).statement
 
 
 def main(arguments: list[str]) -> int:
     try:
-        print(f"verified: {check(Path(arguments[0]))}")
-    except (Refusal, OSError, UnicodeError) as cause:
-        print(f"Verification failed: {cause}")
+        sys.stdout.write(f"verified: {check(Path(arguments[0]))}\n")
+    except (RefusalError, OSError, UnicodeError) as cause:
+        sys.stdout.write(f"Verification failed: {cause}\n")
         return 1
     return 0
 

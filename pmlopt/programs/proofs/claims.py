@@ -124,7 +124,7 @@ def _build_design(certificate: LinearCertificate, *, above: bool) -> tuple[Mecha
 
 
 def _prove_optimum(certificate: LinearCertificate, rows: MechanismRows) -> DualPoint:
-    """Prove the better of two bounds: from the multipliers of the certificate, and, of small ones, from HiGHS."""
+    """Prove the better of two bounds: from the certificate's multipliers, and of small designs from HiGHS."""
     prices, found = _list_prices(certificate, rows), []
     if prices:
         found.append(_prove_priced(certificate.privacy, rows, prices))
@@ -173,7 +173,8 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
     value, more = rows.program.value, "gain" if certificate.maximised else "loss"
     first = prove_feasibility(
         rows,
-        f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}.{_describe_slack(slack)}",
+        f"The mechanism meets the requirement, and its expected {more} is {float(value):.15g}."
+        f"{_describe_slack(slack)}",
     )
     duals = _prove_optimum(certificate, wider)
     gap = float(duals.bound - (value if certificate.maximised else -value))
@@ -187,20 +188,22 @@ def _(certificate: LinearCertificate) -> list[ProvedProgram]:
 
 
 def _refute_target(rows: MechanismRows, target: Fraction, duals: DualPoint) -> DualPoint | None:
-    """Add a row that the objective reaches a target, and return a contradiction; None where it is in reach."""
+    """Add a row that a target is reached, and return a contradiction; None where it is in reach."""
     program = rows.program
     sign = 1 if program.is_maximised else -1
     if not duals.bound < sign * target:
         return None
-    terms = [(column, -sign * value) for column, value in program.objective.items()]
-    meaning = "the expected gain is at least the target, or the loss at most"
-    program.add_row("target[all]", terms, -sign * target, meaning=meaning)
+    terms = {column: -sign * value for column, value in program.objective.items()}
+    program.add_row("target[all]", terms, -sign * target)
     program.objective = {}
     return DualPoint([*duals.rows, ONE], duals.signs, duals.bound - sign * target)
 
 
 def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram | None:
-    """Prove that no mechanism has a level, or less, and all that is demanded; None where no proof is found."""
+    """Prove that no mechanism has a level, or less, and all that is demanded; None where no proof is found.
+
+    With no costs a bound below 0 is a contradiction: the probabilities of all letters sum to one.
+    """
     expected, multipliers = certificate.expected, certificate.multipliers
     if multipliers is None:
         return None
@@ -216,7 +219,6 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
     ]
     duals: DualPoint | None
     if expected is None:
-        # with no costs a bound below 0 is the contradiction: the probabilities of all letters sum to one
         found = _prove_priced(certificate.privacy, rows, prices)
         duals = found if found.bound < 0 else None
     else:
@@ -236,7 +238,7 @@ def _refute_level(certificate: LevelCertificate, level: float) -> ProvedProgram 
 
 
 def _price_target(certificate: LevelCertificate, prices: list[Fraction]) -> list[Fraction]:
-    """Return multipliers of the letters in the unit of the objective, from those next to a floor's; or none."""
+    """Return multipliers of the letters in the unit of the objective, from those next to a floor's."""
     floor, weight = certificate.normalized_floor, Fraction(certificate.weight)
     if floor is None or weight <= 0:
         return []
@@ -268,19 +270,18 @@ def _prove_level(certificate: LevelCertificate, privacy: PML) -> ProvedProgram:
     )  # fmt: skip
     if expected is not None:
         sign = -1.0 if expected.maximised else 1.0
-        terms = [
-            (cell, Fraction(sign * float(expected.table[x, y])) * rows.prior[x])
+        terms = {
+            cell: Fraction(sign * float(expected.table[x, y])) * rows.prior[x]
             for x, cells in enumerate(rows.cells)
             for y, cell in enumerate(cells)
             if cell >= 0
-        ]
+        }
         right = Fraction(sign * expected.value)
-        slack = max(rows.program.evaluate(dict(terms)) - right, ZERO)
-        meaning = "the expected gain is at least the target, or the loss at most"
-        rows.program.add_row("target[all]", terms, right + slack, meaning=meaning)
+        slack = max(rows.program.evaluate(terms) - right, ZERO)
+        rows.program.add_row("target[all]", terms, right + slack)
         more = f" The target is relaxed by {float(slack):.3g}, its rounding." if slack else ""
     sentence = f"The mechanism has a level of at most {privacy.epsilon:.15g} nats and meets what is demanded.{more}"
-    return replace(prove_feasibility(rows, sentence), level=privacy.epsilon)
+    return replace(prove_feasibility(rows, sentence + more), level=privacy.epsilon)
 
 
 @list_proofs.register
@@ -317,7 +318,8 @@ def _(certificate: ThresholdCertificate) -> list[ProvedProgram]:
 def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
     """Prove that the target is reached, and, of linear utilities, that it is not at the bound."""
     first = list_proofs(certificate.witness)[0]
-    text = f"{first.sentence} It has the level {certificate.value:.15g}; the target is {certificate.reach:.15g}."
+    levels = f"It has the level {certificate.value:.15g}; the target is {certificate.reach:.15g}."
+    text = f"{first.sentence} {levels}"
     found = [replace(first, sentence=text, level=certificate.value)]
     if isinstance(certificate.proof, LinearCertificate):
         rows, slack = _build_design(certificate.proof, above=True)
@@ -325,8 +327,8 @@ def _(certificate: LeastEpsilonCertificate) -> list[ProvedProgram]:
         duals = _refute_target(rows, Fraction(certificate.reach), optimum)
         if duals is not None:
             sentence = (
-                f"No mechanism within {certificate.bound:.15g} nats reaches the target {certificate.reach:.15g}."
-                f"{_describe_slack(slack)}"
+                f"No mechanism within {certificate.bound:.15g} nats reaches the target "
+                f"{certificate.reach:.15g}.{_describe_slack(slack)}"
             )
             found.append(
                 ProvedProgram(
@@ -359,22 +361,19 @@ def _build_post_processing(
     )
     shares = _assign_outcomes(certificate.attack, columns, law, ratio)
     used = [y for y, mass in enumerate(law) if mass]
-    meaning = "the probability with which the output becomes an outcome that is likelier by that for the letter"
     cells = {
-        (x, y): program.add_column(f"take[{letter},{outputs[y]}]", shares[x][y], meaning)
+        (x, y): program.add_column(f"take[{letter},{outputs[y]}]", shares[x][y])
         for x, letter in enumerate(letters)
         for y in used
     }
     for y in used:
         pairs = [(cells[x, y], ONE) for x in range(len(letters))]
-        meaning = "an output becomes these outcomes with a probability of at most one"
-        support = program.add_row(f"share[{outputs[y]}]", pairs, ONE, meaning=meaning)
+        support = program.add_row(f"taken[{outputs[y]}]", dict(pairs), ONE)
         for cell, _ in pairs:
             program.supports[cell] = (support,)
     for x, letter in enumerate(letters):
         pairs = [(cells[x, y], ratio * law[y] - columns[x][y]) for y in used]
-        meaning = "the outcome is at least so many times as likely given the letter as without"
-        program.add_row(f"leak[{letter}]", pairs, meaning=meaning)
+        program.add_row(f"leak[{letter}]", dict(pairs))
     program.objective = {cells[x, y]: law[y] for x in range(len(letters)) for y in used}
     return program
 
@@ -423,7 +422,7 @@ def _prove_attack(program: ExactProgram, sentence: str) -> ProvedProgram:
 
 @list_proofs.register
 def _(certificate: EnvelopeCertificate) -> list[ProvedProgram]:
-    """Prove that outcomes of the probability delta leak the value, and that fewer leak more than the bound."""
+    """Prove that outcomes of the probability delta leak the value, and fewer more than the bound."""
     first = _build_post_processing(certificate, certificate.value, above=True)
     sentence = (
         f"Outcomes with a probability of {float(first.value):.15g}, at least {certificate.delta:g}, leak "

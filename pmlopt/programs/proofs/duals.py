@@ -1,4 +1,4 @@
-"""Dual points of linear programs over the rationals: from HiGHS in floats, completed until they prove exactly."""
+"""Dual points of linear programs over the rationals: from HiGHS in floats, completed in fractions."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def find_separate_multipliers(
 ) -> list[Fraction]:
     """Find multipliers of the other rows for given ones of the letters, part by part of the program.
 
-    Parts are what no row but those of the letters couples, such as the outputs. Of each the most that a column
-    of mean one collects is found; the largest of these, times the prior, is added to the given multipliers.
+    Parts are what no row but those of the letters couples, such as the outputs. Of each the most that a
+    column of mean one collects is found; the largest of these, times the prior, is added to the given ones.
     """
     from scipy.sparse.csgraph import connected_components
 

@@ -1,8 +1,8 @@
 """Multipliers of PML at one prior, output by output: fixed points in fractions, without a solver.
 
-For prices r of the letters an output has weights `w_x = max(0, h_x + E p_x T)` with `h_x = c_x - r_x` and their sum
-T: that is a fixed point, and the least one is found by Newton's steps in fractions. There is one where no column
-of mean one collects more than nothing of h; prices are moved along the prior until none does.
+For prices r of the letters an output has weights `w_x = max(0, h_x + E p_x T)` with `h_x = c_x - r_x` and
+their sum T: that is a fixed point, and the least one is found by Newton's steps in fractions. There is one
+where no column of mean one collects more than nothing of h; prices are moved along the prior until none does.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _find_largest_mean(
 
 
 def _find_fixed_point(pairs: Sequence[tuple[Fraction, Fraction]], factor: Fraction) -> Fraction:
-    """Find the least T >= 0 with `sum max(0, rest + factor share T) <= T`, or where that is nearest to hold."""
+    """Find the least T >= 0 with `sum max(0, rest + factor share T) <= T`, or the nearest to that."""
     total = ZERO
     while True:
         used = [(share, rest) for share, rest in pairs if rest + factor * share * total > 0]

@@ -1,4 +1,4 @@
-"""Files of linear programs over the rationals: VIPR certificates, which checkers read, and MPS, which solvers read."""
+"""Files of linear programs over the rationals: VIPR certificates for checkers, and MPS for solvers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ProvedProgram:
         has_point: whether the point of the program is a part of the proof.
         duals: what proves a bound on the objective, or, where the program is infeasible, the contradiction.
         is_infeasible: whether it is proved that nothing meets the rows.
-        level: the level in nats that it is about, where a least level, or the level of an envelope, is claimed.
+        level: the level in nats that it is about, where a least level, or that of an envelope, is claimed.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Proofs of results for checkers of others: accepted by an independent one, and refused with one number changed."""
+"""Proofs for checkers of others: accepted by an independent one, and refused with one number changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from fuzzing.random_proofs import KINDS, tamper
 from oracles.exact_simplex import solve_mps
-from oracles.vipr import Certificate, Refusal
+from oracles.vipr import Certificate, RefusalError
 
 from pmlopt import LDP, PML, ExpectedGain, MutualInformation, Prior, design, least_leakage, solve
 from pmlopt.data.symmetry import IIDPrior
@@ -67,7 +67,7 @@ def test_each_certificate_is_accepted_and_with_one_number_changed_refused(
         for _ in range(6):
             changed, what = tamper(text, rng)
             assert changed != text
-            with pytest.raises(Refusal):
+            with pytest.raises(RefusalError):
                 Certificate(changed)
             assert what
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from oracles.exact_simplex import solve_mps
-from oracles.vipr import Certificate, Refusal
+from oracles.vipr import Certificate, RefusalError
 
 # min x + y, 4x + y >= 1, 4x - y <= 2: the optimum is -1/8 at x = 3/8, y = -1/2, by 5/8 and -3/8 of the rows
 TEXT = """% an example
@@ -57,7 +57,7 @@ def test_the_example_is_proved() -> None:
 )
 def test_what_is_changed_is_refused(before: str, after: str) -> None:
     assert before in TEXT
-    with pytest.raises(Refusal):
+    with pytest.raises(RefusalError):
         Certificate(TEXT.replace(before, after))
 
 
