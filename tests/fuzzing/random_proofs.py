@@ -35,7 +35,7 @@ from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
 from pmlopt.programs.worst_case.program import best_worst_case
 
-SHARP = 1e-11
+SHARP = 3e-10
 """The gap that is asked of designs, as a share of the range of the utility."""
 
 

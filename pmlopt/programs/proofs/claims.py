@@ -280,8 +280,11 @@ def _prove_level(certificate: LevelCertificate, privacy: PML) -> ProvedProgram:
         slack = max(rows.program.evaluate(terms) - right, ZERO)
         rows.program.add_row("target[all]", terms, right + slack)
         more = f" The target is relaxed by {float(slack):.3g}, its rounding." if slack else ""
-    sentence = f"The mechanism has a level of at most {privacy.epsilon:.15g} nats and meets what is demanded.{more}"
-    return replace(prove_feasibility(rows, sentence + more), level=privacy.epsilon)
+    limit = f"{privacy.epsilon:.15g}"
+    sentence = (
+        f"The mechanism has a level of at most {limit} nats and meets what is demanded.{more}"
+    )
+    return replace(prove_feasibility(rows, sentence), level=privacy.epsilon)
 
 
 @list_proofs.register
