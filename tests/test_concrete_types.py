@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from documents import parse_file
+
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import PriorSet
 
@@ -25,9 +27,11 @@ def list_subclasses(kind: type[Any]) -> Iterator[type[Any]]:
 
 def count_checks(path: Path, concrete: set[str]) -> int:
     """Count the calls of `isinstance` with a concrete class in a file."""
+    if "isinstance(" not in path.read_text("utf-8"):
+        return 0
     calls = [
         node
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parse_file(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "isinstance"

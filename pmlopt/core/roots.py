@@ -1,4 +1,4 @@
-"""Searches for the least number at which a condition holds, for conditions that hold from there on.
+"""Searches for the least number at which a monotone condition holds.
 
 A claim rests on a condition that was checked at the number returned, never on where a root should be.
 """
@@ -14,7 +14,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray
 
 
 def step_up_until(holds: Callable[[float], bool], start: float, most: float = math.inf) -> float:
-    """Return a number from `start` on at which a condition holds, by steps of 1, 2, 4, ... ulp.
+    """Find a number from `start` on at which a condition holds, by doubling ulp steps.
 
     Args:
         holds: the condition.
@@ -35,7 +35,7 @@ def step_up_until(holds: Callable[[float], bool], start: float, most: float = ma
 
 
 def find_min_holding(holds: Callable[[float], bool], start: float) -> float:
-    """Return the least float from `start` on at which a condition holds, up to a few ulp.
+    """Find the least float from `start` on at which a monotone condition holds, up to a few ulp.
 
     It steps by 1, 2, 4, ... units in the last place until the condition holds, and halves the last step.
 
@@ -59,7 +59,7 @@ def find_min_holding(holds: Callable[[float], bool], start: float) -> float:
 def bisect_intervals(
     above: Callable[[FloatArray], BoolArray], low: FloatArray, high: FloatArray, halvings: int = 60
 ) -> tuple[FloatArray, FloatArray]:
-    """Bisect many intervals, and return the (K,) ends between which conditions cease to hold.
+    """Bisect many intervals (K,) for monotone conditions.
 
     Args:
         above: whether the number that is looked for is above each of K numbers.
@@ -136,7 +136,7 @@ def find_crossings(
 
 
 def find_least_share(holds: Callable[[float], bool], halvings: int = 60) -> float:
-    """Return the least share in (0, 1] at which a condition holds, up to 2^-60; it is taken to hold at 1.
+    """Find the least number in (0, 1] at which a monotone condition holds, up to 2^-60; 1 is assumed to.
 
     Examples:
         >>> round(find_least_share(lambda share: share * share >= 0.25), 12)
@@ -150,7 +150,7 @@ def find_least_share(holds: Callable[[float], bool], halvings: int = 60) -> floa
 
 
 def find_min_integer(holds: Callable[[int], bool], most: int) -> int | None:
-    """Return the least integer from 1 on at which a condition holds, by doubling and halving, or None.
+    """Find the least positive integer at which a monotone condition holds; None above a limit.
 
     Examples:
         >>> find_min_integer(lambda n: n * n > 1000, 10**6), find_min_integer(lambda n: False, 10**6)
@@ -168,7 +168,7 @@ def find_min_integer(holds: Callable[[int], bool], most: int) -> int | None:
 
 
 def bisect(holds: Callable[[float], bool], fails: float, found: float, width: float) -> float:
-    """Bisect between a number at which a condition fails and a larger one at which it holds.
+    """Bisect between a number at which a condition fails and one at which it holds.
 
     Args:
         holds: the condition.

@@ -1,4 +1,4 @@
-"""Leakage of a finite order from differences of lifts from one, so that orders near 1 lose no digits."""
+"""Leakage of finite order, computed without cancellation near order 1."""
 
 from __future__ import annotations
 
@@ -127,8 +127,7 @@ def maximal_alpha_leakage(
 def find_renyi_centre(
     matrix: FloatArray, alpha: float, tolerance: float = 1e-14, iterations: int = 200
 ) -> tuple[FloatArray, float, float]:
-    """Find the law t of the output from which the rows diverge least, with the largest divergence of order
-    alpha.
+    """Find the output law that minimises the largest Renyi divergence of the rows.
 
     `min_t max_x D_alpha(P[x] || t)` is the maximal alpha-leakage: the best t is proportional to
     `(sum_x p[x] P[x,y]^alpha)^(1/alpha)` at the best prior p. Any t proves an upper bound.
@@ -167,8 +166,7 @@ def find_renyi_centre(
 
 
 def _make_rescaled_norms(rows: FloatArray, alpha: float) -> Callable[[FloatArray], Local]:
-    """Return the function of p that sums `(sum_x p[x] P[x,y]^alpha)^(1/alpha)` less 1, times `alpha / (alpha
-    - 1)`.
+    """Return the concave function whose maximum over laws is Sibson's capacity, rescaled.
 
     Near alpha = 1 that is the mutual information. Gradients are up to one constant for all letters.
     """
