@@ -111,8 +111,8 @@ class CostSpace:
         """Compute a bound on the utility of every mechanism within the requirement.
 
         For every rho and every price nu >= 0 it is `<p, rho> + nu C` and the largest
-        `mu(lam) - <p rho, lam> - nu c(lam)` over the columns, with C the largest cost. Linear costs c that are
-        at most the cost can only raise it, and the largest value is then at one of finitely many columns.
+        `mu(lam) - <p rho, lam> - nu c(lam)` over the columns, with C the largest cost. Linear costs c that
+        are at most the cost can only raise it, and the largest value is then at one of finitely many columns.
 
         Args:
             multipliers: (N,) rho, any numbers.
