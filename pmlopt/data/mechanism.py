@@ -483,6 +483,22 @@ def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
     return p, m
 
 
+def pair_with_names(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:
+    """Pair a prior with a mechanism as `pair_with_prior`, and give both the names of the side that has some.
+
+    What is saved has one list of letters, so that the letters of both sides must be the same.
+
+    Examples:
+        >>> p, m = pair_with_names(Prior([0.5, 0.5], ["a", "b"]), [[0.6, 0.4], [0.4, 0.6]])
+        >>> m.inputs
+        ('a', 'b')
+    """
+    p, m = pair_with_prior(prior, mechanism)
+    if isinstance(m.inputs, DefaultLabels):
+        return p, Mechanism(m.matrix, p.labels, m.outputs)
+    return p.relabelled(m.inputs), m
+
+
 def check_labels_match(
     left: tuple[Label, ...],
     right: tuple[Label, ...],

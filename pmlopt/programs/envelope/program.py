@@ -12,7 +12,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp
-from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
+from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_names
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import (
@@ -307,8 +307,8 @@ def failure_after_processing(
 def _make_program(
     kind: type[P], prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None, **fields: Any
 ) -> P:
-    """Build an envelope or failure program for a mechanism and a prior or set of priors."""
-    p, m = pair_with_prior(prior, mechanism)
+    """Make a program of one kind for a prior, or a set of priors, and a mechanism."""
+    p, m = pair_with_names(prior, mechanism)
     if over is not None:
         if not isinstance(over, PriorSet):
             raise PrivacyError(
