@@ -363,8 +363,8 @@ class Requirement(Record, ABC):
         Raises:
             PrivacyError: the bound is not on each column separately, or its extreme columns are not listed.
         """
-        found: ExtremeColumns | None = self.extreme_columns(prior)
-        required: ExtremeColumns = require_form(
+        found = self.extreme_columns(prior)
+        require_form(
             found,
             self,
             purpose,
@@ -372,7 +372,8 @@ class Requirement(Record, ABC):
             needs="the extreme columns of a requirement",
             advice=self.unsupported_hint,
         )
-        return required
+        assert found is not None
+        return found
 
     def column_cost(self, prior: Prior) -> ColumnCost | None:
         """Return the cost that the bound limits, of all columns together or of each; None where it is none.
