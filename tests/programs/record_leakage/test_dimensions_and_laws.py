@@ -59,7 +59,7 @@ def test_bounds_of_cells_are_rounded_by_the_sizes_of_gains_counts_and_prices(
     features, chord = random.normal(size=(3, 2, 2, 5)), random.normal(size=(3, 2, 2))
     point = random.random((3, 5))
     solver: Any = object.__new__(_CellIterates)
-    vars(solver).update(of=of, features=features, chord=chord, point=point)
+    vars(solver).update(of=of, features=features, chord=chord, best_point=point)
     expected = [
         0.01
         * (
