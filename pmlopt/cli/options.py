@@ -264,7 +264,6 @@ COMMANDS_MEANT = {
     "level": "pmlopt audit MECHANISM",
     "budget": "pmlopt ledger",
     "ptable": "pmlopt noise-table",
-    "export": "pmlopt design ... -o FILE, whose ending names the format",
     "convert": "pmlopt design ... -o FILE, whose ending names the format",
     "list": "pmlopt problems",
     "plan": "pmlopt sample-size, or pmlopt release --plan FILE",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from pmlopt.cli.export import SOURCE_ENDINGS, verify_source
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -64,9 +65,16 @@ WORDS: Mapping[bool | None, str] = {
 
 @add_command(main, "verify", extra=(imports,))
 def verify_command(
-    saved_file: Annotated[Path, ArgumentNote("FILE")], as_json: Json = False
+    saved_file: Annotated[Path, ArgumentNote("FILE")],
+    mechanism_file: Annotated[
+        Path | None,
+        OptionNote(
+            "FILE is source code that `pmlopt export` wrote: compare it with this mechanism.", "--of"
+        ),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Check what a saved result claims.
+    """Check what a saved result claims, or whether source code draws from a mechanism.
 
     All is computed again from FILE (.json, .npz) only. Exits with 1 when a part is false, and with 3 where a
     part cannot be checked from the file, and states which. The script verifier.py of the package checks most
@@ -78,6 +86,10 @@ def verify_command(
         raise InputError(
             f"{saved_file}: is a folder: `pmlopt check` checks releases, and this saved results"
         )
+    if mechanism_file is not None:
+        sys.exit(CODES[verify_source(saved_file, mechanism_file, as_json)])
+    if saved_file.suffix.lower() in SOURCE_ENDINGS:
+        raise InputError(f"{saved_file}: is source code: name its mechanism by --of MECHANISM")
     verdict = verify_file(saved_file)
     print_verification(verdict, saved_file, as_json)
     sys.exit(CODES[verdict.holds])

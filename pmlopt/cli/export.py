@@ -1,0 +1,93 @@
+"""The commands on mechanisms as source code: `export`, and `verify --of`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, main
+from pmlopt.cli.printing import print_json, print_line, print_table
+from pmlopt.cli.targets import TARGET
+from pmlopt.core.files import read_bytes
+from pmlopt.data.samplers.languages import LANGUAGES
+from pmlopt.errors import FileFormatError, InputError
+
+Language = Annotated[
+    str | None,
+    OptionNote(
+        "js, ts, c, rust, kotlin, swift, r, sql (PostgreSQL) or python; left out, by the ending of the file.",
+        "--to",
+    ),
+]
+
+SOURCE_ENDINGS = frozenset(language.ending.lower() for language in LANGUAGES.values())
+"""The endings of generated source code."""
+
+
+@add_command(main, "export")
+def export_command(
+    saved_file: Annotated[Path, ArgumentNote("MECHANISM")],
+    output: Annotated[Path, OptionNote("The file to write.", "-o/--output", TARGET)],
+    language: Language = None,
+    bits: Annotated[
+        int | None,
+        OptionNote(
+            "Round the draws to so many random bits (1 to 53): for platforms that have fewer, and for "
+            "matrices that are not in multiples of 2^-53. The level is computed again."
+        ),
+    ] = None,
+    name: Annotated[
+        str, OptionNote("Distinguishes the functions of several mechanisms in one program.")
+    ] = "",
+) -> None:
+    """Write a mechanism as source code that releases values in another language.
+
+    MECHANISM is a saved result or a matrix. The file needs no library: it compares random bits of the
+    platform's generator for cryptography with whole numbers, and so draws with exactly the probabilities of
+    the matrix. `pmlopt verify FILE --of MECHANISM` compares the two again.
+    """
+    from pmlopt.verification.verify_saved import load_trusted
+
+    load_trusted(saved_file).export(output, language, bits=bits, name=name)
+    print_line(f"Wrote {output}. Check it with: pmlopt verify {output} --of {saved_file}")
+
+
+def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool | None:
+    """Print whether generated source code draws from a mechanism; return the verdict."""
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.data.samplers.source import SamplerSource
+    from pmlopt.verification.verify_saved import load_trusted
+
+    try:
+        text = read_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{path}: is no source code in UTF-8") from None
+    source = SamplerSource.read(text, os.fspath(path))
+    found = load_trusted(mechanism_file)
+    mechanism = found if isinstance(found, Mechanism) else found.mechanism
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"{mechanism_file}: is by orbits, of which no source code is generated")
+    parts = source.compare(mechanism)
+    if not isinstance(found, Mechanism):
+        stated = found.describe_draws(source.rounded_bits)
+        same = list(source.header["statement"]) == stated
+        parts.append(("statement", same, " ".join(stated)))
+    verdicts = [holds for _, holds, _ in parts]
+    holds = False if False in verdicts else None if None in verdicts else True
+    if as_json:
+        print_json({
+            "language": source.language.name,
+            "digest": source.header["digest"],
+            "bits": source.header["bits"],
+            "holds": holds,
+            "parts": [dict(zip(("name", "holds", "detail"), part, strict=True)) for part in parts],
+        })  # fmt: skip
+        return holds
+    print_line(f"{path.name}: {source.language.name}, {source.header['bits']} bits a draw")
+    words = {True: "holds", False: "FALSE", None: "not decided"}
+    print_table(
+        ["part", "verdict", "what was found"],
+        [(name, words[verdict], detail) for name, verdict, detail in parts],
+    )
+    return holds
