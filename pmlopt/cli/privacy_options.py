@@ -48,7 +48,7 @@ class PriorSetOptions:
     confidence_delta: Annotated[float | None, OptionNote(
         "PML only: for the true distribution, except with this probability over the sample."
     )] = None  # fmt: skip
-    region: Annotated[Literal["l1-ball", "clopper-pearson"] | None, OptionNote(
+    region: Annotated[Literal["l1-ball", "clopper-pearson", "likelihood"] | None, OptionNote(
         "With --confidence-delta: the set that holds the true distribution; else the l1 ball."
     )] = None  # fmt: skip
 
@@ -211,9 +211,9 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
             )
         self.check_belonging()
         super().check()
-        if self.region == "clopper-pearson" and self.about_file is not None:
+        if self.region not in (None, "l1-ball") and self.about_file is not None:
             raise InputError(
-                "--region clopper-pearson is of priors alone: with --about it is l1-ball"
+                f"--region {self.region} is for priors without a secret: with --about it is l1-ball"
             )
 
     @cached_property

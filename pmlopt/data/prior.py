@@ -272,7 +272,7 @@ class Prior(SuggestsAttributes, Record):
 
     @property
     def size(self) -> int:
-        """Return N, the number of letters."""
+        """Return the number of letters N."""
         return len(self.probabilities)
 
     @cached_property

@@ -22,7 +22,13 @@ from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import PML, MetricPrivacy, Pufferfish, Requirement
 from pmlopt.model.queries import ModularSum, Query, exponential, laplace, symmetric_channel
-from pmlopt.model.uncertainty import JointLaws, PriorSet, confidence_ball, confidence_box
+from pmlopt.model.uncertainty import (
+    JointLaws,
+    PriorSet,
+    confidence_ball,
+    confidence_box,
+    confidence_region,
+)
 from pmlopt.model.utility import ExpectedGain, Utility
 
 Count: TypeAlias = Annotated[int, Range(1), COUNT]
@@ -150,6 +156,7 @@ SHORTHAND_CONSTRUCTORS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     PriorSet: {
         "confidence-ball": _make_shorthand(confidence_ball, counts=ThePrior, delta=float),
         "confidence-box": _make_shorthand(confidence_box, counts=ThePrior, delta=float),
+        "confidence-region": _make_shorthand(confidence_region, counts=ThePrior, delta=float),
     },
     JointLaws: {
         "joint-ball": _make_shorthand(JointLaws.ball, secret=TheSecret, radius=float),

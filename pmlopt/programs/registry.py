@@ -1,4 +1,4 @@
-"""The registry of questions: the methods for each class of programs, of pmlopt and of other packages.
+"""The registry of solver methods by program class, of pmlopt and of other packages.
 
 A module that has the methods of a question registers them when it is imported. Those of pmlopt are imported
 with the first program of their question; those of another package by an import, or by an entry point of the
@@ -32,7 +32,7 @@ Q = TypeVar("Q", bound=MethodRegistry[Any, Any, Any])
 
 
 def register_question(question: Q) -> Q:
-    """Register the methods that solve the programs of a class, and return them.
+    """Register the method registry of a program class, and return it.
 
     Args:
         question: the class of its programs, with the table of their methods.
@@ -60,7 +60,7 @@ def register_question(question: Q) -> Q:
 def register_method(
     kind: type[P], method: Method[P, Any, Any], *, before: str | None = None
 ) -> None:
-    """Add a method to the table of a question, which may be one of pmlopt.
+    """Add a solver method to the registry of a program class, which may be one of pmlopt.
 
     Args:
         kind: the class of the programs that it solves.
@@ -84,7 +84,7 @@ def register_method(
 
 
 def find_question(program: Program[Any], solver: object = "auto") -> MethodRegistry[Any, Any, Any]:
-    """Find the methods that are registered for the class of a program, and import them if needed.
+    """Find the method registry for a program's class, importing its module if needed.
 
     Args:
         program: from any builder.
@@ -108,7 +108,7 @@ def find_question(program: Program[Any], solver: object = "auto") -> MethodRegis
 
 
 def list_questions() -> tuple[MethodRegistry[Any, Any, Any], ...]:
-    """List all questions: those of pmlopt in the order of `QUESTION_FOLDERS`, then those of others."""
+    """List the method registries of all program classes: pmlopt's first, then those of other packages."""
     packages = [f"{__package__}.{folder}" for folder in QUESTION_FOLDERS]
     for package in packages:
         import_module(f"{package}.methods")
@@ -118,12 +118,12 @@ def list_questions() -> tuple[MethodRegistry[Any, Any, Any], ...]:
 
 
 def list_method_names() -> frozenset[str]:
-    """List the names of the methods of all questions."""
+    """List the method names of all registries."""
     return frozenset(name for question in list_questions() for name in question.own_names)
 
 
 def load_installed_questions() -> None:
-    """Import the modules that installed packages name in the group `pmlopt.questions`.
+    """Import the modules of the entry-point group `pmlopt.questions`.
 
     Raises:
         ProgramError: one of them cannot be imported; the message names it.
@@ -141,7 +141,7 @@ def load_installed_questions() -> None:
 
 
 def _find_for_class(kind: type[Any]) -> MethodRegistry[Any, Any, Any]:
-    """Find the methods of a class of programs: those of its own folder first, then those installed."""
+    """Find the method registry of a program class: built-in ones first, then installed ones."""
     if (
         kind not in REGISTRY
         and _get_package(kind).removeprefix(f"{__package__}.") in QUESTION_FOLDERS
@@ -158,11 +158,11 @@ def _find_for_class(kind: type[Any]) -> MethodRegistry[Any, Any, Any]:
 
 
 def _get_package(kind: type[Any]) -> str:
-    """Return the package in which a class is defined."""
+    """Return the name of the package that defines a class."""
     return kind.__module__.rpartition(".")[0]
 
 
 def _is_redefinition(known: Method[Any, Any, Any], method: Method[Any, Any, Any]) -> bool:
-    """Return whether a row is what a cell of a notebook, run again, defines once more."""
+    """Return whether a method redefines a registered one, as in a rerun notebook cell."""
     same = list_definitions(known.run) == list_definitions(method.run)
     return known.id == method.id and same and not known.is_own

@@ -100,7 +100,7 @@ class Streams:
 
     @property
     def fresh(self) -> Stream:
-        """Return the stream of a person of whom nothing is released yet."""
+        """Return the stream of a new person without releases."""
         return self._stream_at(0).copy()
 
     @property
@@ -122,7 +122,7 @@ class Streams:
         return found
 
     def release(self, states: Mapping[Label, Label], seed: Seed = None) -> dict[Label, Label]:
-        """Draw the next output of each person from the state, and record it.
+        """Draw and record the next output of each person.
 
         Args:
             states: by person. People who are not known yet begin.

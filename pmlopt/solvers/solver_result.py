@@ -56,7 +56,7 @@ class Deadline:
 
     @property
     def expired(self) -> bool:
-        """Return whether the time is over."""
+        """Return whether the time limit is reached."""
         return self.end < math.inf and self.read() >= self.end
 
     def expired_for(self, seconds: float) -> bool:

@@ -337,9 +337,11 @@ def _can_close_gap(program: LinearDesign) -> bool:
     """Return whether a solver's multipliers prove the optimum: of a linear program with a tight bound."""
     privacy = program.privacy
     block = program.column_block is not None
-    if not privacy.is_tight or (not block and privacy.has_empty_interior(program.prior)):
+    if not privacy.is_tight(program.prior) or (
+        not block and privacy.has_empty_interior(program.prior)
+    ):
         return False
-    return block or privacy.has_ratios or bool(program.problem.is_lp())
+    return block or program.list_ratios() is not None or bool(program.problem.is_lp())
 
 
 def _check_expression(

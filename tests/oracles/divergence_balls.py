@@ -1,4 +1,4 @@
-"""Balls of priors by their definitions: convex programs in a prior, and designs with the dual written out."""
+"""Sets of priors by their definitions: convex programs in a prior, and designs by cutting planes."""
 
 from __future__ import annotations
 
@@ -12,49 +12,59 @@ import cvxpy as cp
 import numpy as np
 from oracles.designs import FloatArray
 
-from pmlopt import ChiSquareBall, KLBall
-from pmlopt.model.uncertainty.divergence_ball import DivergenceBall
+from pmlopt import ChiSquareBall, KLBall, LikelihoodRegion
 
 Radii = tuple[float, ...]
 
 
+Rules = list[cp.Constraint]
+
+
 @dataclass(frozen=True)
-class BallKind:
-    """A kind of ball: how it is made, its divergence written for cvxpy, and usual radii.
+class SetKind:
+    """A kind of set around a prior: how it is made, its definition for cvxpy, and usual radii.
 
     Attributes:
         make: from a centre and a radius.
-        express: the divergence of a variable from the centre.
+        constrain: a variable, non-negative and of sum one, by the definition; from a centre and a radius.
         radii: small to large.
         all_from: the radius from which all priors are inside, infinite where there is none.
     """
 
-    make: Callable[[Any, float], DivergenceBall]
-    express: Callable[[cp.Expression, FloatArray], cp.Expression]
+    make: Callable[[Any, float], Any]
+    constrain: Callable[[cp.Expression, FloatArray, float], Rules]
     radii: Radii
     all_from: Callable[[FloatArray], float]
 
 
-def _express_chi_square(q: cp.Expression, p: FloatArray) -> cp.Expression:
-    return cp.sum_squares(cp.multiply(1 / np.sqrt(p), q - p))
+def _constrain_chi_square(q: cp.Expression, p: FloatArray, radius: float) -> Rules:
+    return [cp.sum_squares(cp.multiply(1 / np.sqrt(p), q - p)) <= radius]
 
 
 BALLS = {
-    "chi-square": BallKind(
+    "chi-square": SetKind(
         ChiSquareBall,
-        _express_chi_square,
+        _constrain_chi_square,
         (1e-4, 0.01, 0.1, 0.5, 2.0, 10.0),
         lambda p: 1 / float(p.min()) - 1,
     ),
+    "kl": SetKind(
+        KLBall,
+        lambda q, p, radius: [cp.sum(cp.rel_entr(q, p)) <= radius],
+        (1e-4, 0.01, 0.1, 0.5, 2.0),
+        lambda p: -math.log(float(p.min())),
+    ),
+    "likelihood": SetKind(
+        LikelihoodRegion,
+        lambda q, p, radius: [cp.sum(cp.rel_entr(p[p > 0], q[p > 0])) <= radius],
+        (1e-4, 0.01, 0.1, 0.5, 2.0),
+        lambda p: math.inf,
+    ),
 }
+"""Balls of a divergence, whose centre is in them at every radius."""
 
-
-BALLS["kl"] = BallKind(
-    KLBall,
-    lambda q, p: cp.sum(cp.rel_entr(q, p)),
-    (1e-4, 0.01, 0.1, 0.5, 2.0),
-    lambda p: -math.log(float(p.min())),
-)
+KINDS = {**BALLS}
+"""All sets that are compared with their definitions."""
 
 
 def random_center(rng: np.random.Generator, n: int) -> FloatArray:
@@ -72,21 +82,30 @@ def solve_sharply(problem: cp.Problem) -> float:
     return float(problem.value)
 
 
-def least_mean(kind: BallKind, p: FloatArray, radius: float, column: FloatArray) -> float:
-    """min <Q, v> over the ball, a convex program in Q."""
+def least_mean(kind: SetKind, p: FloatArray, radius: float, column: FloatArray) -> float:
+    """min <Q, v> over the set, a convex program in Q."""
+    return find_worst_prior(kind, p, radius, column)[0]
+
+
+def find_worst_prior(
+    kind: SetKind, p: FloatArray, radius: float, column: FloatArray
+) -> tuple[float, FloatArray]:
+    """min <Q, v> over the set, and a Q at which it is."""
     q = cp.Variable(len(p), nonneg=True)
-    rules = [cp.sum(q) == 1, kind.express(q, p) <= radius]
-    return solve_sharply(cp.Problem(cp.Minimize(column @ q), rules))
+    rules = [cp.sum(q) == 1, *kind.constrain(q, p, radius)]
+    least = solve_sharply(cp.Problem(cp.Minimize(column @ q), rules))
+    worst = np.maximum(q.value, 0.0)
+    return least, worst / worst.sum()
 
 
 def best_gain(
-    kind: BallKind, p: FloatArray, radius: float, gains: FloatArray, epsilon: float
+    kind: SetKind, p: FloatArray, radius: float, gains: FloatArray, epsilon: float
 ) -> tuple[float, float]:
     """Bounds on the best expected gain under PML over the ball, by cutting planes: from a mechanism mixed
     with a constant until the worst priors of its columns allow it, and from the priors found so far.
     """
     n, m = gains.shape
-    priors = [p]
+    priors = [find_worst_prior(kind, p, radius, np.arange(n) / n)[1]]
     low, high = -math.inf, math.inf
     for _ in range(60):
         mechanism = cp.Variable((n, m), nonneg=True)
@@ -102,12 +121,10 @@ def best_gain(
         for column, mean in zip(matrix.T, law, strict=True):
             if column.max() <= 1e-9:
                 continue
-            q = cp.Variable(n, nonneg=True)
-            rules = [cp.sum(q) == 1, kind.express(q, p) <= radius]
-            least = solve_sharply(cp.Problem(cp.Minimize(column / column.max() @ q), rules))
-            worst = np.maximum(q.value, 0.0)
-            priors.append(worst / worst.sum())
+            least, worst = find_worst_prior(kind, p, radius, column / column.max())
+            priors.append(worst)
             over = math.exp(-epsilon) - least
+            # a constant column of the same mean has the slack 1 - e^-eps times it
             room = mean / column.max() * (1 - math.exp(-epsilon))
             if over > 0:
                 theta = max(theta, over / (over + room))

@@ -1,4 +1,4 @@
-"""Prices that prove what columns of a finite order collect, however far they are above their differences."""
+"""Dual multipliers of norm constraints of finite order, computed without cancellation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def minimize_by_golden_sections(
     high: FloatArray,
     sections: int = SECTIONS,
 ) -> tuple[FloatArray, FloatArray]:
-    """Find where (M,) functions that fall and then rise are least, and their values there."""
+    """Minimise (M,) unimodal functions on intervals by golden-section search."""
     one, two = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_one, at_two = value(one), value(two)
     for _ in range(sections):
@@ -44,7 +44,7 @@ def minimize_by_golden_sections(
 
 
 def center_prices(law: FloatArray, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return prices less their mean under a law, (N, M), and the mean, (M,)."""
+    """Subtract from (N, M) multipliers their (M,) means under a law; return both."""
     mean = (law * prices).sum(axis=0)
     return prices - mean, mean
 
@@ -52,7 +52,7 @@ def center_prices(law: FloatArray, prices: FloatArray) -> tuple[FloatArray, Floa
 def compute_costs(
     law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float
 ) -> FloatArray:
-    """Compute the (M,) costs `K |h| - c` of prices `h = max(c + e, 0)` in the norm of order beta under a law.
+    """Compute the (M,) dual costs `K |h| - c` of multipliers `h = max(c + e, 0)` in the norm of order beta.
 
     As e has mean 0, `|h|^beta` is `c^beta` times the mean of one and terms that are at least 0: nothing is
     rounded in units of c, which may be far above e. That is the bound of a threshold `t = m - c` on gains
@@ -89,14 +89,14 @@ def compute_costs(
 def compute_net_prices(
     law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float
 ) -> FloatArray:
-    """Compute the (N, M) net prices `h - K |h|` of `h = max(c + e, 0)`; arguments as in `compute_costs`."""
+    """Compute (N, M) `h - K |h|` of multipliers `h = max(c + e, 0)`; see `compute_costs`."""
     return np.asarray(np.maximum(prices, -tops) - compute_costs(law, prices, tops, beta, room))
 
 
 def find_best_tops(
     law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int = SECTIONS
 ) -> tuple[FloatArray, FloatArray]:
-    """Find the (M,) tops c at which `compute_costs` is least, in which it is convex; and the costs there.
+    """Minimise `compute_costs`, convex in the (M,) offsets c; return offsets and costs.
 
     Arguments are as in `compute_costs`, of whose prices the mean is 0.
     """
@@ -132,7 +132,7 @@ def find_best_tops(
 def add_best_tops(
     law: FloatArray, prices: FloatArray, beta: float, room: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return prices less their mean, and the tops that are best for their differences."""
+    """Center multipliers, and compute the optimal offsets of these."""
     own, _ = center_prices(law, prices)
     return own, find_best_tops(law, own, beta, room)[0]
 
@@ -140,7 +140,7 @@ def add_best_tops(
 def find_best_prices(
     p: FloatArray, gains: FloatArray, laws: FloatArray, beta: float, room: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Find prices less their mean, and tops, under one law Q for each output that prove the least value s.
+    """Find centred multipliers and offsets with the best dual bound, for one law per output.
 
     For a column v within the bound for Q, `<p (g - s), v>` is at most 0 where the support function of
     `p (g - s) / Q` under Q is; letters without mass in Q have at most s.
@@ -179,7 +179,7 @@ def find_best_prices(
 
 
 def unpack_prices(witness: Witness, shape: tuple[int, ...]) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the prices in a dual certificate: for each law (S, M) numbers of outputs, and (M,) offsets.
+    """Unpack the multipliers and offsets of a dual certificate, for each law.
 
     Nothing is added where there is no array `tops`, and prices that are below 0 are 0.
     """

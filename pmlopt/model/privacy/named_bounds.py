@@ -1,4 +1,4 @@
-"""The named bounds between means of a column: PML, also with budgets, LDP, LIP and maximal leakage."""
+"""Named leakage bounds: PML, also with budgets per letter, LDP, LIP and maximal leakage."""
 
 from __future__ import annotations
 
@@ -50,13 +50,11 @@ class LetterBudgets(RatioRequirement):
 
     @property
     def limit(self) -> str:
-        """Return the name of its limit."""
+        """Return the display name of the leakage limit."""
         return "pml_above_budget"
 
     def on_cells(self, cells: LetterCells) -> RatioRequirement:
-        """Return the requirement with a budget for each orbit of letters, or for each letter where they
-        are listed.
-        """
+        """Return the requirement with one budget per orbit of letters."""
         if len(self.epsilon) == len(cells.orbits):
             return LetterBudgets([self.epsilon[orbit] for orbit in cells.letters.tolist()])
         if cells.classes is None:
@@ -67,7 +65,7 @@ class LetterBudgets(RatioRequirement):
         return super().on_cells(cells)
 
     def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+        """Raise a PrivacyError where the requirement's letters differ from the prior's."""
         if prior.size != len(self.epsilon):
             raise PrivacyError(
                 f"there are {len(self.epsilon)} budgets, and the prior has {prior.size} letters "
@@ -76,7 +74,7 @@ class LetterBudgets(RatioRequirement):
 
     def ratios(self, weights: Any) -> RatioBounds:
         # no letter reveals more than -log(min p); a little above, so that nothing that binds is lost
-        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
+        """Return the ratio bounds for a prior proportional to (N,) weights (floats or integers)."""
         max_exponent = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
         return make_mean_ratios(weights, np.minimum(np.array(self.epsilon), max_exponent))
 
@@ -136,7 +134,7 @@ class PML(MeanBounds):
         about: Secret | None = None,
         known: Known | Sequence[int] | None = None,
     ) -> Any:
-        """Return the requirement in the form that fits: a `PML` where it is one epsilon, about the data."""
+        """Create the matching subclass: a plain `PML` for one epsilon about the data."""
         if hasattr(epsilon, "is_dcp"):
             raise PrivacyError(
                 f"epsilon is {epsilon!r:.60}, of cvxpy: give a number, or take "
@@ -185,13 +183,11 @@ class PML(MeanBounds):
         over: PriorSet | JointLaws | None = None,
         about: Secret | None = None,
     ) -> Requirement:
-        """Build PML in any of its forms from the fields of a file."""
+        """Build PML, in any of its forms, from a saved file's fields."""
         return cls(epsilon, over, about)
 
     def on_cells(self, cells: LetterCells) -> PML:
-        """Return the bound on a column that is constant on the cells of its output, as one on their
-        values.
-        """
+        """Return the requirement on columns that are constant on orbits ("cells") of letters."""
         if self.over is None:
             return self
         found = self.over.on_cells(cells)
@@ -199,7 +195,7 @@ class PML(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+        """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
 
         At most one for each pair of means; several only between entries and the mean.
         """
@@ -213,7 +209,7 @@ class PML(MeanBounds):
         )
 
     def priors(self, prior: Prior) -> PriorSet | None:
-        """Return the set of priors for which the bound must hold; None where it is the given prior only.
+        """Return the set of priors of the requirement; None for the given prior only.
 
         Raises:
             PrivacyError: they are on other letters than the given one.
@@ -257,7 +253,7 @@ class LDP(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+        """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
 
         At most one for each pair of means; several only between entries and the mean.
         """
@@ -300,7 +296,7 @@ class LIP(MeanBounds):
 
     @property
     def meanings(self) -> tuple[str, ...]:
-        """Return what each of the `limits` means."""
+        """Return the meaning of each limit as text."""
         sides = (("less", self.lower), ("more", self.upper))
         return tuple(
             f"No outcome makes anything {word} likely by a factor of more than e^{limit:.6g}."
@@ -309,7 +305,7 @@ class LIP(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+        """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
 
         At most one for each pair of means; several only between entries and the mean.
         """
@@ -351,7 +347,7 @@ class MaximalLeakage(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+        """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
 
         At most one for each pair of means; several only between entries and the mean.
         """

@@ -1,4 +1,4 @@
-"""Pointwise maximal cost: how much less an outcome makes an adversary lose, who minimises a cost."""
+"""Pointwise maximal cost: leakage to an adversary who minimises a cost."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PMC(MeanBounds):
 
     @cached_property
     def bounds(self) -> tuple[MeanBound, ...]:
-        """Return the bounds `larger mean <= e^epsilon smaller mean` of a column that define the requirement.
+        """Return the inequalities `larger mean <= e^epsilon smaller mean` on each column.
 
         At most one for each pair of means; several only between entries and the mean.
         """

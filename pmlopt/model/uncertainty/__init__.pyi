@@ -8,7 +8,9 @@ from .confidence import REGIONS as REGIONS
 from .confidence import confidence_ball as confidence_ball
 from .confidence import confidence_box as confidence_box
 from .confidence import confidence_chain as confidence_chain
+from .confidence import confidence_region as confidence_region
 from .confidence import deviation_exponent as deviation_exponent
+from .confidence import multinomial_radius as multinomial_radius
 from .confidence import weissman_delta as weissman_delta
 from .confidence import weissman_kappa as weissman_kappa
 from .confidence import weissman_radius as weissman_radius
@@ -16,6 +18,7 @@ from .confidence import weissman_samples as weissman_samples
 from .joint_laws import JointLaws as JointLaws
 from .kl_ball import KLBall as KLBall
 from .l1_ball import L1Ball as L1Ball
+from .likelihood_region import LikelihoodRegion as LikelihoodRegion
 from .prior_set import MinMeanExpression as MinMeanExpression
 from .prior_set import PriorSet as PriorSet
 from .sensitivity import WorstCase as WorstCase

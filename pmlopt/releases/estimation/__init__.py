@@ -1,4 +1,4 @@
-"""Estimates from what was released: frequencies and tables with their errors, and levels from samples."""
+"""Estimation from released data: frequencies with errors, tables, and levels from samples."""
 
 from pmlopt.measures.estimable import Estimable, estimable
 from pmlopt.releases.estimation.frequencies import Estimate, estimate

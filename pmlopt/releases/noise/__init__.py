@@ -1,4 +1,4 @@
-"""Continuous mechanisms: noise added to a binary secret or to a histogram, calibrated to a PML level."""
+"""Continuous mechanisms: additive noise calibrated to a PML level."""
 
 from pmlopt.releases.noise.binary import Promise
 from pmlopt.releases.noise.gaussian import BinaryGaussian, plocal_failure, plocal_scale

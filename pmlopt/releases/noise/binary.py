@@ -1,4 +1,4 @@
-"""What mechanisms that add noise to a binary secret share: the secret, its prior and a set of priors."""
+"""Additive-noise mechanisms on a binary secret: shared parts."""
 
 from __future__ import annotations
 
@@ -91,30 +91,30 @@ class BinaryNoise(ABC):
 
     @cached_property
     def masses(self) -> LetterMasses:
-        """Return bounds on the probabilities of both letters over the set, the exact ones rounded outward."""
+        """Return bounds on both letters' probabilities over the set, rounded outward."""
         return LetterMasses.from_prior_set(self.prior, self.over)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return the least and the largest probability of X = 1 over the set, rounded outward."""
+        """Return the range of P(X = 1) over the set, rounded outward."""
         return self.masses.second
 
     @property
     def min_mass(self) -> float:
-        """Return the least probability of a letter over the set, rounded down; of one prior, as a float."""
+        """Return the minimum letter probability over the set, rounded down."""
         return float(self.prior.pmf.min()) if self.over is None else self.masses.min_mass
 
     @property
     def scope(self) -> str:
-        """Return for which priors levels and probabilities hold, in words."""
+        """Return text on the priors for which the levels hold."""
         return "for the prior given" if self.over is None else self.over.scope
 
     @abstractmethod
     def make_failure(self, epsilon: float) -> FailureFunction:
-        """Return P(l(Y) > epsilon) as a function of the prior."""
+        """Build the failure probability P(l(Y) > epsilon) as a function of the prior."""
 
     def failure_probability(self, epsilon: float) -> float:
-        """Compute the largest P(l(Y) > epsilon) over the set: delta_1, from above by 1e-11 at most.
+        """Compute an upper bound on the worst-case P(l(Y) > epsilon) over the set, tight to 1e-11.
 
         The supremum is over p in an interval, by branch and bound. Next to a jump, at an epsilon that is -log
         of an end of the set but for rounding, it is over the ends rounded outward.
@@ -129,7 +129,7 @@ class BinaryNoise(ABC):
         )
 
     def promise(self, epsilon: float, delta: float | None = None) -> Promise:
-        """Return what holds when the set has the true prior but for delta: (epsilon, d1 + delta - d1 delta).
+        """Return the (epsilon, delta)-PML guarantee, combining failure and confidence probabilities.
 
         Whenever the truth is in the set, an outcome leaks more than epsilon under it with probability
         `d1 = failure_probability(epsilon)` at most, because d1 is a supremum over the set; and it is
@@ -152,7 +152,7 @@ class BinaryNoise(ABC):
         )
 
     def _outside_probability(self, delta: float | None) -> float:
-        """Return the probability with which the truth may be outside the set."""
+        """Return the probability that the true prior is outside of the set."""
         if self.over is None:
             raise PrivacyError(
                 "the noise is for one prior, and no set of priors that may hold the truth: give a radius or "
@@ -175,39 +175,39 @@ class BinaryNoise(ABC):
 
     @abstractmethod
     def noise_density(self, noise: FloatArray) -> FloatArray:
-        """Compute the density of the noise, whose scale is positive."""
+        """Compute the density of the noise."""
 
     @abstractmethod
     def compute_log_ratio(self, outcomes: FloatArray) -> FloatArray:
-        """Compute the log-ratio of the densities; inf past the floats."""
+        """Compute the log-ratio of the two conditional densities; inf beyond the float range."""
 
     def density(self, outcomes: ArrayLike) -> FloatArray:
-        """Compute the (2, ...) density of Y at outcomes, given X = -1 and X = 1."""
+        """Compute the (2, ...) conditional densities of Y given X = -1 and X = 1."""
         y = self._check_outcomes(outcomes)
         return np.stack([self.noise_density(y - x) for x in (-1.0, 1.0)])
 
     def log_ratio(self, outcomes: ArrayLike) -> FloatArray:
-        """Compute the log-ratio of the densities, `log f(y | 1) - log f(y | -1)`."""
+        """Compute the log-ratio `log f(y | 1) - log f(y | -1)` of the conditional densities."""
         with np.errstate(over="ignore"):
             return self.compute_log_ratio(self._check_outcomes(outcomes))
 
     def _check_outcomes(self, outcomes: ArrayLike) -> FloatArray:
-        """Check outcomes of a mechanism with noise, and return them as an array of finite numbers."""
+        """Validate finite outcomes as an array."""
         if self.scale == 0:
             raise MechanismError("without noise there is no density")
         return copy_float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
 
     @property
     def grid_step(self) -> float:
-        """Return the step of the grid of the noise: at most the scale over 2^48, and -1 and 1 are on it."""
+        """Return the step of the noise grid, at most 2^-48 of the scale."""
         return choose_grid_step(self.scale) if self.scale else 1.0
 
     @abstractmethod
     def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
-        """Draw the noise independently, (size,): exact, on the grid."""
+        """Draw (size,) independent noise values exactly, on a grid."""
 
     def leakage(self, outcomes: ArrayLike) -> FloatArray:
-        """Compute the pointwise maximal leakage of outcomes under the prior itself, in nats.
+        """Compute the pointwise maximal leakage of outcomes under the given prior, in nats.
 
         `log max_x f(y | x) / f(y)`, computed from the ratio of the densities: far tails keep their digits.
         It is `-log(p + (1 - p) e^-r)` with p the mass of the likelier letter and `r >= 0` the log-ratio.
@@ -223,7 +223,7 @@ class BinaryNoise(ABC):
         return np.asarray(np.where(lost < 0.5, near, far))
 
     def sample(self, values: Iterable[object], seed: Seed = None) -> FloatArray:
-        """Release each value, one of the prior's labels, as -1 or 1 with noise.
+        """Release values of the prior's two labels as -1 or 1 plus noise.
 
         The noise is drawn from the discrete law on the multiples of `grid_step`, exactly: its low digits
         reveal nothing. The leakage of an outcome on the grid, and with it the level, is that of the density
@@ -245,7 +245,7 @@ class BinaryNoise(ABC):
 
 
 def check_scale(scale: float) -> float:
-    """Check that the scale of a noise is not negative."""
+    """Validate a nonnegative noise scale."""
     size = check_real(scale, "the scale", PrivacyError)
     if size < 0:
         raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")

@@ -1,4 +1,4 @@
-"""Gaussian noise on a binary secret: how likely an outcome leaks more than epsilon, for one prior or many."""
+"""Gaussian noise on a binary secret: the probability of leaking more than epsilon."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GaussianFailure(FailureFunction):
     """
 
     def decreases_from(self, least: float) -> float:
-        """Return the sigma from which on F falls in sigma, for every prior with no letter rarer than this.
+        """Return the sigma from which on F decreases, for all letter probabilities above a minimum.
 
         Of a letter of probability p, `T(p)` falls past `sqrt(2 (E - 2 p) / (E t))`, which falls in p.
         """
@@ -52,9 +52,7 @@ class GaussianFailure(FailureFunction):
         return math.sqrt(2 * (rise / down) / threshold)
 
     def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
-        """Compute the probability that the noise goes past a threshold t, given the letter and given the
-        other.
-        """
+        """Compute the conditional probabilities that the noise passes a threshold, given either letter."""
         start = self.scale * (float(threshold) / 2)
         return float(special.ndtr(1 / self.scale - start)), float(
             special.ndtr(-1 / self.scale - start)
@@ -62,7 +60,7 @@ class GaussianFailure(FailureFunction):
 
     @property
     def max_leaking_mass(self) -> float:
-        """e^-eps."""
+        """Return e^-epsilon, above which a letter's outcomes cannot leak more than epsilon."""
         return self.exp_neg_epsilon_parts[0]
 
     def may_leak(self, at: LetterPair) -> BoolArray:
@@ -70,16 +68,14 @@ class GaussianFailure(FailureFunction):
         return at.possible
 
     def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Compute the same for the thresholds of letters, as good as floats are."""
+        """Compute the conditional tail probabilities past the letters' thresholds, in floats."""
         unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
         return special.ndtr(unit - start), special.ndtr(-unit - start)
 
     def bound_on_cells(
         self, one: Cells, two: Cells, half: FloatArray, values: FloatArray
     ) -> FloatArray:
-        """Return the top of a parabola at the middle: near a smooth top of F its error is the cube of the
-        width.
-        """
+        """Bound F on cells by parabolas from its second derivative."""
         slope = np.abs(self._slope(one[1]) - self._slope(two[1]))
         bend = self._max_second_derivative(one[0], one[2]) + self._max_second_derivative(
             two[0], two[2]
@@ -89,12 +85,12 @@ class GaussianFailure(FailureFunction):
         return np.asarray(values + np.maximum(rise, 0.0))
 
     def _nearer_tail(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Return the argument a of the nearer tail, and the normal density there."""
+        """Return argument and normal density of the nearer tail."""
         a = 1 / self.scale - self.scale * (at.threshold / 2)
         return a, _NORMAL_DENSITY_MAX * np.exp(-(a**2) / 2)
 
     def _slope(self, at: LetterPair) -> FloatArray:
-        """Compute the derivative T' in p; 0 where nothing leaks so much."""
+        """Compute the derivative of the tail term T in p."""
         moved = (
             self.scale
             / 2
@@ -107,7 +103,7 @@ class GaussianFailure(FailureFunction):
         return np.where(at.possible, near - far - moved, 0.0)
 
     def _max_second_derivative(self, least: LetterPair, most: LetterPair) -> FloatArray:
-        """Bound T'' between two probabilities from above; inf where T has a kink."""
+        """Bound the second derivative of T on an interval; inf at a kink."""
         down, lost, sigma = self.exp_neg_epsilon_parts[0], self.complement_parts[0], self.scale
         (start, low), (end, high) = self._nearer_tail(least), self._nearer_tail(most)
         sign = lost * most.rest + down * (
@@ -155,7 +151,7 @@ class BinaryGaussian(BinaryNoise):
         radius: float = 0.0,
         over: PriorSet | None = None,
     ) -> BinaryGaussian:
-        """Calibrate sigma to a failure probability: the least from which on it is delta at most.
+        """Compute the least sigma from which on the failure probability is at most delta.
 
         From `plocal_scale` on it is delta at most, and down to a sigma in closed form
         (`GaussianFailure.decreases_from`) it is monotone: bisection finds the start. Below that it may rise
@@ -199,7 +195,7 @@ class BinaryGaussian(BinaryNoise):
         return cls(prior, bisect(is_private, low, high, 1e-12), radius, over)
 
     def make_failure(self, epsilon: float) -> GaussianFailure:
-        """F of Gaussian noise.
+        """Build the failure probability of Gaussian noise as a function of the prior.
 
         With `P(X = 1) = p`: on the right an outcome leaks more than epsilon iff `e^-eps > p` and
         `y > (sigma^2 / 2) log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places.
@@ -211,8 +207,7 @@ class BinaryGaussian(BinaryNoise):
         return GaussianFailure(epsilon, self.scale)
 
     def published_promise(self, epsilon: float, delta: float | None = None) -> Promise:
-        """Return the pair as published, over an l1 ball: epsilon grows to `eps - log(1 - radius/2 e^eps)` on
-        top.
+        """Return the guarantee as published, over an l1 ball.
 
         Theorem 4 bounds how much more a mechanism leaks elsewhere in a ball than at its centre; but d1 is
         taken over the ball already, so `promise` holds without it. inf where the radius is too large.
@@ -230,17 +225,17 @@ class BinaryGaussian(BinaryNoise):
         return Promise(level_within_distance(epsilon, self.over.radius), sharp.delta)
 
     def noise_density(self, noise: FloatArray) -> FloatArray:
-        """Compute the density of the noise, whose scale is positive."""
+        """Compute the density of the noise."""
         return np.asarray(
             _NORMAL_DENSITY_MAX / self.scale * np.exp(-((noise / self.scale) ** 2) / 2)
         )
 
     def compute_log_ratio(self, outcomes: FloatArray) -> FloatArray:
-        """Compute the log-ratio of the densities; inf past the floats."""
+        """Compute the log-ratio of the two conditional densities; inf beyond the float range."""
         return np.asarray(2 * outcomes / self.scale / self.scale)
 
     def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
-        """Draw the noise independently, (size,): exact, on the grid."""
+        """Draw (size,) independent noise values exactly, on a grid."""
         return draw_gaussian_noise(self.scale, self.grid_step, size, bits)
 
 

@@ -55,9 +55,7 @@ class LaplaceFailure(FailureFunction):
 
     def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
         # past the largest log-ratio 2/b no outcome leaks more, and F jumps to 0: compared in decimals
-        """Compute the probability that the noise goes past a threshold t, given the letter and given the
-        other.
-        """
+        """Compute the conditional probabilities that the noise passes a threshold, given either letter."""
         if choose_precision(self.epsilon).multiply(threshold, Decimal(self.scale)) >= 2:
             return 0.0, 0.0
         # the decimals decide on which side of the jump t is; the tails are smooth, and floats do
@@ -65,7 +63,7 @@ class LaplaceFailure(FailureFunction):
         return 1 - math.exp(min(0.0, half - unit)) / 2, math.exp(-half - unit) / 2
 
     def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Compute the same for the thresholds of letters, as good as floats are."""
+        """Compute the conditional tail probabilities past the letters' thresholds, in floats."""
         near = 1 - np.exp(np.minimum(at.threshold / 2 - 1 / self.scale, 0.0)) / 2
         return near, np.exp(-at.threshold / 2 - 1 / self.scale) / 2
 
@@ -247,13 +245,13 @@ class BinaryLaplace(BinaryNoise):
         return 2 / self.scale if self.scale else math.inf
 
     def noise_density(self, noise: FloatArray) -> FloatArray:
-        """Compute the density of the noise, whose scale is positive."""
+        """Compute the density of the noise."""
         return np.asarray(np.exp(-np.abs(noise) / self.scale) / (2 * self.scale))
 
     def compute_log_ratio(self, outcomes: FloatArray) -> FloatArray:
-        """Compute the log-ratio of the densities; inf past the floats."""
+        """Compute the log-ratio of the two conditional densities; inf beyond the float range."""
         return np.asarray(2 * np.clip(outcomes, -1.0, 1.0) / self.scale)
 
     def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
-        """Draw the noise independently, (size,): exact, on the grid."""
+        """Draw (size,) independent noise values exactly, on a grid."""
         return draw_laplace_noise(self.scale, self.grid_step, size, bits)

@@ -223,13 +223,11 @@ class FailureFunction(ABC):
 
     @abstractmethod
     def noise_tails(self, threshold: Decimal) -> tuple[float, float]:
-        """Compute the probability that the noise goes past a threshold t, given the letter and given the
-        other.
-        """
+        """Compute the conditional probabilities that the noise passes a threshold, given either letter."""
 
     @abstractmethod
     def letter_tails(self, at: LetterPair) -> tuple[FloatArray, FloatArray]:
-        """Compute the same for the thresholds of letters, as good as floats are."""
+        """Compute the conditional tail probabilities past the letters' thresholds, in floats."""
 
     @property
     @abstractmethod

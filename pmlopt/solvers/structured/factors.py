@@ -17,11 +17,8 @@ def factor_cholesky(systems: FloatArray) -> FloatArray:
         return np.sqrt(systems)
     factor = np.zeros_like(systems)
     for j in range(len(systems)):
-        factor[j, j] = np.sqrt(systems[j, j] - (factor[j, :j] ** 2).sum(axis=0))
-        for i in range(j + 1, len(systems)):
-            factor[i, j] = (systems[i, j] - (factor[i, :j] * factor[j, :j]).sum(axis=0)) / factor[
-                j, j
-            ]
+        column = systems[j:, j] - (factor[j:, :j] * factor[j, :j]).sum(axis=1)
+        factor[j:, j] = column / np.sqrt(column[0])
     return factor
 
 
@@ -37,8 +34,7 @@ def factor_of_squares(rows: FloatArray) -> FloatArray:
     factor = np.zeros((size, size, rows.shape[2]), rows.dtype)
     for j in range(size):
         factor[j, j] = np.sqrt((columns[j] * columns[j]).sum(axis=0))
-        if j + 1 < size:
-            unit = columns[j] / factor[j, j]
+        unit = columns[j] / factor[j, j]
         for i in range(j + 1, size):
             factor[i, j] = (unit * columns[i]).sum(axis=0)
             columns[i] = columns[i] - factor[i, j] * unit

@@ -83,13 +83,11 @@ def build_block_model(task: BlockLP) -> highspy.HighsLp:
 
     # entries are stored less their lower end, whose cost goes to the scalars
     low_cost = block.lower[:, None] * task.costs.sum(axis=0)
+    least = np.concatenate([np.ones(n), np.zeros(ends - n), np.full(cells, -np.inf)])
     return highs.build_columnwise_model(
         np.concatenate([task.costs.ravel(), low_cost.ravel()]),
         (0.0, np.inf),
-        (
-            np.concatenate([np.ones(n), np.zeros(ends - n), np.full(cells, -np.inf)]),
-            np.concatenate([np.ones(n), np.zeros(ends - n + cells)]),
-        ),
+        (least, np.maximum(least, 0.0)),
         (
             np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
             np.concatenate(rows),
@@ -140,14 +138,15 @@ _BASIS_CODES = [int(status) for status in highspy.HighsBasisStatus.__members__.v
 
 
 def _compute_scalars(task: BlockLP, matrix: FloatArray) -> FloatArray:
-    """Compute the (k, M) scalars of each column of a mechanism."""
-    least, largest = matrix.min(axis=0), matrix.max(axis=0)
+    """Compute the (k, M) scalars of each column of a mechanism, at which the rows of the columns are met."""
     block = task.block
-    if block.has_floor:
-        return np.array([largest - least, least])
     if block.weights is None or block.mean is None:
-        return np.array([largest / block.upper[0]])
-    return np.array(block.weights @ matrix / block.mean[0])
+        return np.array([matrix.max(axis=0) / block.upper[0]])
+    means = block.weights @ matrix
+    if not block.has_floor:
+        return np.asarray(means / block.mean[0])
+    least = matrix.min(axis=0)
+    return np.vstack([(means - block.mean[0, 1] * least) / block.mean[0, 0], least])
 
 
 def _read_point(solver: highspy.Highs, task: BlockLP) -> PrimalDualPoint:
