@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pmlopt.cli.options import ArgumentNote, Json, OptionNote, add_command, main
+from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
 from pmlopt.cli.printing import print_json, print_line, print_table
 from pmlopt.cli.targets import TARGET
 from pmlopt.core.files import read_bytes
@@ -40,6 +40,13 @@ def export_command(
     name: Annotated[
         str, OptionNote("Distinguishes the functions of several mechanisms in one program.")
     ] = "",
+    decode: Annotated[
+        bool,
+        OptionNote(
+            "Write what estimates frequencies from counts of the outcomes instead (js, r, sql), with "
+            "standard errors."
+        ),
+    ] = False,
 ) -> None:
     """Write a mechanism as source code that releases values in another language.
 
@@ -49,8 +56,29 @@ def export_command(
     """
     from pmlopt.verification.verify_saved import load_trusted
 
-    load_trusted(saved_file).export(output, language, bits=bits, name=name)
+    found = load_trusted(saved_file)
+    if decode:
+        if bits is not None:
+            raise InputError("--decode draws nothing: leave out --bits")
+        _export_decoder(found, output, language, name)
+        print_line(f"Wrote {output}.")
+        return
+    found.export(output, language, bits=bits, name=name)
     print_line(f"Wrote {output}. Check it with: pmlopt verify {output} --of {saved_file}")
+
+
+def _export_decoder(found: Any, output: Path, language: str | None, name: str) -> None:
+    """Write the decoder of a mechanism or a result, whose prior its weights are for."""
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.releases.estimation.decoder import export_decoder
+
+    if isinstance(found, Mechanism):
+        export_decoder(found, output, language, name=name)
+        return
+    if not isinstance(found.mechanism, Mechanism):
+        raise InputError("a mechanism by orbits has too many letters to be listed as source code")
+    prior = found.certificate.listed_prior
+    export_decoder(found.mechanism, output, language, prior=prior, name=name)
 
 
 def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool | None:

@@ -69,7 +69,8 @@ def verify_command(
     mechanism_file: Annotated[
         Path | None,
         OptionNote(
-            "FILE is source code that `pmlopt export` wrote: compare it with this mechanism.", "--of"
+            "FILE is source code that `pmlopt export` wrote: compare it with this mechanism.",
+            "--of",
         ),
     ] = None,
     as_json: Json = False,

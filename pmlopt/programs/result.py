@@ -23,6 +23,7 @@ from pmlopt.core.suggestions import SuggestsAttributes
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
+from pmlopt.errors import InputError
 from pmlopt.measures.estimable import Estimable, estimable
 from pmlopt.measures.outcomes import (
     MAX_SUMMARY_OUTCOMES,
@@ -30,7 +31,6 @@ from pmlopt.measures.outcomes import (
     list_outcome_warnings,
     summarize_outcomes,
 )
-from pmlopt.errors import InputError
 from pmlopt.programs.certificate import (
     C_co,
     Certificate,
@@ -280,7 +280,9 @@ class Result(SuggestsAttributes, Generic[C_co]):
             InputError: the mechanism is by orbits, which no list of rows holds, or the language is not known.
         """
         if not isinstance(self.mechanism, Mechanism):
-            raise InputError("a mechanism by orbits has too many letters to be listed as source code")
+            raise InputError(
+                "a mechanism by orbits has too many letters to be listed as source code"
+            )
         self.mechanism.export(
             path, language, bits=bits, name=name, statement=self.describe_draws(bits)
         )

@@ -35,15 +35,11 @@ def write_source(
         table: of the sampler.
         language: of the source.
         statement: sentences on what holds of the mechanism, for the comment on top.
-        name: what tells its functions from those of another sampler: letters, digits, underscores.
+        name: what tells its functions from those of another sampler.
 
     Raises:
         InputError: the name is none.
     """
-    if name and not _NAME.fullmatch(name):
-        raise InputError(
-            f"the name {name!r:.60} is none: begin with a letter, then letters, digits and underscores"
-        )
     header = {
         "format": FORMAT,
         "language": language.name,
@@ -55,8 +51,6 @@ def write_source(
     }
     values = {
         "HEADER": _write_header(header, language),
-        "NAME": f"pmlopt_{name}" if name else "pmlopt",
-        "CLASS": f"Pmlopt_{name}" if name else "Pmlopt",
         "BITS": str(table.bits),
         "SCALE": str(2**table.bits),
         "SURPLUS": str(2 ** (MAX_BITS - table.bits)),
@@ -66,15 +60,33 @@ def write_source(
         "OUTPUTS": language.write_texts(table.outputs),
         "THRESHOLDS": language.write_rows(table.thresholds),
     }
-    template = read_template("sampler", language)
-    # one pass: a label that looks like a placeholder is not replaced again
-    return re.sub(r"@([A-Z]+)@", lambda found: values[found[1]], template)
+    return fill_template("sampler", language, name, values)
 
 
-def read_template(kind: str, language: Language) -> str:
-    """Read the template of a kind of source in a language."""
+def fill_template(kind: str, language: Language, name: str, values: Mapping[str, str]) -> str:
+    """Write source code from the template of a kind in a language.
+
+    Args:
+        kind: such as sampler.
+        language: of the source.
+        name: what tells its functions from those of another source: letters, digits, underscores.
+        values: of the placeholders, besides those of the name.
+
+    Raises:
+        InputError: the name is none.
+    """
+    if name and not _NAME.fullmatch(name):
+        raise InputError(
+            f"the name {name!r:.60} is none: begin with a letter, then letters, digits and underscores"
+        )
+    named = {
+        "NAME": f"pmlopt_{name}" if name else "pmlopt",
+        "CLASS": f"Pmlopt_{name}" if name else "Pmlopt",
+        **values,
+    }
     place = resource_files("pmlopt.data.samplers").joinpath("templates", f"{kind}.{language.name}")
-    return place.read_text("utf-8")
+    # one pass: a label that looks like a placeholder is not replaced again
+    return re.sub(r"@([A-Z]+)@", lambda found: named[found[1]], place.read_text("utf-8"))
 
 
 def _write_header(header: Mapping[str, Any], language: Language) -> str:
@@ -184,8 +196,14 @@ class SamplerSource:
             table, self.language, self.header["statement"], self.header["name"]
         )
         old = self.header["format"] < FORMAT
-        detail = "every character is as it is generated" if same else "differs from what is generated"
+        detail = (
+            "every character is as it is generated" if same else "differs from what is generated"
+        )
         found.append(
-            ("code", None if old else same, "of an earlier version: not compared" if old else detail)
+            (
+                "code",
+                None if old else same,
+                "of an earlier version: not compared" if old else detail,
+            )
         )
         return found

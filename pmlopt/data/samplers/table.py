@@ -73,8 +73,8 @@ class SamplerTable:
                     "cannot draw from it exactly: give bits=53 to round it, and its level is computed again"
                 )
         return cls(
-            _to_texts(named.inputs, "inputs"),
-            _to_texts(named.outputs, "outputs"),
+            list_texts(named.inputs, "inputs"),
+            list_texts(named.outputs, "outputs"),
             bits or MAX_BITS,
             tuple(row for row in rows if row is not None),
             bits is not None,
@@ -108,8 +108,12 @@ def _sum_row(row: FloatArray, scale: int, *, rounded: bool) -> tuple[int, ...] |
     return tuple(int(part * scale) for part in sums)
 
 
-def _to_texts(labels: tuple[Label, ...], side: str) -> tuple[str, ...]:
-    """Return labels as text, and raise for those that are the same text, or that no source can hold."""
+def list_texts(labels: tuple[Label, ...], side: str) -> tuple[str, ...]:
+    """Return labels as text, and raise for those that are the same text, or that no source can hold.
+
+    Raises:
+        MechanismError: two labels are the same text, or one has a character that some language cannot hold.
+    """
     texts = tuple(map(str, labels))
     if len(set(texts)) < len(texts):
         raise MechanismError(

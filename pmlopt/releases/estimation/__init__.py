@@ -1,6 +1,7 @@
 """Estimation from released data: frequencies with errors, tables, and levels from samples."""
 
 from pmlopt.measures.estimable import Estimable, estimable
+from pmlopt.releases.estimation.decoder import export_decoder
 from pmlopt.releases.estimation.frequencies import Estimate, estimate
 from pmlopt.releases.estimation.intervals import GoodnessOfFit, goodness_of_fit, independence
 from pmlopt.releases.estimation.people import half_width, level_needed, people_needed
@@ -13,6 +14,7 @@ from pmlopt.releases.joint import cross_mechanism
 
 __all__ = [
     "Estimable", "Estimate", "GoodnessOfFit", "SampledLevel", "cross_mechanism", "estimable", "estimate",
-    "goodness_of_fit", "half_width", "independence", "level_from_samples", "level_needed", "people_needed",
+    "export_decoder", "goodness_of_fit", "half_width", "independence", "level_from_samples", "level_needed",
+    "people_needed",
     "samples_to_refute",
 ]  # fmt: skip
