@@ -1,4 +1,4 @@
-"""Modules that pass on the names of another one, and what to write for names of other libraries."""
+"""Alias modules that re-export another module's names, with hints for names of other libraries."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ MEANT: Mapping[str, str] = {
 
 
 def did_you_mean(name: str, modules: Mapping[str, Any]) -> str:
-    """Return the end of a sentence on a name that is none: what does that, where it is, or the nearest one.
+    """Return a hint for an unknown name: its equivalent, its module, or the nearest name.
 
     Examples:
         >>> did_you_mean("pml_level", {})
@@ -106,7 +106,7 @@ def did_you_mean(name: str, modules: Mapping[str, Any]) -> str:
 
 
 def delegate_to(place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a module that passes on the names of another one.
+    """Return the module-level `__getattr__`, `__dir__` and `__all__` of an alias module.
 
     Examples:
         >>> attribute, names, public = delegate_to("pmlopt.errors")

@@ -20,14 +20,14 @@ from pmlopt.verification.verify_saved import KINDS
 
 @dataclass(frozen=True)
 class ByMatrix(SavedMatrix):
-    """A file with a matrix."""
+    """The schema of a file with an explicit matrix."""
 
     metadata: ResultRecord  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
 class ByOrbits(SavedOrbits):
-    """A file with the masses of orbits of pairs."""
+    """The schema of a file with pair orbits."""
 
     metadata: ResultRecord  # type: ignore[assignment]
 

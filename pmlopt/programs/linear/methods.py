@@ -98,7 +98,7 @@ def _solve_and_certify(
 
 
 def _explain_rare_letter(program: LinearDesign) -> str:
-    """Return an error text where a very rare letter makes constraints numerically infeasible; else empty."""
+    """Return a hint that a very rare letter makes constraints unattainable in floats; else empty."""
     place = int(program.prior.pmf.argmin())
     # the law of a letter of probability 1e-9 has seven digits in steps of 2^-53
     if program.prior.pmf[place] >= 1e-9:

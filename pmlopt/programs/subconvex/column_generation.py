@@ -221,7 +221,7 @@ class _ColumnGeneration:
                 )
 
     def _mix_by_counts(self, pricer: CountPricer) -> bool:
-        """Solve in closed form for integer-count priors; return whether that is proved optimal.
+        """Mix the columns of least loss for an integer-count prior; return whether that is proved optimal.
 
         What they are worth beyond their cost is next to the same for all, so that their linear program
         requires for little more than weights that meet the rows.

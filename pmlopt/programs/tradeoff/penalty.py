@@ -233,7 +233,7 @@ def _compute_merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) 
 def _certify_end(
     program: TradeoffProgram, matrix: FloatArray, seed: int, deadline: Deadline
 ) -> tuple[TradeoffCertificate, str]:
-    """Mix a nearly feasible mechanism to feasibility, and certify it; return whether it was near."""
+    """Mix a nearly feasible mechanism to feasibility, and certify it; return a note if it was mixed."""
     message = ""
     excess = program.tradeoff.compute_distortion(matrix) - program.limit
     if program.sense == "leakage" and 0 < excess <= PENALTY_MARGIN:

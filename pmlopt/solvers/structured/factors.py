@@ -1,4 +1,4 @@
-"""Factor positive definite systems: many small ones at once, and one large one by LAPACK."""
+"""Cholesky factorizations: batches of small systems, and one large by LAPACK."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pmlopt.core.arrays import FloatArray
 
 
 def factor_cholesky(systems: FloatArray) -> FloatArray:
-    """Compute the (K, K, M) lower factors of M positive definite systems (K, K, M)."""
+    """Compute (K, K, M) Cholesky factors of a batch of M systems."""
     if len(systems) == 1:
         return np.sqrt(systems)
     factor = np.zeros_like(systems)
@@ -23,7 +23,7 @@ def factor_cholesky(systems: FloatArray) -> FloatArray:
 
 
 def factor_of_squares(rows: FloatArray) -> FloatArray:
-    """Compute the (k, k, M) lower factors of `sum_i rows_i rows_i'` from the rows, without forming it.
+    """Compute (k, k, M) Cholesky factors of `sum_i rows_i rows_i'` by orthogonal reduction.
 
     The modified Gram-Schmidt process on the columns of the rows, which is backward stable for the factor.
     """
@@ -42,7 +42,7 @@ def factor_of_squares(rows: FloatArray) -> FloatArray:
 
 
 def substitute_forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[FloatArray]:
-    """Solve `factor x = parts` by forward substitution, for parts whose last axis is the outputs."""
+    """Solve lower triangular systems by forward substitution, batched over outputs."""
     found: list[FloatArray] = []
     for row, part in zip(factor, parts, strict=True):
         rest = part
@@ -53,7 +53,7 @@ def substitute_forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[
 
 
 def solve_factored(factor: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve `factor factor' x = right` for (K, M) right sides."""
+    """Solve `factor factor' x = right` for (K, M) right-hand sides."""
     if not len(right):
         return right
     if len(right) == 1:
@@ -67,7 +67,7 @@ def solve_factored(factor: FloatArray, right: FloatArray) -> FloatArray:
 
 
 class LapackPrecision(NamedTuple):
-    """The LAPACK routines of one precision, and the size of rounding there.
+    """LAPACK routines of one precision with its rounding unit.
 
     Attributes:
         syrk: adds the product of a matrix with its transpose.
