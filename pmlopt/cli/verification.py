@@ -140,7 +140,9 @@ def _load_certificate(saved_file: Path) -> Certificate:
 
     found = load_trusted(saved_file)
     if not isinstance(found, Result):
-        raise InputError(f"{saved_file}: holds a mechanism without claims: there is nothing to prove")
+        raise InputError(
+            f"{saved_file}: holds a mechanism without claims: there is nothing to prove"
+        )
     certificate: Certificate = found.certificate
     return certificate
 

@@ -70,7 +70,8 @@ class SamplerTable:
             if row is None:
                 raise MechanismError(
                     f"the row of {letter!r} is not in multiples of 2^-53 that sum to one, so whole numbers "
-                    "cannot draw from it exactly: give bits=53 to round it, and its level is computed again"
+                    "cannot draw from it exactly: give bits=53 (--bits 53) to round it, and its level is "
+                    "computed again"
                 )
         return cls(
             list_texts(named.inputs, "inputs"),
