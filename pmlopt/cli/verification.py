@@ -71,8 +71,8 @@ def verify_command(
     checker: Annotated[
         str | None,
         OptionNote(
-            "The command of a checker of VIPR certificates, such as viprchk. FILE is then the folder of a proof "
-            "(`pmlopt prove`), one certificate of it, or a saved result, which is proved first.",
+            "The command of a checker of VIPR certificates, such as viprchk. FILE is then the folder of a "
+            "proof (`pmlopt prove`), one certificate of it, or a saved result, which is proved first.",
             "--vipr",
         ),
     ] = None,
