@@ -1,4 +1,4 @@
-"""The commands on mechanisms as source code: `export`, and `verify --of`."""
+"""The commands that describe for others: `export`, `verify --of` and `deployment`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pmlopt.cli.options import ArgumentNote, OptionNote, add_command, main
 from pmlopt.cli.printing import print_json, print_line, print_table
 from pmlopt.cli.targets import TARGET
-from pmlopt.core.files import read_bytes
+from pmlopt.core.files import atomic_write, json_bytes, read_bytes
+from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.samplers.languages import LANGUAGES
 from pmlopt.errors import FileFormatError, InputError
 
@@ -119,3 +120,26 @@ def verify_source(path: Path, mechanism_file: Path, as_json: bool) -> bool | Non
         [(name, words[verdict], detail) for name, verdict, detail in parts],
     )
     return holds
+
+
+@add_command(main, "deployment")
+def deployment_command(
+    folder: Annotated[Path, ArgumentNote("FOLDER")],
+    output: Annotated[
+        Path | None, OptionNote("The file to write; printed where left out.", "-o/--output", TARGET)
+    ] = None,
+) -> None:
+    """Describe a release for a public registry of deployments.
+
+    FOLDER is that of a release, and is checked first. The record is JSON, by the keys that registries of
+    deployments of differential privacy use; what the folder does not state is left empty for its issuer.
+    """
+    from pmlopt.publishing.deployment import describe_deployment
+
+    record = describe_deployment(folder)
+    if output is None:
+        print_json(record)
+        return
+    check_not_sealed(output)
+    atomic_write(output, json_bytes(record))
+    print_line(f"Wrote {output}.")

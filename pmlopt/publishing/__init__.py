@@ -1,6 +1,7 @@
 """Verifiable releases: data files released with a report, and their checks."""
 
 from pmlopt.publishing.checking import check
+from pmlopt.publishing.deployment import describe_deployment
 from pmlopt.publishing.estimating import estimate_release
 from pmlopt.publishing.plans import ReleasePlan, read_plan
 from pmlopt.publishing.release_fit import FitTest, assess_release_fit
@@ -13,6 +14,7 @@ __all__ = [
     "ReleasePlan",
     "assess_release_fit",
     "check",
+    "describe_deployment",
     "estimate_release",
     "read_plan",
     "release",
