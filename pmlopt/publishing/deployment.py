@@ -35,7 +35,7 @@ def describe_deployment(folder: str | os.PathLike[str]) -> dict[str, Any]:
         >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
         >>> with tempfile.TemporaryDirectory() as place:
         ...     out = Path(place) / "out"
-        ...     _ = release({"ill": ["yes", "no", "no", "no"] * 50}, {"ill": response}, out, seed=1)
+        ...     _ = release({"ill": ["yes", "no", "no", "no"] * 50}, {"ill": response}, out)
         ...     found = describe_deployment(out)["deployment"]
         >>> found["model"]["model_name"], round(found["privacy_loss"]["local_dp_epsilon"], 6)
         ('Local', 1.098612)
