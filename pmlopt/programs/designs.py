@@ -99,7 +99,7 @@ def design(
     | EstimationDesign
     | ContinuousDesign
 ):
-    """Declare the design problem: the best utility over the mechanisms that meet the requirement.
+    """Build the design problem: optimize a utility over the mechanisms that meet a privacy requirement.
 
     With a linear utility the feasible set is a polytope in P (N, M) and its output law q (1, M): rows of P
     sum to one, q = p P, and the rows of the requirement, in sparse form (4 N M + M nonzeros for PML).
@@ -197,7 +197,7 @@ def design(
 
 
 def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
-    """Return the constraints that are given; raise for what is no list, and for constraints of cvxpy."""
+    """Validate the constraints argument of a design, and return it as a tuple."""
     # a string is iterable, but a list of letters is not what was meant
     single = isinstance(constraints, Constraint | str | Mapping) or not isinstance(
         constraints, Iterable
@@ -219,7 +219,7 @@ def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
 def _apply_budgets(
     prior: Prior, privacy: Requirement, outputs: tuple[Label, ...], constraints: tuple[Any, ...]
 ) -> tuple[Requirement, tuple[Label, ...]]:
-    """Return the requirement and outputs of a sub-convex utility where the leakage of outcomes is limited.
+    """Tighten a requirement by per-outcome leakage budgets, and order the outputs by budget.
 
     The utility is the same for a column at any output, and a column within a smaller budget is within a
     larger one: the optimum is that of the largest budget only, on the outputs that have it, which come
