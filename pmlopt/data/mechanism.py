@@ -538,7 +538,7 @@ def pair_with_names(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
     p, m = pair_with_prior(prior, mechanism)
     if isinstance(m.inputs, DefaultLabels):
         return p, Mechanism(m.matrix, p.labels, m.outputs)
-    return p.relabelled(m.inputs), m
+    return p.with_labels(m.inputs), m
 
 
 def check_labels_match(
