@@ -113,7 +113,7 @@ def compare_language(toolchain: Toolchain, draws: int, patterns: int, seed: int)
         each = draws // len(mechanism.inputs)
         answers = toolchain.ask(folder, [*asked, *(f"d {x} {each}" for x in drawn_rows)])
     labels = [
-        "labels " + " ".join(t.encode().hex() for t in side)
+        "labels " + " ".join(str(t).encode().hex() for t in side)
         for side in (mechanism.inputs, mechanism.outputs)
     ]
     wrong = sum(a.split() != b.split() for a, b in zip(answers[:2], labels, strict=True))
@@ -182,14 +182,14 @@ def compare_postgres(draws: int, patterns: int, seed: int) -> tuple[str, ...] | 
         with PostgresServer(Path(place), programs).running() as ask:
             cases = draw_patterns(rng, SamplerTable.from_mechanism(mechanism), patterns)
             expected = find_outcomes(mechanism.matrix, cases, 53)
-            known = [text.encode().hex() for text in mechanism.outputs]
+            known = [str(text).encode().hex() for text in mechanism.outputs]
             ask(write_source(SamplerTable.from_mechanism(mechanism), LANGUAGES["sql"]))
-            answers = ask(write_postgres_questions(mechanism.inputs, cases))
+            answers = ask(write_postgres_questions(list(map(str, mechanism.inputs)), cases))
             wrong = sum(a != known[b] for a, b in zip(answers, expected, strict=True))
             each = draws // len(mechanism.inputs)
             lines = []
             for text in mechanism.inputs:
-                letter = f"convert_from('\\x{text.encode().hex()}','UTF8')"
+                letter = f"convert_from('\\x{str(text).encode().hex()}','UTF8')"
                 rows = ask(
                     f"SELECT encode(convert_to(pmlopt_release({letter}),'UTF8'),'hex') AS y, count(*) "
                     f"FROM generate_series(1,{each}) GROUP BY y;"
@@ -199,9 +199,12 @@ def compare_postgres(draws: int, patterns: int, seed: int) -> tuple[str, ...] | 
             p_value, impossible = test_draws(mechanism, lines, each)
             ask(write_source(SamplerTable.from_mechanism(small, 8), LANGUAGES["sql"]))
             words = [(x, bit) for x in range(5) for bit in range(256)]
-            keys = [text.encode().hex() for text in small.outputs]
+            keys = [str(text).encode().hex() for text in small.outputs]
             found = np.array(
-                [keys.index(a) for a in ask(write_postgres_questions(small.inputs, words))]
+                [
+                    keys.index(a)
+                    for a in ask(write_postgres_questions(list(map(str, small.inputs)), words))
+                ]
             )
             counted = np.array([np.bincount(row, minlength=6) for row in found.reshape(5, 256)])
             wrong_counts = int((counted != round_to_bytes(small)).sum())
@@ -254,7 +257,7 @@ def is_built(toolchain: Toolchain, mechanism: Mechanism) -> bool:
         answers = toolchain.ask(Path(place), ["b 0 0"])
     sides = (mechanism.inputs, mechanism.outputs)
     return [line.split()[1:] for line in answers[:2]] == [
-        [text.encode().hex() for text in side if text] for side in sides
+        [str(text).encode().hex() for text in side if text] for side in sides
     ]
 
 

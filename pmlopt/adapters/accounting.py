@@ -88,7 +88,7 @@ def privacy_loss_distribution(mechanism: MechanismLike, interval: float = 1e-3) 
             f"the interval {interval!r} divides {reach:.6g} nats too often: take a longer one"
         )
     steps = np.arange(-count, count + 1)
-    divergences = hockey_stick_divergences(known, steps * interval)
+    divergences = hockey_stick_divergences(known, np.asarray(steps * interval, dtype=np.float64))
     # rounding in the sums must not make the next one larger, nor any too small
     upward = np.minimum(divergences + 2.0**-52 * known.shape[1] * (divergences > 0), 1.0)
     falling = np.maximum.accumulate(upward[::-1])[::-1]

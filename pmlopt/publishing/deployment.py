@@ -32,13 +32,13 @@ def describe_deployment(folder: str | os.PathLike[str]) -> dict[str, Any]:
         >>> import tempfile
         >>> from pmlopt import Mechanism
         >>> from pmlopt.publishing import release
-        >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+        >>> clear = Mechanism([[1.0, 0.0], [0.0, 1.0]], ["no", "yes"], ["no", "yes"])
         >>> with tempfile.TemporaryDirectory() as place:
         ...     out = Path(place) / "out"
-        ...     _ = release({"ill": ["yes", "no", "no", "no"] * 50}, {"ill": response}, out)
+        ...     _ = release({"ill": ["yes", "no"] * 50}, {"ill": clear}, out)
         ...     found = describe_deployment(out)["deployment"]
-        >>> found["model"]["model_name"], round(found["privacy_loss"]["local_dp_epsilon"], 6)
-        ('Local', 1.098612)
+        >>> found["model"]["model_name"], round(found["privacy_loss"]["privacy_parameters"]["epsilon"], 6)
+        ('Local', 0.693147)
     """
     verdict = check(folder)
     if verdict.failures:
