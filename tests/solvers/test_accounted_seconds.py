@@ -11,9 +11,7 @@ import highspy
 import numpy as np
 import pytest
 
-from pmlopt import LDP, PML, ExpectedGain, MetricPrivacy, Prior, design
-from pmlopt.programs.linear import constraint_generation
-from pmlopt.programs.linear.program import LinearDesign
+from pmlopt import LDP, PML, ExpectedGain, Prior, design
 from pmlopt.solvers import cvxpy_interface, highs
 from pmlopt.solvers.parametric_program import MasterProblem
 from pmlopt.solvers.solver_result import MethodOptions, SolverResult, make_options
@@ -28,14 +26,6 @@ def by_bands(options: MethodOptions) -> SolverResult:
     return simplex.solve_by_simplex(task, options)
 
 
-def by_pairs(options: MethodOptions) -> SolverResult:
-    program = design(Prior.uniform(3), MetricPrivacy(0.5, "absolute"), GAINS)
-    assert isinstance(program, LinearDesign)
-    ratios = program.list_ratios()
-    assert ratios is not None
-    return constraint_generation.solve_by_simplex(program, ratios, options)
-
-
 def by_highs(options: MethodOptions) -> SolverResult:
     return highs.solve_problem(design([0.5, 0.5], LDP(0.5), "hamming").problem, "highs", options)
 
@@ -45,7 +35,7 @@ def by_cvxpy(options: MethodOptions) -> SolverResult:
     return cvxpy_interface.solve_problem(problem, "CLARABEL", options, {})
 
 
-@pytest.mark.parametrize("run", [by_bands, by_pairs, by_highs, by_cvxpy])
+@pytest.mark.parametrize("run", [by_bands, by_highs, by_cvxpy])
 def test_what_compiling_and_solving_took_is_no_more_than_has_passed(
     run: Callable[[MethodOptions], SolverResult],
 ) -> None:
