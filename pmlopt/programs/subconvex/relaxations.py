@@ -117,10 +117,6 @@ def bound_staircases(
         if promising.sum() > _MAX_INTERVALS:
             break
         left, right = ends = ends[:, promising]
-        # narrower intervals of masses are not halved
-        if cutoff > -np.inf and float((right - left).max()) < 1e-12:
-            bounds = bounds[promising]
-            break
         middle = (left + right) / 2
         ends = np.stack([np.append(left, middle), np.append(middle, right)])
     return float(bounds.max()), float(ends[0].min()), float(ends[1].max())
