@@ -53,6 +53,9 @@ class LevelProgram:
     of `bound_exp_neg_level`.
     """
 
+    MASS_RTOL = 1e-12
+    """The share of e^-level by which rounding may have taken an output's largest probability below it."""
+
     def __init__(self, program: LeastLeakage, rows: PriorPolytope | None = None) -> None:
         """Build the program.
 
@@ -156,7 +159,7 @@ class LevelProgram:
         """Solve the program at e^-epsilon."""
         program, (n, m, k, _, size) = self.program, self._size
         # an output whose letters have less probability (under a prior of the set) leaks more: it cannot occur
-        closed = self._masses < exp_neg_level * (1 - 1e-12)
+        closed = self._masses < exp_neg_level * (1 - self.MASS_RTOL)
         self.model.fix_at_zero(self._peaks, closed)
         point = self.model.solve_at(exp_neg_level, deadline)
         rows, gaining = point.duals[:n] / program.columns.masses, program.floor is not None

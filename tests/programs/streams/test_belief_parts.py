@@ -216,3 +216,20 @@ def test_the_sum_after_an_output_is_between_those_of_linear_programs(room: float
         assert moved.total[0] <= ends[0] + 1e-12
         assert moved.total[1] >= ends[1] - 1e-12
         assert moved.time == 4
+
+
+def test_values_of_long_ago_are_left_out_where_no_more_than_the_level_will_be_told() -> None:
+    """Others only where no more than now will be: fifty steps are long ago."""
+    start = bounded()
+    over, sums = np.full((3, 3), -0.4), np.full(3, -1.0)
+    given = replace(
+        start, time=100, times=np.array([49, 50, 51]), states=np.zeros(3, dtype=np.int64),
+        over=over, sums=sums,
+    )  # fmt: skip
+    moved, ever = given._move(np.full(3, 0.1))  # less than what may ever be told
+    law = P @ start.chain.kernel(1)
+    most = math.e - 0.4 * float((start.chain.kernel(1).sum(axis=0) / law).min())
+    assert 0.1 < most < math.e
+    assert ever == pytest.approx([most, most, 0.1])
+    assert moved.times[:1].tolist() == [51]
+    assert (moved.times[1:] == 101).all()

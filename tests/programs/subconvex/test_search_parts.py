@@ -193,7 +193,7 @@ def test_what_is_left_of_a_bound_counts(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_knapsack_holds_the_mass_of_all_letters_and_a_tolerance(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(relaxations, "_TOTAL_ATOL", 0.1)
+    monkeypatch.setattr(relaxations, "MASS_SUM_TOLERANCE", 0.1)
     knapsack = FractionalKnapsack(KERNEL, BOX, RHO)
     total = float(knapsack.room.sum())
     found = knapsack.fill_mass(0, np.array([total + 0.09, total + 0.11]))
