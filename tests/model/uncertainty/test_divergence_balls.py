@@ -83,7 +83,7 @@ def test_columns_have_the_means_of_convex_programs(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_many_columns_have_the_means_of_convex_programs(name: str) -> None:
-    check_columns(name, 1, 300)
+    check_columns(name, 1, 100)
 
 
 @pytest.mark.parametrize("name", KINDS)
