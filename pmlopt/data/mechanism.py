@@ -481,10 +481,12 @@ def as_mechanism(mechanism: MechanismLike) -> Mechanism:
     Raises:
         MechanismError: it is no mechanism with a matrix; noise with a continuum of outcomes states why not.
     """
+    if isinstance(mechanism, Mechanism):
+        return mechanism
     reason = getattr(mechanism, "no_matrix", None)
     if isinstance(reason, str):
         raise MechanismError(f"{mechanism!r} is no mechanism with a matrix: {reason}")
-    return mechanism if isinstance(mechanism, Mechanism) else Mechanism(mechanism)
+    return Mechanism(mechanism)
 
 
 def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:

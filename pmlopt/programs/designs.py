@@ -243,9 +243,7 @@ def _apply_budgets(
             "sub-convex utility may need that many; give more outputs"
         )
     if max_budget < math.inf:  # as a bound for each letter, which combines with any other
-        plain = isinstance(privacy, PML) and privacy.over is None
-        lower = (
-            PML(min(max_budget, privacy.limits["pml"])) if plain else PML([max_budget] * prior.size)
-        )
-        privacy = lower if plain else privacy & lower
+        level = privacy.find_plain_pml_level()
+        each = PML([max_budget] * prior.size)
+        privacy = privacy & each if level is None else PML(min(max_budget, level))
     return privacy, (*first, *(label for label in outputs if budgets[label] < max_budget))

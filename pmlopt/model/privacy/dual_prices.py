@@ -143,12 +143,6 @@ MIN_SLOPE_ORDER, MAX_SLOPE_ORDER, MIN_SLOPE_ROOM = 1.1, 1e3, 1e-9
 Below the orders costs have edges, at which slopes jump; above them, and without room, slopes lose digits.
 """
 
-LOG_NEAREST_TOP = 36.0
-"""Minus the logarithm of how near a top is to the highest price, as a share of it."""
-
-MAX_SLOPE_ENTRIES = 100_000
-"""Entries of prices times tops that are looked at together."""
-
 
 def find_best_tops(
     law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int = SECTIONS
@@ -174,9 +168,11 @@ def _find_flat_tops(
     high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
     widest = np.maximum(np.abs(prices).max(axis=0), spread)
     low, top = _get_log_ends(spread, widest, beta)
+    # minus the logarithm of how near a top is to the highest price, as a share of it
+    nearest = 36.0
 
     def place(numbers: FloatArray) -> FloatArray:
-        near = high * np.expm1(LOG_NEAREST_TOP * np.minimum(numbers, 0.0))
+        near = high * np.expm1(nearest * np.minimum(numbers, 0.0))
         far = np.exp(low + np.maximum(numbers, 0.0) * (top - low))
         return np.where(numbers < 0, near, np.minimum(far, MAX_TOP_ENTRY))
 
@@ -191,7 +187,8 @@ def _find_flat_tops(
         np.full(len(high), -1.0),
         np.ones(len(high)),
         are_found,
-        int(np.clip(MAX_SLOPE_ENTRIES // prices.size, 1, 16)),
+        # so that at most 100,000 prices are looked at together
+        int(np.clip(100_000 // prices.size, 1, 16)),
     )
     if numbers is None:
         return None

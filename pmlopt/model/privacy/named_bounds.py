@@ -196,6 +196,10 @@ class PML(MeanBounds):
         found = self.over.on_cells(cells)
         return PML(self.epsilon, require_form(found, self.over, SYMMETRIC_DESIGNS, NO_CELLS))
 
+    def find_plain_pml_level(self) -> float | None:
+        """Return the level; None over a set of priors."""
+        return self.epsilon if self.over is None else None
+
     @property
     def keeps_averages(self) -> bool:
         """Return whether averages over letters and outputs that look alike meet it where the entries do."""

@@ -135,7 +135,7 @@ def _prove_optimum(certificate: LinearCertificate, rows: MechanismRows) -> DualP
 
 def _prove_priced(privacy: Requirement, rows: MechanismRows, prices: list[Fraction]) -> DualPoint:
     """Prove a bound from multipliers of the letters: under PML at one prior in fractions from the start."""
-    if not (isinstance(privacy, PML) and privacy.over is None):
+    if privacy.find_plain_pml_level() is None:
         return prove_bound(rows.program, prices)
     costs = list_costs(rows.program)
     grid = compute_grid([*costs, *prices])

@@ -103,7 +103,7 @@ class Stream:
     ) -> None:
         from pmlopt.programs.design_program import resolve_outputs
 
-        if not isinstance(privacy, PML) or privacy.over is not None:
+        if not isinstance(privacy, Requirement) or privacy.find_plain_pml_level() is None:
             raise PrivacyError(
                 f"the requirement is {privacy!r}: a stream is under PML(epsilon) of what is asked about"
             )
