@@ -124,7 +124,7 @@ def level_in_digits(points: FloatArray, scale: float, laws: FloatArray) -> Decim
 
 
 def gaussian_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: float) -> float:
-    """The integral of the mixture where the leakage is above epsilon: roots on a fine grid, and quadrature."""
+    """The integral of the mixture where the leakage is above epsilon: roots on a grid, and quadrature."""
 
     def excess(y: float) -> float:
         logs = -((y - points) ** 2) / (2 * sigma**2)
@@ -143,9 +143,9 @@ def gaussian_failure(points: FloatArray, p: FloatArray, sigma: float, epsilon: f
         if excess((start + end) / 2) > 0:
             cuts = np.linspace(start, end, max(2, int((end - start) / sigma) + 2))
             for a, b in itertools.pairwise(cuts):
-                total += quad(
-                    lambda y: float(p @ norm.pdf(y, points, sigma)), a, b, epsabs=1e-13
-                )[0]
+                total += quad(lambda y: float(p @ norm.pdf(y, points, sigma)), a, b, epsabs=1e-13)[
+                    0
+                ]
     return total
 
 

@@ -73,14 +73,18 @@ class Laplace(AdditiveNoise):
         """
         if isinstance(prior, Continuous):
             width = sum(high - low for low, high in prior.intervals)
-            return cls(cls.search_scale(lambda b: cls(b).level(prior, over), width * 1.001, epsilon))
+            return cls(
+                cls.search_scale(lambda b: cls(b).level(prior, over), width * 1.001, epsilon)
+            )
         return cls.calibrate_letters(cls(0.0).place_letters(prior, over), epsilon)
 
     @classmethod
     def calibrate_letters(cls, letters: PlacedLetters, epsilon: float) -> Self:
         """Calibrate the scale to a level of letters at points."""
         widest = float(letters.bound_distances(2.0**-1074).max())
-        return cls(cls.search_scale(lambda b: float(cls(b).compute_levels(letters).max()), widest, epsilon))
+        return cls(
+            cls.search_scale(lambda b: float(cls(b).compute_levels(letters).max()), widest, epsilon)
+        )
 
     @classmethod
     def search_scale(cls, level: Callable[[float], float], widest: float, epsilon: float) -> float:
@@ -120,7 +124,7 @@ class Laplace(AdditiveNoise):
         if not self.scale:
             return math.inf
         masses = law.masses(law.even(CONTINUOUS_BINS))
-        (low, high), = law.intervals
+        ((low, high),) = law.intervals
         width = (high - low) / CONTINUOUS_BINS
         decay = math.exp(-width / self.scale)
         passed = [
@@ -210,7 +214,9 @@ class Geometric(Laplace):
 
     def _bound_continuous_level(self, law: Continuous, over: PriorSet | None) -> float:
         """Refuse a continuous law."""
-        raise PrivacyError("geometric noise is for whole numbers: take Laplace noise, or round first")
+        raise PrivacyError(
+            "geometric noise is for whole numbers: take Laplace noise, or round first"
+        )
 
     def to_mechanism(self, prior: PriorLike) -> Mechanism:
         """Return the mechanism on whole numbers, outcomes past the last letters collected there.

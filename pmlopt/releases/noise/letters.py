@@ -124,7 +124,7 @@ class PlacedLetters:
                 for axis in points.T:
                     sums += np.abs(axis[:, None] - axis)
             found = np.maximum(found, sums)
-        return found * (1 + (self.points.shape[1] + 1) * UNIT)
+        return np.asarray(found * (1 + (self.points.shape[1] + 1) * UNIT))
 
     def min_mean(self, columns: FloatArray) -> FloatArray:
         """Compute the (M,) least means of (N, M) columns, as good as floats are."""
@@ -153,7 +153,7 @@ class PlacedLetters:
             far = -np.log(np.maximum(least * (1 - rounding), 0.0))
         found = np.where(most < 0.5, near, far) * (1 + 4 * UNIT)
         # the least mean is at least the least entry
-        return np.minimum(found, exponents.max(axis=0))
+        return np.asarray(np.minimum(found, exponents.max(axis=0)))
 
     def _bound_means(self, lost: FloatArray, kept: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bound the (M,) largest means of `lost` and least means of `kept`, which add up to one."""

@@ -62,7 +62,7 @@ def bound_leaking_mass(
 
 
 def _bound_ratios(at_left: FloatArray, at_right: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bound the (N, C) ratios `r_j` on C cells from below and from above, by log-likelihoods at their ends."""
+    """Bound (N, C) ratios `r_j` on C cells from below and above, by log-likelihoods at their ends."""
     cells = np.arange(at_left.shape[1])
     least = np.minimum(at_left - at_left.max(axis=0), at_right - at_right.max(axis=0))
     most = np.zeros_like(least)
