@@ -230,8 +230,11 @@ class AdditiveNoise(ABC):
             return 0.0
         line = round_to_grid(letters.line, self.grid_step)
         if len(line) == 2:
+            apart = abs(float(line[1] - line[0]))
+            if not apart:  # both are rounded to the same number
+                return 0.0
             masses = LetterMasses.from_prior_set(letters.prior, letters.over)
-            scale = 2 * (self.scale / abs(float(line[1] - line[0])))
+            scale = 2 * (self.scale / apart)
             return self.make_failure(level, scale).max_failure(masses, enough)
         if not self.scale:
             return letters.max_mean((self.compute_levels(letters) > level).astype(float))

@@ -128,12 +128,12 @@ class QueryNoise:
         first = cls(differences, [0.0] * len(differences), kind)
         widest = [float(table.max()) for table in first.differences]
 
-        def scaled(factor: float) -> Self:
+        def make_scaled(factor: float) -> Self:
             return cls(first.differences, [factor * (one or 1.0) for one in widest], kind)
 
         total = float(sum(one > 0 for one in widest))
-        found = kind.search_scale(lambda b: scaled(b).level(prior, over), total, epsilon)
-        return scaled(found)
+        found = kind.search_scale(lambda b: make_scaled(b).level(prior, over), total, epsilon)
+        return make_scaled(found)
 
     def level(self, prior: PriorLike, over: PriorSet | None = None) -> float:
         """Return what all answers together leak of one record at most, in nats.

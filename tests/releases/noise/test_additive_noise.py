@@ -108,6 +108,7 @@ def test_letters_off_the_grid_leak_what_is_drawn() -> None:
     assert noise.level(prior) >= float(
         oracle.level_in_digits(np.array([[0.1], [0.3]]), noise.scale, prior.probabilities[None])
     )
+    assert noise.failure_probability(prior, 1e-25) == 0.0
     wide = Prior([0.5, 0.5], [0.4, 0.6])
     assert noise.level(wide) >= float(
         oracle.level_in_digits(np.array([[0.0], [1.0]]), noise.scale, wide.probabilities[None])
