@@ -168,9 +168,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             "50",
         ),
     ),
-    "additive_noise": Benchmark(
-        "the least loss at a level next to additive noise, for five laws"
-    ),
+    "additive_noise": Benchmark("the least loss at a level next to additive noise, for five laws"),
     "records": Benchmark("wu2026entropy, Table 3 and Figures 3 to 5", *drawn("records", "--quick")),
     "record_dimensions": Benchmark(
         "the proved gap of a record's leakage over the number of outputs",

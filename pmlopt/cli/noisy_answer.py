@@ -147,9 +147,6 @@ def _read_record_law(
     return RecordLaw(rows, prior, over, scope)
 
 
-_Repeated: TypeAlias = Annotated[tuple[str, ...], OptionNote("")]
-
-
 @add_command(main, "noisy-answer", spends=True)
 def noisy_answer(
     data: Annotated[Path, ArgumentNote("DATA")],
@@ -199,9 +196,10 @@ def noisy_answer(
 ) -> None:
     """Answer counts, sums and means of columns with noise.
 
-    The noise is Laplace noise. What all answers together leak is about any one record of DATA (CSV, Parquet or
-    Arrow); the other records may have any law that is independent of it. The number of records, the classes
-    and the bounds are public. Intervals are for the answers in DATA, values clipped; no cell may be missing.
+    The noise is Laplace noise. The level is what all answers together leak about any one record of DATA (CSV,
+    Parquet or Arrow); the other records may have any law that is independent of it. The number of records,
+    the classes and the bounds are public. Intervals are for the answers in DATA, values clipped; no cell may
+    be missing.
     """  # fmt: skip
     answers = [
         *map(_parse_count, counts),
