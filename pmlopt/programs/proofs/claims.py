@@ -39,9 +39,6 @@ from pmlopt.programs.proofs.mechanism_rows import (
 )
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
-MAX_JOINT_ENTRIES = 2500
-"""Matrices of up to this many entries are proved optimal by one more linear program, in seconds."""
-
 LEVEL_STEPS = (0.0, *(10.0**-digits for digits in range(15, 5, -1)))
 """By how much of a nat a level is moved, at most, until a proof that holds strictly below it exists."""
 
@@ -128,7 +125,8 @@ def _prove_optimum(certificate: LinearCertificate, rows: MechanismRows) -> DualP
     prices, found = _list_prices(certificate, rows), []
     if prices:
         found.append(_prove_priced(certificate.privacy, rows, prices))
-    if not prices or certificate.table.size <= MAX_JOINT_ENTRIES:
+    # of small designs one more linear program, of all outputs together, takes seconds
+    if not prices or certificate.table.size <= 2500:
         found.append(prove_bound(rows.program))
     return min(found, key=attrgetter("bound"))
 
