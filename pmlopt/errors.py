@@ -24,7 +24,7 @@ _LONG = re.compile(r"(\S{60})\S{340,}")
 
 
 class PmloptError(Exception):
-    """Base of every error that pmlopt raises on purpose.
+    """The base of all errors that pmlopt raises deliberately.
 
     Whatever value a message quotes, it has no address in memory, no nameless function and no whole matrix.
 
@@ -38,7 +38,7 @@ class PmloptError(Exception):
 
 
 def readable(message: str) -> str:
-    """Return a message with the values that it quotes in few words.
+    """Shorten the values quoted in a message.
 
     Examples:
         >>> readable("give a number, not <function f.<locals>.<lambda> at 0x7f00>")
@@ -64,17 +64,17 @@ def readable(message: str) -> str:
 
 
 def _numbers(found: re.Match[str]) -> str:
-    """Return a short description of a long row of numbers."""
+    """Describe a long row of numbers in few words."""
     return f"a matrix or list of numbers{_tail(found[0])}"
 
 
 def _tail(text: str) -> str:
-    """Return the punctuation at the end of a value, which is that of the sentence."""
+    """Return the trailing punctuation of a value."""
     return text[len(text.rstrip(" .,;:-")) :]
 
 
 class InputError(PmloptError, ValueError):
-    """An argument or a file that was given to pmlopt is not valid."""
+    """An argument or input file is invalid."""
 
 
 class LabelWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""Commands that release a data file: by mechanisms, with a ledger, as a histogram, and tables of noise."""
+"""Commands that release data: apply mechanisms, ledgers, histograms and noise tables."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LedgerOptions:
-    """The ledger of a release, if it has one."""
+    """The ledger options of a release."""
 
     ledger_file: Annotated[Path | None, OptionNote(
         "Check the release against this ledger, publish it and record it, together or not at all.", "--ledger"
@@ -70,7 +70,7 @@ class LedgerOptions:
     def publish_with_ledger(
         self, table: Table, releases: Sequence[ColumnRelease], output: Path, dropping: bool
     ) -> Iterator[tuple[Path, Drawn | None]]:
-        """Yield where a release is written and how draws are recorded; publish it when the block ends.
+        """Yield the output path and draw recorder of a release, and publish it with its ledger record.
 
         The lock on the output is taken first, and that on the ledger second. The draws are written to a
         draft. Then the ledger checks the total and holds the release, and the draft gets its name;
@@ -237,7 +237,7 @@ def apply(
 def _describe_mechanisms(
     taken: Sequence[tuple[Path, tuple[str, ...]]], held: Sequence[Any]
 ) -> dict[str, Any]:
-    """Return what the summary of a folder states about its mechanisms: the files, and what they prove."""
+    """Describe a folder's mechanisms for its summary: files and proved claims."""
     from pmlopt import __version__
 
     def describe_claims(one: Any) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def apply_orbits(
     seed: int | None,
     keep_order: bool = False,
 ) -> None:
-    """Replace a column of a data file by the outputs of a mechanism by orbits.
+    """Replace a column by outputs of an orbit mechanism.
 
     Its cells are all together one table of records, or a letter each. The rows get a random order.
     """
@@ -300,7 +300,7 @@ def apply_orbits(
 
 
 def _print_done(done: ApplyResult, data: Path, output: Path, held: Sequence[Any]) -> None:
-    """Print how many rows were dropped and written, and how useful the mechanisms are."""
+    """Print the number of dropped and written rows, and the mechanisms' utility."""
     if done.dropped:
         print_line(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
     print_line(f"{done.rows} rows written to {output}")
@@ -379,14 +379,14 @@ def histogram(
 
 
 def _public_set(public_classes: bool) -> str:
-    """Return the set of classes that the promise takes for public."""
+    """Return the classes that are public knowledge."""
     return "set of classes that occur" if public_classes else "classes given"
 
 
 def _count_classes(
     data: Path, column: str, classes: str | None, missing: Missing, form: DataOptions
 ) -> dict[str, int]:
-    """Count how often each class occurs, in the order given or of the text."""
+    """Count how often each class occurs in a column."""
     found = {
         str(label): count for label, count in form.count_values(data, [column], missing).items()
     }

@@ -66,12 +66,12 @@ if TYPE_CHECKING:
 
 
 def has_claims(path: Path) -> bool:
-    """Return whether a file is a saved result, with claims of its own."""
+    """Return whether a file is a saved result with checkable claims."""
     return path.suffix.lower() in (".json", ".npz") and "certificate" in read_matrix(path).metadata
 
 
 def audit_saved(saved_file: Path, as_json: bool) -> int:
-    """Print the levels of a saved mechanism under its own prior, and the verdict; return the exit code."""
+    """Print a saved mechanism's levels under its own prior, and the verdict; return the exit code."""
     from pmlopt.measures import audit
     from pmlopt.verification import verify_file
 
@@ -87,7 +87,7 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
 def _read_symmetric_design(
     asked: PrivacyOptions, name: str, minimise: bool, records: int | None, circle: int | None
 ) -> tuple[SymmetricPrior, LinearUtility, str]:
-    """Return the prior on a table of records or on a circle, the utility of a name on it, and a title."""
+    """Build symmetric prior, utility and title from the options for tables and circles."""
     from pmlopt.data.symmetry import CirclePrior, IIDPrior
     from pmlopt.model.utility import (
         LOSSES,
@@ -114,9 +114,7 @@ def _read_symmetric_design(
 def _build_orbit_requirement(
     asked: PrivacyOptions, epsilon: float, prior: SymmetricPrior
 ) -> Requirement:
-    """Build the requirement that the options name, over an l1 ball where the prior does not list its
-    letters.
-    """
+    """Build the requirement of the options for a symmetric prior."""
     if asked.confidence_delta is not None or asked.secret is not None:
         raise InputError(
             "--confidence-delta and --about need a list of letters: leave out --records and --circle"
@@ -131,7 +129,7 @@ def audit_orbits(
     as_json: bool,
     beyond: str | float | None = None,
 ) -> None:
-    """Recompute the levels of a mechanism by orbits under the prior in its file; exit 1 for a false claim."""
+    """Recompute the levels of an orbit mechanism under its own prior; exit 1 for a false claim."""
     from pmlopt.data.symmetry import OrbitMechanism
     from pmlopt.model.privacy import LDP, LIP, PML
     from pmlopt.programs.linear.columns import OrbitColumns
@@ -334,7 +332,6 @@ def audit(
     """
     from pmlopt import measures
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
-    from pmlopt.programs.certificate import describe_violation
     from pmlopt.programs.compliance import prove
     from pmlopt.programs.envelope.program import envelope
     from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
@@ -385,7 +382,7 @@ def audit(
             "about": None if secret is None else describe_secret_level(secret, mechanism),
             "claimed": {name: finite_or_none(level) for name, level in claimed.items()},
             "holds": holds,
-            "broken_by": None if claim is None or holds else describe_violation(prior, claim, mechanism),
+            "broken_by": None if claim is None or holds else claim.describe_violation(prior, mechanism),
             "rows_sum_to_one_exactly": exact,
             "envelope": [
                 {"delta": e.certificate.delta, "value": e.value, "bound": e.bound, "status": e.status.value}
@@ -403,7 +400,7 @@ def audit(
             # divided by their sums, rows add up to one but for the last digit of floats
             _print_verdict(claim, claimed, bool(holds), exact or normalise)
             if not holds:
-                print_line(f"By name: {describe_violation(prior, claim, mechanism)}.")
+                print_line(f"By name: {claim.describe_violation(prior, mechanism)}.")
     if holds and output is not None:
         assert claim is not None
         prove(prior, claim, mechanism).save(output)
@@ -420,7 +417,7 @@ def _check_audit_options(
     confidence: float | None,
     has_prior: bool,
 ) -> None:
-    """Raise for options of an audit that do not belong together."""
+    """Raise an error for conflicting audit options."""
     if not has_prior:
         asked.check()
     if samples and deltas is not None:
@@ -438,7 +435,7 @@ def _check_audit_options(
 def print_outcomes(
     prior: Prior, mechanism: Mechanism, secret: Secret | None = None
 ) -> list[dict[str, Any]]:
-    """Print each output with its probability and leakage, the most revealing first, also about a secret.
+    """Print each output with probability and leakage, in descending order, also about a secret.
 
     The leakage is about the data, and `about_secret` about the secret.
     """
@@ -458,7 +455,7 @@ def print_outcomes(
 
 
 def describe_secret_level(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
-    """Return which secret a level is about, and where it is reached: the value and the outcome."""
+    """Describe a secret's leakage level, with the value and outcome that attain it."""
     from pmlopt.measures import secret_witness
 
     witness = secret_witness(secret, mechanism)
@@ -478,7 +475,7 @@ def print_audit(
     levels: dict[str, float],
     secret: Secret | None = None,
 ) -> None:
-    """Print every privacy level of a mechanism and what it is about, and its most revealing outputs."""
+    """Print all privacy levels of a mechanism, and its most revealing outputs."""
     from pmlopt import measures
 
     print_line(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
@@ -509,7 +506,7 @@ def print_audit(
 
 
 def _print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
-    """Print whether a claimed bound holds, and by how much the mechanism misses it."""
+    """Print whether a claimed bound holds, with the excess."""
     limits = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
     stated = f"{limits} nats {claim.scope}".rstrip()
     if holds:

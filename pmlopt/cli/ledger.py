@@ -1,4 +1,4 @@
-"""Commands that keep account: of several releases together, in ledgers, and of streams, step by step."""
+"""Commands for accounting: composed releases, ledgers and streams."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def compose(
 def _print_one_secret(
     names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior, as_json: bool
 ) -> float:
-    """Print the levels of the releases of one secret, and of all together; return that."""
+    """Print the levels of several releases of one secret, and jointly; return the joint level."""
     from pmlopt.measures import leakage_level
     from pmlopt.releases import worst_outcome
 
@@ -108,7 +108,7 @@ def _print_one_secret(
 def _print_attributes(
     names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior, as_json: bool
 ) -> float:
-    """Print the levels of releases of several attributes: about each, and about their tuple; return that."""
+    """Print the levels of attribute releases, each and jointly; return the joint level."""
     from pmlopt.releases import attribute_levels
 
     letters = [label if isinstance(label, tuple) else (label,) for label in prior.labels]
@@ -323,7 +323,7 @@ def show_ledger(
 
 
 def print_finished(book: Ledger) -> None:
-    """Print what was published of a release that had been interrupted."""
+    """Print releases whose publication was completed after an interruption."""
     for target in book.finished:
         print_line(
             f"{target}: is published now, its release was recorded and then interrupted", err=True
@@ -337,7 +337,7 @@ def print_finished(book: Ledger) -> None:
 
 
 def print_recorded(book: Ledger, path: Path, outcomes: int) -> None:
-    """Print what a ledger holds after a release."""
+    """Print a ledger's state after a release."""
     count = pluralize(outcomes, "outcome")
     print_line(
         f"{path}: {count} recorded, the largest leakage on a person is {format_nats(book.level)}"
@@ -531,14 +531,14 @@ def show_stream(
 
 
 def _get_stream_class(file: Path) -> Any:
-    """Return the class of the streams in a file."""
+    """Return the class of a streams file's content."""
     from pmlopt.releases import Crowd, Streams
 
     return Crowd if file.suffix.lower() == ".npz" else Streams
 
 
 def _print_stream(stream: Stream, as_json: bool) -> None:
-    """Print what was released about one person."""
+    """Print one person's releases."""
     worst, epsilon = stream.worst, stream.privacy.epsilon
     if as_json:
         print_json({

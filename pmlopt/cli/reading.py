@@ -1,4 +1,4 @@
-"""What the commands read: priors, mechanisms, requirements and utilities from files and options."""
+"""Reading of command inputs: priors, mechanisms, requirements and utilities."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_prior(path: Path) -> Prior:
 
 
 def read_saved_prior(path: Path) -> Prior | None:
-    """Return the prior that a saved result has in its file; None where it is another file, or has none."""
+    """Return the prior stored in a saved result; None without one."""
     from pmlopt.verification.verify_saved import read_any_mechanism, read_saved_prior
 
     if path.suffix.lower() not in (".json", ".npz"):
@@ -69,9 +69,7 @@ def read_saved_prior(path: Path) -> Prior | None:
 
 
 def read_saved_constraints(path: Path) -> tuple[AffineConstraint, ...]:
-    """Return the rows of the constraints that a saved design keeps; none where the file holds no such
-    design.
-    """
+    """Return the linear constraints stored in a saved design; empty without any."""
     from pmlopt.programs.linear.certificate import LinearCertificate
     from pmlopt.verification.verify_saved import read_any_mechanism, record_of
 
@@ -95,9 +93,7 @@ def read_counts(path: Path) -> Prior:
 
 
 def align_prior(prior: Prior, mechanism: Mechanism) -> Prior:
-    """Return the prior in the order of the mechanism's rows, where both have the same letters by their
-    labels.
-    """
+    """Align a prior with the mechanism's rows by labels."""
     named = not isinstance(mechanism.inputs, DefaultLabels) and have_same_label_set(
         prior.labels, mechanism.inputs
     )
@@ -107,7 +103,7 @@ def align_prior(prior: Prior, mechanism: Mechanism) -> Prior:
 def read_utility(
     name: str, minimise: bool, prior: Prior
 ) -> tuple[LinearUtility | SubConvex | EstimationError, Sequence[Any] | None]:
-    """Read the utility of that name, or of a CSV matrix in the prior's order with its outputs."""
+    """Read a utility by name, or from a CSV matrix aligned with the prior."""
     from pmlopt.model.utility import ExpectedGain, ExpectedLoss, as_utility
 
     if not _is_matrix_file(name):
@@ -121,7 +117,7 @@ def read_utility(
 
 
 def read_distance(name: str, prior: Prior) -> Any:
-    """Read the distance of that name, or the (N, N) matrix of a CSV file in the prior's order."""
+    """Read a distance by name, or from an (N, N) CSV matrix aligned with the prior."""
     from pmlopt.data.labelled import table
     from pmlopt.model.privacy.metric_privacy import DISTANCES
 
@@ -137,7 +133,7 @@ def read_distance(name: str, prior: Prior) -> Any:
 
 
 def _is_matrix_file(name: str) -> bool:
-    """Return whether a name ends like a file of a matrix, other than those of saved mechanisms."""
+    """Return whether a name has the suffix of a matrix file."""
     ending = Path(name).suffix.lower()
     return ending in files.ENDINGS and ending not in _OWN
 
@@ -149,7 +145,7 @@ def read_gains(path: Path, prior: Prior) -> Any:
 
 
 def read_known(text: str, _: Prior | None = None) -> Any:
-    """Return the positions of attributes that may be known, or "any".
+    """Parse positions of known attributes, or "any".
 
     Raises:
         InputError: a part is no whole number.
@@ -169,7 +165,7 @@ def read_known(text: str, _: Prior | None = None) -> Any:
 
 
 def _read_rows(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
-    """Return the rows of a CSV matrix in the order of the prior's letters, and the labels of its columns."""
+    """Read a CSV matrix aligned with the prior's letters, with column labels."""
     from pmlopt.data.labelled import table
     from pmlopt.errors import UtilityError
 
@@ -182,7 +178,7 @@ def _read_rows(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
 def read_linear_utility(
     name: str, minimise: bool, prior: Prior
 ) -> tuple[LinearUtility, Sequence[Any] | None]:
-    """Read the utility of that name, or of a CSV matrix, where a gain or a loss for each pair is needed."""
+    """Read a linear utility by name, or from a CSV matrix."""
     from pmlopt.model.utility import LinearUtility
 
     utility, outputs = read_utility(name, minimise, prior)
@@ -194,7 +190,7 @@ def read_linear_utility(
 
 
 def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any]:
-    """Parse the outputs to use: their number, or their labels with commas between.
+    """Parse outputs: a number, or comma-separated labels.
 
     A label that reads like a letter of the prior is that letter, so that losses know it again; another one
     is a number where it is written as Python writes it, else text.
@@ -229,7 +225,7 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
 
 
 def known_name(given: str, kinds: Mapping[str, type]) -> str:
-    """Return the name of a kind that is given in any case, with underscores, or by its class.
+    """Match a requirement's name regardless of case, underscores or class form.
 
     Examples:
         >>> from pmlopt.core.records import find_tagged_classes
@@ -245,7 +241,7 @@ def known_name(given: str, kinds: Mapping[str, type]) -> str:
 
 
 def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
-    """Parse a constraint by its name, with its number or the CSV file of its labels, such as "variance=2".
+    """Parse a constraint such as "variance=2" or "zeros=FILE.csv".
 
     Args:
         text: of the option.
@@ -288,7 +284,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
 
 
 def read_numbers(text: str, option: str) -> list[float]:
-    """Read numbers with commas between, and name the option where one is none."""
+    """Parse comma-separated numbers of an option."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
@@ -300,7 +296,7 @@ _TEXT, _OWN = (".csv", ".tsv"), (".json", ".npz")
 
 
 def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mechanism:
-    """Read a mechanism from a file, as `Mechanism.load` does, and from matrices as spreadsheets write them.
+    """Read a mechanism file, or a spreadsheet-style matrix.
 
     A CSV may have semicolons or tabs between its cells, with decimal commas.
 

@@ -1,4 +1,4 @@
-"""Commands about releases that others can check, and about the page to choose a point of a trade-off."""
+"""Commands for verifiable releases, and the exploration page."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SingleReleaseOptions:
-    """The options where there is no plan: one column, or a tuple of several, and all others."""
+    """The options of a release without a plan file: one column or column tuple."""
 
     columns: Annotated[
         tuple[str, ...],
@@ -90,7 +90,7 @@ class SingleReleaseOptions:
     )] = False  # fmt: skip
 
     def build_plan(self, data: Path, form: DataOptions) -> ReleasePlan:
-        """Build the plan of one release; of all columns of the data where all others are dropped."""
+        """Build the plan of a single release."""
         from pmlopt.publishing import ReleasePlan
 
         if not self.columns:
@@ -216,7 +216,7 @@ def release_command(
 
 
 def _check_total(planned: ReleaseFile) -> None:
-    """Exit where the levels of a release add up to more than its total."""
+    """Exit where a release's joint level exceeds its total."""
     if not planned.exceeds_total:
         return
     print_line(
@@ -229,7 +229,7 @@ def _check_total(planned: ReleaseFile) -> None:
 
 
 def _finish_interrupted(ledger: Path | None, output: Path) -> bool:
-    """Publish what a ledger holds of interrupted releases, and return whether this very one was among them.
+    """Publish interrupted releases of a ledger; return whether this one was among them.
 
     What dead processes left of the output goes, and an output that is there is refused.
     """
@@ -251,7 +251,7 @@ def _finish_interrupted(ledger: Path | None, output: Path) -> bool:
 
 
 def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float | None]) -> None:
-    """Print what the release may bring a person to by the ledger, and exit where that is not allowed.
+    """Print the ledger level after the release, and exit where it exceeds the total.
 
     Args:
         draft: of the release.
@@ -284,7 +284,7 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float |
 
 
 def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
-    """Raise for what cannot be read or written."""
+    """Raise an error for unreadable inputs or unwritable targets."""
     from pmlopt.core.files import is_standard_stream
 
     if (output is None) != dry_run:
@@ -296,7 +296,7 @@ def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
 
 
 def _print_release(told: ReleaseFile, draft: ReleaseDraft) -> None:
-    """Print the sections of the page on a release, with its warnings and tables."""
+    """Print the report sections of a release."""
     from pmlopt.publishing.page import build_sections
 
     for one in build_sections(told, draft.made):
@@ -446,7 +446,7 @@ def explore_command(
 def _explore_file(
     saved: str, person: str | None, epsilons: str | None, options: dict[str, Any]
 ) -> Exploration:
-    """Explore a ledger, the stream of a person, or a problem at other levels."""
+    """Build the exploration of a ledger, a person's stream, or a problem at other levels."""
     from pmlopt.publishing.exploring import explore
     from pmlopt.releases import Ledger, Streams
 
@@ -476,7 +476,7 @@ def _explore_columns(
     epsilons: str | None,
     options: dict[str, Any],
 ) -> Exploration:
-    """Explore how a total level is split over the columns of a secret, by the options given."""
+    """Build the exploration of splitting a total level over two columns."""
     from pmlopt.publishing.exploring import explore
 
     asked.check()
@@ -495,7 +495,7 @@ def _explore_prior(
     compare: str | None,
     options: dict[str, Any],
 ) -> Exploration:
-    """Explore the designs for a prior or a secret, by the options given."""
+    """Build the exploration of a prior's or secret's designs."""
     from pmlopt.publishing.exploring import explore
     from pmlopt.publishing.exploring.solved import ROUNDED_COUNTS
     from pmlopt.publishing.exploring.sources import BESIDE
@@ -538,7 +538,7 @@ def _explore_prior(
 def _make_command_line(
     asked: PrivacyOptions, utility: tuple[str, bool], prior: Prior, secret: Secret | None
 ) -> Any:
-    """Return a function that writes a point as a command, by the options that were given here.
+    """Return the function that formats a point of the exploration as a command line.
 
     A file of the person's own keeps its name where it has that law, and no count of it is rounded.
     """
@@ -580,7 +580,7 @@ def _make_command_line(
 
 
 def format_options(record: Any, names: set[str] | None = None) -> list[str]:
-    """Return the options that were given, as they are typed; of some fields only, where names are given.
+    """Format given options as on the command line.
 
     Examples:
         >>> format_options(PrivacyOptions(prior_file=Path("p.csv"), privacy_name="ldp"))

@@ -1,4 +1,4 @@
-"""Programs solved next to their closed forms: the library's instances, and families of any size."""
+"""Benchmarks of solved programs against closed forms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pmlopt.programs.solving import solve
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One program: both values, the claims about them, and the time of each.
+    """A comparison of solved value and closed form, with times.
 
     Attributes:
         linear: whether the program is one linear program; the others are convex, or a search over several.
@@ -87,7 +87,7 @@ def list_families(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
 
 
 def _check_linear(prior: Prior, privacy: PML | LDP, utility: LinearUtility) -> LinearDesign:
-    """Return the design, known to be linear."""
+    """Return the design as a linear one; raise an error for others."""
     program = design(prior, privacy, utility)
     assert isinstance(program, LinearDesign)
     return program
@@ -146,7 +146,7 @@ def _compare_instance(instance: Instance, repeats: int) -> ComparisonRow:
 
 
 def _time_call(work: Callable[[], Any], repeats: int) -> tuple[Any, float]:
-    """Return the answer, and the median seconds of `repeats` runs after one that is not counted."""
+    """Return a call's result and its median time in seconds."""
     work()
     seconds = []
     for _ in range(repeats):

@@ -1,4 +1,4 @@
-"""Pictures of mechanisms; they need the extra `plots`."""
+"""Plots of mechanisms and curves; they need the extra `plots`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def draw_curves(
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure, whole or not at all; the ending (.png, .pdf, .svg) chooses the format."""
+    """Save a figure atomically; the file suffix (.png, .pdf, .svg) chooses the format."""
     ending = file_format(path, FIGURE_FORMATS)
     stream = io.BytesIO()
     dated = {"Date": None} if ending == ".svg" else {}  # the same picture is the same file

@@ -1,9 +1,9 @@
-"""The result of `solve`: the certificate, how it ended, and where a next solve can start."""
+"""The result of `solve`: certificate, status, method details and warm start."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
@@ -41,6 +41,7 @@ from pmlopt.programs.certificate import (
 )
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.plots import draw_mechanism
+from pmlopt.programs.program import Method, MethodResult
 from pmlopt.programs.reports.baselines import UtilityBaselines, compute_baselines
 from pmlopt.programs.reports.pages import write_report_page
 
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResultRecord:
-    """The fields of a result that its file has in addition to the mechanism.
+    """The fields that a result's file stores in addition to the mechanism.
 
     Attributes:
         status: how the solve ended.
@@ -83,7 +84,7 @@ class ResultRecord:
 
 @dataclass(frozen=True, eq=False)
 class Result(SuggestsAttributes, Generic[C_co]):
-    """The result of a solve, with the proof of its claims.
+    """The result of a solve, with its certificate.
 
     Attributes:
         status: OPTIMAL where the certified gap is within tolerance.
@@ -123,32 +124,32 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
     @property
     def mechanism(self) -> Mechanism:
-        """Return the mechanism that the claim is about; a designed one satisfies its requirement exactly."""
+        """Return the mechanism; a designed one satisfies its requirement exactly."""
         return self.certificate.mechanism
 
     @cached_property
     def estimable(self) -> Estimable:
-        """Return what the mechanism's output can estimate: its rank, and the outputs that never occur."""
+        """Return which statistics the output can estimate: rank, and outputs that never occur."""
         return estimable(self.mechanism)
 
     @property
     def value(self) -> float:
-        """Return the optimised value, recomputed: the utility of a design, or a leakage in nats."""
+        """Return the optimized objective value, recomputed: a utility, or a leakage in nats."""
         return self.certificate.value
 
     @property
     def bound(self) -> float:
-        """Return the proved bound on the value of every mechanism under the same constraints."""
+        """Return the proved bound on the objective of every feasible mechanism."""
         return self.certificate.bound
 
     @property
     def gap(self) -> float:
-        """Return how far the value may be from the optimum; negative where it is beyond the bound."""
+        """Return the absolute gap between value and bound; negative where the value passes the bound."""
         return self.certificate.gap
 
     @property
     def level(self) -> float:
-        """Return the leakage level of the mechanism, recomputed from its matrix, in nats, as a float.
+        """Return the mechanism's leakage level, recomputed from its matrix, in nats.
 
         What is proved of it is the `statement` of the certificate.
         """
@@ -161,7 +162,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
     @cached_property
     def outcome_summaries(self) -> tuple[OutcomeSummary, ...]:
-        """Return what each outcome reveals, those that leak most first; empty without a listed prior."""
+        """Return a leakage summary of each outcome, by descending leakage; empty without a listed prior."""
         prior, mechanism = self.certificate.listed_prior, self.mechanism
         if not isinstance(prior, Prior) or isinstance(mechanism, OrbitMechanism):
             return ()
@@ -170,7 +171,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         return tuple(summarize_outcomes(prior, mechanism))
 
     def summary(self) -> str:
-        """Summarize in sentences what is claimed, and what the outcomes that leak most reveal.
+        """Summarize in sentences the guarantee, and what the most revealing outcomes reveal.
 
         Examples:
             >>> from pmlopt import PML, design, solve
@@ -188,7 +189,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
     @cached_property
     def baselines(self) -> UtilityBaselines | None:
-        """Return the utility of a design compared with that of releasing nothing and everything.
+        """Return the utility of the design and of the baselines: no release and full release.
 
         None for other results, and for mechanisms of more than 10,000 entries.
         """
@@ -198,7 +199,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         return compute_baselines(certificate) if mechanism.matrix.size <= 10_000 else None
 
     def __str__(self) -> str:
-        """Return one line: the status, the value with its gap, the claim on the leakage, and the method."""
+        """Return one line: status, value with gap, leakage claim and method."""
         return (
             f"{self.status.value}: value {self.value:.9g}, gap {self.gap:.1e}; {self.certificate.statement}; "
             f"{self.solver}"
@@ -216,7 +217,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
         )
 
     def plot(self) -> Figure:
-        """Draw the mechanism as a heat map; for a design, with the leakage of each output under its prior.
+        """Plot the mechanism as a heat map, with the leakage of each output for a design.
 
         Raises:
             MissingExtraError: matplotlib is not installed.
@@ -228,7 +229,7 @@ class Result(SuggestsAttributes, Generic[C_co]):
 
     @property
     def to_record(self) -> ResultRecord:
-        """Return the fields that a file has in addition to the mechanism."""
+        """Collect the fields that a file stores in addition to the mechanism."""
         certificate = self.certificate
         return ResultRecord(
             status=self.status,
@@ -249,21 +250,21 @@ class Result(SuggestsAttributes, Generic[C_co]):
         )
 
     def _to_metadata(self) -> dict[str, Any]:
-        """Return what a file has in addition to the mechanism as plain data."""
+        """Serialize the fields that a file stores in addition to the mechanism."""
         record = self.to_record
         found: dict[str, Any] = to_plain(record, make_context(self.mechanism, record.prior))
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a program: what `--json` prints."""
+        """Serialize the result to plain data, as printed by `--json`."""
         return {"mechanism": self.mechanism.record, **self._to_metadata()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the mechanism; JSON and NPZ carry the certificate and the solver's record too."""
+        """Save mechanism, certificate and solver record (JSON, NPZ), or the mechanism only (CSV)."""
         self.mechanism.save(path, self._to_metadata())
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write one page on what is promised and how to check it.
+        """Write a report page on the guarantee and how to verify it.
 
         Args:
             path: where to write: .html, or .md for Markdown.
@@ -297,3 +298,32 @@ class Result(SuggestsAttributes, Generic[C_co]):
         from pmlopt.programs.proofs.folder import write_proof
 
         return write_proof(self.certificate, folder)
+
+
+def make_result(
+    found: MethodResult[C_co],
+    method: Method[Any, Any, Any],
+    status: Status,
+    attempts: Sequence[str],
+    seconds: float,
+) -> Result[C_co]:
+    """Return the result of a program from that of a method."""
+    detail = found.message if found.detail is None else found.detail
+    return Result(
+        status=status,
+        certificate=found.certificate,
+        solver=method.name,
+        method=method.id,
+        reason=f"{method.reason}: {detail}" if detail else method.reason,
+        attempts=tuple(attempts),
+        iterations=found.iterations,
+        warm_started=found.warm_started,
+        timings=Timings(
+            compile=found.compile_seconds,
+            solve=found.solve_seconds,
+            certify=found.certify_seconds,
+            total=seconds,
+        ),
+        closed_form=found.closed_form,
+        restart=WarmStart(method.name, found.arrays),
+    )

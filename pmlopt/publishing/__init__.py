@@ -1,4 +1,4 @@
-"""A data file released with its report, and checked by its recipients."""
+"""Verifiable releases: data files released with a report, and their checks."""
 
 from pmlopt.publishing.checking import check
 from pmlopt.publishing.estimating import estimate_release

@@ -1,4 +1,4 @@
-"""Check the folder of a release: every claim again, and whether the file came from the mechanisms."""
+"""The check of a release folder: every claim, and the fit of data to mechanisms."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _WHAT_TO_DO = {
 
 
 def explain_undecided(verdict: Verdict) -> tuple[str, ...]:
-    """Return a sentence for each claim that the folder of a release does not decide, with what to do."""
+    """Return advice for each claim that a release folder leaves undecided."""
     undecided = [one for one in verdict.parts if one.holds is None]
     found = {
         one.name: _WHAT_TO_DO.get(one.name, _WHAT_TO_DO.get(one.detail, one.detail))
@@ -72,7 +72,7 @@ def explain_undecided(verdict: Verdict) -> tuple[str, ...]:
 
 
 def check(folder: str | os.PathLike[str]) -> Verdict:
-    """Decide every claim of a release again, from its folder only.
+    """Check every claim of a release folder, from its files only.
 
     The digest of each file, and that there are no others; the certificate of each mechanism; the levels
     only, with all others, and together, from the matrices and the joint law; the report; the columns and
@@ -117,7 +117,7 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
 
 
 def _make_statement(described: ReleaseFile) -> str:
-    """Return what the release claims: the level with what stays in clear first, where something does."""
+    """Return the claimed guarantee as text, with clear columns first."""
     scope = "under the shares that the releaser states"
     if not described.kept:
         return (
@@ -133,7 +133,7 @@ def _make_statement(described: ReleaseFile) -> str:
 
 
 def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
-    """Yield the claims of a release folder, each checked."""
+    """Yield the checked claims of a release folder."""
     yield _check_files(place, described)
     made: list[Mechanism | Result[Any]] = []
     for part in described.parts:
@@ -171,7 +171,7 @@ def _list_claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
 
 
 def _describe_clear(described: ReleaseFile) -> Claim:
-    """Return what can be stated of the levels of columns in clear, which need the data."""
+    """Describe the levels of clear columns, which cannot be rechecked without data."""
     covered = {*((name,) for name in described.kept), described.kept}
     if not covered <= {one.columns for one in described.in_clear}:
         return Claim("in clear", False, FLOATS, "what some columns in clear tell is not said")
@@ -192,7 +192,7 @@ def _describe_clear(described: ReleaseFile) -> Claim:
 def _check_report(
     place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]
 ) -> Claim:
-    """Check that the report states what follows from the description and the mechanisms.
+    """Check that the report equals the one rebuilt from description and mechanisms.
 
     It is rendered anew whatever version it names: a word of the folder turns no check off.
     """
@@ -213,7 +213,7 @@ def _check_report(
 
 
 def find_released_data(folder: Path, described: ReleaseFile) -> Path | None:
-    """Return the released file, or the folder of the released files; None where nothing is there.
+    """Find the released file or folder; None without one.
 
     Raises:
         FileFormatError: the name leads out of the folder, or to something else.
@@ -225,7 +225,7 @@ def find_released_data(folder: Path, described: ReleaseFile) -> Path | None:
 
 
 def get_listed_mechanism(found: Any, name: str) -> Mechanism | Result[Any]:
-    """Return what a file of a mechanism holds, where that is a mechanism on letters that are listed.
+    """Return the explicit mechanism of a file; None for other content.
 
     Raises:
         FileFormatError: it is something else, such as a ledger.
@@ -237,7 +237,7 @@ def get_listed_mechanism(found: Any, name: str) -> Mechanism | Result[Any]:
 
 
 def find_own_file(folder: Path, name: str) -> Path | None:
-    """Return a file of the folder itself; None where nothing is there.
+    """Find a file directly inside the folder; None without one.
 
     Raises:
         FileFormatError: the name leads out of the folder, or to something that is no file.
@@ -256,7 +256,7 @@ def find_own_file(folder: Path, name: str) -> Path | None:
 
 
 def _find_regular_file(folder: Path, name: str) -> Path:
-    """Return a file of the folder itself.
+    """Return a regular file directly inside the folder; raise an error without one.
 
     Raises:
         FileFormatError: it is outside, or no file.
@@ -272,7 +272,7 @@ def _find_regular_file(folder: Path, name: str) -> Path:
 
 
 def _check_files(place: Path, described: ReleaseFile) -> Claim:
-    """Return the claim that a release folder has exactly its own files, as their digests state."""
+    """Check that the folder contains exactly the files of its digests."""
     found, told = digest_folder(place), dict(described.digests)
     within = {name for name in told if name.startswith(f"{described.data}/")}
     own = {*(within or {described.data}), *REPORTS, *(part.mechanism for part in described.parts)}
@@ -293,7 +293,7 @@ def _check_files(place: Path, described: ReleaseFile) -> Claim:
 def _check_levels(
     described: ReleaseFile, people: IntArray, mechanisms: Sequence[Mechanism]
 ) -> Iterator[Claim]:
-    """Yield the claims that the levels of a release are at most those stated, and within its total."""
+    """Yield the claims that recomputed levels are within the stated ones and the total."""
     levels = compute_joint_levels(people, mechanisms)
     for part, alone, each in zip(described.parts, levels.alone, levels.each, strict=True):
         name = " and ".join(part.columns)
@@ -313,7 +313,7 @@ def _check_levels(
 
 
 def _make_upper_claim(name: str, claimed: float, found: float) -> Claim:
-    """Return the claim that a number is at most the stated one."""
+    """Build the claim that a recomputed number is at most the stated one."""
     holds = found <= claimed + bound_level_rounding(found)
     text = f"{found:.6g} nats, and {claimed:.6g} claimed"
     return Claim(name, bool(holds), FLOATS, text, claimed, found)
@@ -322,7 +322,7 @@ def _make_upper_claim(name: str, claimed: float, found: float) -> Claim:
 def _check_released_file(
     place: Path, described: ReleaseFile, people: IntArray, releases: Sequence[ColumnRelease]
 ) -> Iterator[Claim]:
-    """Check what is claimed of the released file."""
+    """Check the claims on the released data."""
     written = [name for one in releases for name, _ in one.output_columns]
     data = find_released_data(place, described)
     if data is None:
@@ -362,7 +362,7 @@ def _check_released_file(
 
 
 def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
-    """Decide whether the file has the rows that are claimed, and the stated people can be those of the rows.
+    """Check the number of rows, and the plausibility of the stated population.
 
     The step of rounded counts must be the one that follows from the number of rows, for a larger one would
     excuse shares that the rows do not have.
@@ -381,9 +381,7 @@ def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
 
 
 def list_fit_claims(fit: FitTest, same_people: bool) -> Iterator[Claim]:
-    """Return the tests of whether rows came from the mechanisms; of the shares of other people nothing
-    follows.
-    """
+    """List the statistical fit tests of released rows to the mechanisms."""
     if fit.impossible:
         text = (
             "outcomes that the mechanisms never give: "
@@ -429,7 +427,7 @@ def _format_bound(p_value: float) -> str:
 def count_outcomes(
     table: Table, places: Sequence[int], releases: Sequence[ColumnRelease]
 ) -> tuple[dict[tuple[Label, ...], int], int]:
-    """Count how often each outcome occurs in a released file, and the rows.
+    """Count outcomes and rows of a released file.
 
     Raises:
         InputError: a cell is no output of its mechanism.
@@ -460,7 +458,7 @@ def count_outcomes(
 
 
 def _index_outputs(release: ColumnRelease) -> dict[Label, tuple[Label]]:
-    """Return the outputs of a mechanism, each by the tuple of its cells, and of their texts."""
+    """Index a mechanism's outputs by cell tuples and texts."""
     cells = zip(*(labels for _, labels in release.output_columns), strict=True)
     found: dict[Label, tuple[Label]] = {}
     for own, output in zip(cells, release.mechanism.outputs, strict=True):

@@ -1,4 +1,4 @@
-"""The report of a release, for people: its sections."""
+"""The sections of a release report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pmlopt.releases.attributes import push_through
 def build_sections(
     described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]
 ) -> Iterator[ReportSection]:
-    """Return what is known of a release before it is drawn."""
+    """Build the report sections on a release."""
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
     names = [" and ".join(part.columns) for part in described.parts]
     promises = [
@@ -95,9 +95,7 @@ def build_sections(
 def _warn_of_single_values(
     people: IntArray, matrices: Sequence[FloatArray], names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return warnings of outcomes of all columns together that leave one value, though none does
-    separately.
-    """
+    """Return warnings on joint outcomes that identify a value though no single outcome does."""
     possible = [(matrix > 0).astype(float) for matrix in matrices]
     occurs = (people > 0).astype(float)
     found = []
@@ -114,7 +112,7 @@ def _warn_of_single_values(
 
 
 def _describe_clear_columns(described: ReleaseFile, people: int) -> Iterator[ReportSection]:
-    """Yield the sections on what columns in clear reveal."""
+    """Yield the sections on clear columns."""
     gone = [f"Not released: {join_words(described.dropped, 20)}."] if described.dropped else []
     if not described.kept:
         yield ReportSection("What stays in clear", ["No other column is released.", *gone])
@@ -144,7 +142,7 @@ ROUNDED_UP = " and the stated shares, rounded up to steps of 0.05 nats"
 
 
 def describe_stated_counts(described: ReleaseFile) -> str:
-    """Return the sentence on the counts of people that the description states."""
+    """Return the sentence on the stated population counts."""
     if described.step == 1:
         return (
             "The description states the exact number of people with each combination of values: two such "
@@ -159,14 +157,14 @@ def describe_stated_counts(described: ReleaseFile) -> str:
 
 
 def format_factor(level: float) -> str:
-    """Return the factor of a level."""
+    """Format the likelihood-ratio factor of a level."""
     return f"{math.exp(min(level, 700.0)):.4g}"
 
 
 def render_pages(
     described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]
 ) -> tuple[bytes, bytes]:
-    """Return the report as HTML and as Markdown; both follow from the description and the mechanisms only."""
+    """Render the report as HTML and Markdown, from description and mechanisms."""
     title = described.title or "Release of " + join_words(
         name for part in described.parts for name in part.columns
     )

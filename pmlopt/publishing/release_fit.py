@@ -1,4 +1,4 @@
-"""Test whether the rows of a release can have come from its mechanisms."""
+"""Statistical tests that released rows can come from the mechanisms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIN_TEST_POWER = 0.9
 
 @dataclass(frozen=True)
 class FitTest:
-    """The agreement of released rows with the mechanisms and the law of the letters.
+    """The fit of released rows to mechanisms and letter law.
 
     Attributes:
         rows: how many there are.
@@ -45,9 +45,7 @@ class FitTest:
 
     @property
     def holds(self) -> bool:
-        """Return whether nothing impossible occurred, and no test refuses it, wrongly with 2
-        `FALSE_ALARM_PROBABILITY` at most.
-        """
+        """Return whether no test rejects; each error is at most 2 `FALSE_ALARM_PROBABILITY`."""
         least = min(self.p_value, 1.0 if self.raw_p_value is None else self.raw_p_value)
         return not self.impossible and least >= FALSE_ALARM_PROBABILITY
 
@@ -60,7 +58,7 @@ def assess_release_fit(
     same_people: bool,
     distance: float = 0.0,
 ) -> FitTest:
-    """Test whether rows can have been drawn by mechanisms, each row independently.
+    """Test whether rows can be independent draws of the mechanisms.
 
     With `q(y) = sum_x law(x) prod_i P_i[x_i, y_i]`, two things are tested. The count of each outcome is
     compared with `n q(y)` by Chernoff's bound, for all outcomes at once. The other test is the best one, near
@@ -120,7 +118,7 @@ def assess_release_fit(
 def _bounds_of_outcomes(
     matrices: Sequence[FloatArray], expected: FloatArray, distance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on the probability of each outcome under all laws within a total variation distance.
+    """Bound outcome probabilities over all laws within a total variation distance.
 
     Moving a mass t of letters changes the mean of `P(y | x)` by t (max - min) at most, and never beyond its
     largest and smallest value.
@@ -136,7 +134,7 @@ def _bounds_of_outcomes(
 def _bound_frequencies(
     counts: FloatArray, lower: FloatArray, upper: FloatArray, rows: int
 ) -> float:
-    """Bound the p-value of the count that is least likely, of all outcomes and to both sides.
+    """Bound the two-sided p-value of the least likely outcome count.
 
     A count of independent rows with the mean `rows q` is at least as far from it with a probability of at
     most `exp(-rows KL(count / rows || q))` to either side [boucheron2013concentration, Section 2.2]. Of the
@@ -157,7 +155,7 @@ def _test_against_raw_rows(
     same_people: bool,
     distance: float,
 ) -> tuple[float | None, float | None]:
-    """Compute the p-value against copied rows, and the fraction of them that would be found."""
+    """Compute the p-value against the hypothesis of unreleased (copied) rows, and the test's power."""
     raw = _spelled_probabilities(mechanisms, law)
     possible = expected > 0
     if not raw[possible].any():
@@ -193,7 +191,7 @@ def _test_against_raw_rows(
 
 
 def _spelled_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
-    """Return the probability of the letters that each outcome spells or reads like; 0 where it is none."""
+    """Return each outcome's probability as a letter of the same spelling."""
     spells = []
     for one in mechanisms:
         texts = [str(label) for label in one.inputs]  # as a file of text has them
@@ -215,9 +213,7 @@ def _spelled_probabilities(mechanisms: Sequence[Mechanism], law: FloatArray) -> 
 
 
 def _bound_by_bennett(excess: float, variance: float, largest: float) -> float:
-    """Bound the probability that a sum exceeds its mean by so much; its terms exceed theirs by at most
-    `largest`.
-    """
+    """Compute Bennett's bound on the probability that a sum exceeds its mean."""
     if excess <= 0:
         return 1.0
     if variance <= 0 or largest <= 0:

@@ -1,4 +1,4 @@
-"""The shares of letters that a release states: rounded counts of people, so that no exact count is out."""
+"""The publicly stated letter shares of a release: rounded population counts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.requirement import RequirementConjunction
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.programs.result import Result
 
 
 def rounding_step(people: int) -> int:
-    """Return the step to which the counts of so many people are rounded: 10, 20, 50, 100, 200, ...
+    """Return the rounding step of population counts: 10, 20, 50, 100, ...
 
     It depends on the number of rows only, which every release shows.
 
@@ -37,7 +36,7 @@ def rounding_step(people: int) -> int:
 
 
 def round_counts(counts: IntArray, step: int) -> IntArray:
-    """Return counts rounded to the nearest multiple of a step; a positive one becomes the step at least.
+    """Round counts to a multiple of a step; positive ones at least to the step.
 
     Examples:
         >>> round_counts(np.array([0, 1, 14, 15, 126]), 10).tolist()
@@ -48,7 +47,7 @@ def round_counts(counts: IntArray, step: int) -> IntArray:
 
 
 def compute_max_changes(stated: IntArray, step: int) -> IntArray:
-    """Return how far each count may be from the stated one, at most.
+    """Compute the largest difference between each exact count and the stated one.
 
     Examples:
         >>> (
@@ -64,7 +63,7 @@ def compute_max_changes(stated: IntArray, step: int) -> IntArray:
 
 
 def bound_share_distance(stated: IntArray, step: int, people: int) -> float:
-    """Bound the total variation distance between the stated shares and the exact ones of so many people.
+    """Bound the total variation distance between stated and exact shares.
 
     With counts c of n people and stated ones s of sum S, `|c/n - s/S| <= |c - s|/n + s |1/n - 1/S|`, summed.
 
@@ -78,7 +77,7 @@ def bound_share_distance(stated: IntArray, step: int, people: int) -> float:
 
 
 def round_level_up(level: float) -> float:
-    """Return a level rounded up to a multiple of 0.05 nats.
+    """Round a level up to a multiple of 0.05 nats.
 
     Examples:
         >>> round_level_up(0.7366), round_level_up(0.0), round_level_up(0.05)
@@ -94,7 +93,7 @@ def round_level_up(level: float) -> float:
 
 
 def stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
-    """Return the prior that a release of one column states for these counts of letters.
+    """Build the publicly stated prior of a column's counts.
 
     A mechanism that is designed for it keeps its level under the shares that are published, and its file
     holds no exact count. The rounded counts are no sample: nothing is promised over one.
@@ -115,7 +114,7 @@ def stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
 
 
 def restate_prior(prior: Prior, exact: bool = False) -> Prior:
-    """Return the prior that a page states in place of one that was estimated from a sample.
+    """Replace an empirical prior by its publicly stated one.
 
     Its counts are rounded as those of a release are. A prior that is no sample stays as it is.
 
@@ -138,7 +137,7 @@ def restate_prior(prior: Prior, exact: bool = False) -> Prior:
 
 
 def restate_secret(secret: Secret, exact: bool = False) -> Secret:
-    """Return the joint law that a page states in place of one of a sample: its table of pairs is rounded.
+    """Replace an empirical joint law by its rounded one.
 
     Args:
         secret: with the joint law that is known.
@@ -157,14 +156,15 @@ def restate_secret(secret: Secret, exact: bool = False) -> Secret:
 
 def needs_sample(requirement: Requirement) -> bool:
     """Return whether a requirement has a set of priors or a secret with the exact counts of a sample."""
-    parts = requirement.parts if isinstance(requirement, RequirementConjunction) else (requirement,)
     return any(
-        _has_sample(getattr(part, name, None)) for part in parts for name in ("over", "secret")
+        _has_sample(getattr(part, name, None))
+        for part in requirement.list_parts()
+        for name in ("over", "secret")
     )
 
 
 def _has_sample(law: Any) -> bool:
-    """Return whether a set of priors, or the joint law of a secret, comes from a sample."""
+    """Return whether a set or joint law comes from a sample."""
     if isinstance(law, Secret):
         return law.counted
     center = getattr(law, "center", None)
@@ -177,8 +177,7 @@ def _has_sample(law: Any) -> bool:
 def make_confidence_ball(
     prior: Prior, people: int, distance: float, step: int, delta: float
 ) -> L1Ball:
-    """Return the ball around a stated prior that contains the law of a population except with probability
-    delta.
+    """Build the confidence ball around a stated prior for a population's law.
 
     Args:
         prior: that is stated.
@@ -198,7 +197,7 @@ def check_no_exact_prior(
     stated: Mapping[Label, int],
     name: str,
 ) -> None:
-    """Raise an error where the file of a mechanism would publish the exact shares of the people.
+    """Raise an error where a mechanism file would reveal exact population shares.
 
     Args:
         made: what is released through.

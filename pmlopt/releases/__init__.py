@@ -1,4 +1,4 @@
-"""What releases leak together: of one secret, of attributes, of many people, with columns in clear."""
+"""The accounting of releases: joint leakage of several mechanisms, attributes, people and clear columns."""
 
 from pmlopt.programs.streams.stream import (
     Stream,

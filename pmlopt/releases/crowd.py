@@ -1,4 +1,4 @@
-"""Streams of a crowd: many people, of whom each has a history of the own, and few designs at each step."""
+"""Sequential releases of many people's Markov states, with few shared designs per step."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CROWD_FILE_VERSION = 1
 
 @dataclass(frozen=True)
 class _HistoryBeliefs:
-    """The beliefs after each of H histories; see `BoundedBelief`, whose bounds are exact here.
+    """The beliefs after H distinct release histories; see `BoundedBelief`.
 
     Attributes:
         time: of the present state.
@@ -64,7 +64,7 @@ class _HistoryBeliefs:
     place: IntArray
 
     def check(self, states: int, people: int) -> None:
-        """Raise an error unless these are histories of so many people on so many states, as a file has them.
+        """Validate the histories against the numbers of states and people.
 
         Raises:
             ValueError: an array has another shape, or a number that none can have.
@@ -92,7 +92,7 @@ class _HistoryBeliefs:
             raise ValueError("the level of a history is negative")
 
     def add_present_values(self, epsilon: float) -> _HistoryBeliefs:
-        """Add the values of the present state."""
+        """Add the target values of the present state."""
         states = np.flatnonzero(self.prior > 0)
         own = np.repeat(-math.exp(epsilon) * self.law[:, None, :], len(states), axis=1)
         own[:, np.arange(len(states)), states] += self.law[:, states] / self.prior[states]
@@ -106,7 +106,7 @@ class _HistoryBeliefs:
 
 @dataclass(frozen=True)
 class _ReleasePlan:
-    """The designs of the next release, and how much of them each history takes.
+    """The mechanisms of the next release, with each history's mixing weight.
 
     Attributes:
         group: (H,) the design of each history.
@@ -121,7 +121,7 @@ class _ReleasePlan:
     shares: FloatArray
 
     def output_chances(self, histories: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (K, N) chance in each state of some outputs, each after a history."""
+        """Return the (K, N) output likelihoods by state for histories and output columns."""
         group, share = self.group[histories], self.shares[histories, None]
         return (
             share * self.matrices[group, :, columns]
@@ -130,7 +130,7 @@ class _ReleasePlan:
 
 
 class Crowd:
-    """Releases of the states of people who move independently over one chain: few designs at each step.
+    """The sequential releases of many independent people over one Markov chain, with few designs per step.
 
     `Streams` solves a design for each history, and after some steps each person has a history of the own.
     Here histories after which nearly the same is believed share a design P, for what is believed on average
@@ -186,22 +186,22 @@ class Crowd:
 
     @property
     def chain(self) -> Chain:
-        """Return the chain over which each person moves."""
+        """Return the common Markov chain."""
         return self._first.chain
 
     @property
     def people(self) -> int:
-        """Return how many people there are."""
+        """Return the number of people."""
         return len(self._histories.place)
 
     @property
     def time(self) -> int:
-        """Return the time of the state that is released next."""
+        """Return the time index of the next release."""
         return self._histories.time
 
     @property
     def histories(self) -> int:
-        """Return how many of them differ."""
+        """Return the number of distinct release histories."""
         return len(self._histories.law)
 
     @property
@@ -211,12 +211,12 @@ class Crowd:
 
     @property
     def levels_by_name(self) -> dict[Label, float]:
-        """Return the levels by the names of people."""
+        """Return the leakage about each person, by name."""
         return dict(zip(self.names, self.levels.tolist(), strict=True))
 
     @property
     def fresh(self) -> Stream:
-        """Return the stream of a person of whom nothing is released yet."""
+        """Return the stream of a new person without releases."""
         return self._first.copy()
 
     @property
@@ -225,11 +225,11 @@ class Crowd:
         return float(np.log(self._histories.level.max()))
 
     def history(self, person: int) -> tuple[Label, ...]:
-        """Return the outputs of a person."""
+        """Return the released outputs of a person."""
         return tuple(self._first.outputs[int(column[person])] for column in self._told)
 
     def release(self, states: Iterable[Label] | Mapping[Label, Label], seed: Seed = None) -> Any:
-        """Draw the next output of each person from the state, and record it.
+        """Draw and record the next output of each person.
 
         Args:
             states: of all people, by their names, or in their order.
@@ -292,7 +292,7 @@ class Crowd:
         return to_label_array(self._first.outputs)[columns]
 
     def mechanism(self, person: int) -> Mechanism:
-        """Return the mechanism of the next release of a person, on the states that are possible."""
+        """Return a person's mechanism for the next release, on possible states."""
         plan, history = self._plan_release(), self._histories.place[person : person + 1]
         # (M,) all outputs after the same history, so each is one column of the mechanism
         every = np.arange(len(self._first.outputs))
@@ -309,7 +309,7 @@ class Crowd:
     # ------------------------------------------------------------ files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the crowd to an NPZ file, completely or not at all, with a digest of its content.
+        """Save the state to an NPZ file atomically, with a content digest.
 
         Raises:
             FileFormatError: the file cannot be written, or its ending is not .npz.
@@ -330,7 +330,7 @@ class Crowd:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a crowd, and refuse a file that was cut short or changed.
+        """Load the state from a file; refuse a truncated or modified one.
 
         Raises:
             FileFormatError: the file is not there, holds no crowd, or was cut short or changed.
@@ -364,7 +364,7 @@ class Crowd:
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
-        """Read a crowd, and write it when the block ends, under a lock against other writers.
+        """Open a state file under a lock, and save it when the block ends.
 
         An exception leaves the file as it was: what was released in the block must not be published then.
 
@@ -386,7 +386,7 @@ class Crowd:
     # ------------------------------------------------------------ the next release
 
     def _plan_release(self) -> _ReleasePlan:
-        """Return the designs of the next release, the same until it is made."""
+        """Compute the mechanisms of the next release, cached until it is made."""
         if self._plan is None:
             if not self._histories.law.any():
                 raise PrivacyError(
@@ -401,7 +401,7 @@ class Crowd:
         return self._plan
 
     def _group_histories(self) -> IntArray:
-        """Return the (H,) design of each history: groups are split where beliefs differ most."""
+        """Assign each of the H histories to a design, splitting groups with dissimilar beliefs."""
         now = self._histories
         # few histories: each has a design made for its own belief, and no mixture is needed
         if len(now.law) <= self._designs:
@@ -432,9 +432,7 @@ class Crowd:
         return np.unique(group, return_inverse=True)[1].reshape(-1)
 
     def _design_group(self, own: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the (N, M) design for some histories, by the mean of their beliefs, and its (M,) output
-        law.
-        """
+        """Design one (N, M) mechanism for a group of histories, from their mean belief."""
         from pmlopt.programs.designs import design
         from pmlopt.programs.solving import solve
 
@@ -465,7 +463,7 @@ class Crowd:
         return matrix, output_law / output_law.sum()
 
     def _max_weights(self, group: IntArray, matrices: FloatArray, laws: FloatArray) -> FloatArray:
-        """Compute the (H,) largest weight of the design that keeps all bounds after each history."""
+        """Compute the (H,) largest mixing weights of a design that keep each history's bounds."""
         now, epsilon = self._histories, self._first.privacy.epsilon
         cap, shares = self._first.cap_at(now.time), np.ones(len(now.law))
         for k, (matrix, output_law) in enumerate(zip(matrices, laws, strict=True)):
@@ -493,7 +491,7 @@ class Crowd:
     def _move_histories(
         self, before: IntArray, emits: FloatArray, place: IntArray
     ) -> _HistoryBeliefs:
-        """Return the histories after these chances of the outputs in each state, before the next release."""
+        """Update the histories by output likelihoods to the next time step."""
         now, chain, factor = self._histories, self.chain, math.exp(self._first.privacy.epsilon)
         ended = chain.steps == now.time
         kernel = np.zeros((chain.size, chain.size)) if ended else chain.kernel(now.time)
@@ -525,7 +523,7 @@ class Crowd:
 
 def _split_chunks(places: IntArray) -> Iterator[IntArray]:
     # Histories that are looked at at once.
-    """Yield slices of the positions of histories, of bounded size."""
+    """Yield index slices of bounded size."""
     chunk = 4096
     for start in range(0, len(places), chunk):
         yield places[start : start + chunk]
@@ -534,9 +532,7 @@ def _split_chunks(places: IntArray) -> Iterator[IntArray]:
 def _principal_spread(
     seen: FloatArray, weights: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Compute how far points differ in the direction in which they differ most, their mean, and that
-    direction.
-    """
+    """Compute the principal component of weighted points: spread, mean and direction."""
     middle = weights @ seen / weights.sum()
     away = seen - middle
     # eigenvalues ascend: the last one belongs to the principal direction

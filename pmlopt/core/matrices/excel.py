@@ -59,7 +59,7 @@ def encode_xlsx(stored: MatrixFile) -> bytes:
 
 
 def decode_xlsx(source: Source) -> MatrixFile:
-    """Read the matrix of a workbook: of the sheet that was named, else of the only one that is not hidden.
+    """Read a matrix from a workbook's named or only visible sheet.
 
     Raises:
         MissingExtraError: openpyxl is not installed.
@@ -85,12 +85,13 @@ def decode_xlsx(source: Source) -> MatrixFile:
 
 
 class _Number(str):
-    """The digits of a number, as a cell has them."""
+    """A number cell with all of its digits."""
 
     __slots__ = ()
 
 
 def _openpyxl() -> Any:
+    """Return the openpyxl module, or raise an error that names the extra."""
     try:
         import openpyxl
     except ImportError:
@@ -101,7 +102,7 @@ def _openpyxl() -> Any:
 
 
 def check_excel() -> None:
-    """Raise where files of Excel can be neither written nor read.
+    """Raise an error where openpyxl is missing.
 
     Raises:
         MissingExtraError: openpyxl is not installed.
@@ -110,7 +111,7 @@ def check_excel() -> None:
 
 
 def _is_plain(label: Label) -> bool:
-    """Return whether a label needs no second look: short text of usual characters, or a number."""
+    """Return whether a label needs no escaping: a number, or short usual text."""
     if isinstance(label, str):
         usual = label.isascii() and label.isprintable() and 0 < len(label) < 1000
         return usual and label[0] != "(" and not label.removeprefix("-").isdigit()
@@ -118,7 +119,7 @@ def _is_plain(label: Label) -> bool:
 
 
 def _workbook(rows: Sequence[Sequence[Any]]) -> bytes:
-    """Return a workbook with a sheet of labels and numbers."""
+    """Build a workbook with one sheet of labels and numbers."""
     openpyxl = _openpyxl()
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet(SHEET)
@@ -134,7 +135,7 @@ def _workbook(rows: Sequence[Sequence[Any]]) -> bytes:
 
 
 def _cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
-    """Return the cell of a label or a number, of the type that it is to have."""
+    """Build the typed cell of a label or number."""
     if value is None:
         return None
     cell = openpyxl.cell.WriteOnlyCell(sheet)
@@ -152,17 +153,18 @@ def _cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
 
 
 def _escape(text: str) -> str:
-    """Return text as cells hold it, control characters and what looks like an escaped one escaped."""
+    """Escape control characters and escape sequences in cell text."""
     safe = _ESCAPED.sub(lambda found: f"_x005F_x{found[1]}_", text)
     return _CONTROL.sub(lambda found: f"_x{ord(found[0]):04X}_", safe)
 
 
 def _unescape(text: str) -> str:
+    """Undo `_escape`."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def _cells(source: Source) -> list[list[Any]]:
-    """Return the values of the sheet that is read, without empty rows and columns at its end."""
+    """Return the sheet's cell values without empty margins."""
     openpyxl = _openpyxl()
     try:
         if expanded_size(source.content) > MAX_FILE_BYTES:
@@ -187,13 +189,13 @@ def _cells(source: Source) -> list[list[Any]]:
 
 
 def _value(cell: Any) -> Any:
-    """Return what a cell holds; an error such as #N/A as text."""
+    """Return a cell's value; errors such as #N/A as text."""
     value = cell.value
     return _unescape(value) if isinstance(value, str) and cell.data_type != "e" else value
 
 
 def _labels(values: Sequence[Any], source: Source) -> tuple[Label, ...]:
-    """Return the labels in cells; a blank cell is the empty text, and tuples are as Python writes them."""
+    """Parse labels from cells; blank is empty text, and tuples are as Python writes them."""
     given = list(_plain_labels(values, source))
     if all(isinstance(label, str) for label in given):
         read = parse_labels(given)
@@ -202,6 +204,7 @@ def _labels(values: Sequence[Any], source: Source) -> tuple[Label, ...]:
 
 
 def _plain_labels(values: Sequence[Any], source: Source) -> Iterator[Any]:
+    """Convert cell values to labels without parsing."""
     for value in values:
         if value is None:
             yield ""
@@ -221,7 +224,7 @@ def _plain_labels(values: Sequence[Any], source: Source) -> Iterator[Any]:
 
 
 def _number(value: Any, source: Source, row: int, column: int) -> float:
-    """Return the number in a cell."""
+    """Parse the number of a cell."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if value is None:

@@ -24,7 +24,7 @@ SIDES = ("inputs", "outputs")
 
 @dataclass(frozen=True, eq=False)
 class SavedMatrix:
-    """The record of a mechanism in JSON: labels that no one gave are 0, 1, ..., and `unnamed` states so."""
+    """The JSON record of a labelled matrix; `unnamed` marks default labels."""
 
     format: Literal[FORMAT]  # type: ignore[valid-type]
     version: Literal[MECHANISM_FILE_VERSION]  # type: ignore[valid-type]
@@ -35,7 +35,7 @@ class SavedMatrix:
     metadata: Mapping[str, Any]
 
     def side(self, name: str) -> tuple[Label, ...]:
-        """Return the labels of one side; `DefaultLabels` where no one gave them."""
+        """Return one side's labels, or default labels."""
         labels = tuple(getattr(self, name))
         positions = DefaultLabels(len(labels))
         if name in self.unnamed and labels != positions:
@@ -50,7 +50,7 @@ class SavedMatrix:
 
 
 def encode_json(stored: MatrixFile) -> bytes:
-    """Encode a matrix, its labels and its metadata as JSON."""
+    """Encode a matrix with labels and metadata as JSON."""
     check_json_labels((*stored.inputs, *stored.outputs))
     unnamed = [side for side in SIDES if isinstance(getattr(stored, side), DefaultLabels)]
     indent = 1 if stored.matrix.size <= 100_000 else None
@@ -61,6 +61,6 @@ def encode_json(stored: MatrixFile) -> bytes:
 
 
 def decode_json(source: Source) -> MatrixFile:
-    """Read the record that `encode_json` wrote."""
+    """Decode the record written by `encode_json`."""
     found = read_saved_record(SavedMatrix, source.content, source.path)
     return MatrixFile(found.matrix, found.side("inputs"), found.side("outputs"), found.metadata)

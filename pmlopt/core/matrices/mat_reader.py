@@ -44,14 +44,14 @@ _LOGICAL, _COMPLEX = 0x0200, 0x0800
 
 @dataclass(frozen=True)
 class MatText:
-    """An array of characters: its rows."""
+    """A MAT character array, as rows."""
 
     rows: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class MatCells:
-    """A cell array: its shape, and what is in its cells, column after column."""
+    """A MAT cell array: shape and column-major content."""
 
     shape: tuple[int, ...]
     parts: tuple[Any, ...]
@@ -59,7 +59,7 @@ class MatCells:
 
 @dataclass(frozen=True)
 class MatVariable:
-    """A variable of a file, of which only the head has been read."""
+    """A MAT variable with parsed header and unread data."""
 
     name: str
     shape: tuple[int, ...]
@@ -70,7 +70,7 @@ class MatVariable:
     _compressed: bool
 
     def value(self, max_bytes: int) -> Any:
-        """Return its numbers as an array, its characters as `MatText`, or its cells as `MatCells`.
+        """Read the data as an array, `MatText` or `MatCells`.
 
         Args:
             max_bytes: to which it may be unpacked.
@@ -85,7 +85,7 @@ class MatVariable:
 
 
 def read_variables(content: bytes) -> list[MatVariable]:
-    """Return the variables of a MAT file of level 5.
+    """Read the variables of a MAT-5 file.
 
     Raises:
         ValueError: it is none, or cut short.
@@ -110,6 +110,7 @@ def read_variables(content: bytes) -> list[MatVariable]:
 def _variable(
     kind: int, head: memoryview, body: memoryview, order: str, *, compressed: bool
 ) -> MatVariable:
+    """Parse the header of a variable."""
     if kind != _MATRIX:
         raise ValueError(f"an element of the type {kind} is in the place of a variable")
     flags, shape, name, _ = _read_description(head, order)
@@ -119,6 +120,7 @@ def _variable(
 
 
 def _decompress_body(body: memoryview, max_bytes: int, *, whole: bool = True) -> memoryview:
+    """Decompress a variable's data up to a limit."""
     try:
         packed = zlib.decompressobj()
         content = packed.decompress(body, max_bytes)
@@ -134,7 +136,7 @@ def _decompress_body(body: memoryview, max_bytes: int, *, whole: bool = True) ->
 def _element(
     view: memoryview, place: int, order: str, *, whole: bool = True
 ) -> tuple[int, memoryview, int]:
-    """Return the type and the bytes of the element at a place, and the place of the next one."""
+    """Parse the element at an offset; return type, data and next offset."""
     if place + 8 > len(view):
         raise ValueError("an element is cut short")
     kind, size = struct.unpack_from(f"{order}II", view, place)
@@ -152,7 +154,7 @@ def _element(
 
 
 def _read_description(body: memoryview, order: str) -> tuple[int, tuple[int, ...], str, int]:
-    """Return the flags, the shape and the name of a matrix, and where its content begins."""
+    """Parse a matrix header: flags, shape, name and data offset."""
     _, flags_bytes, place = _element(body, 0, order)
     (flags,) = struct.unpack_from(f"{order}I", flags_bytes)
     if _class_of(flags) == "opaque":
@@ -168,13 +170,14 @@ def _read_description(body: memoryview, order: str) -> tuple[int, tuple[int, ...
 
 
 def _class_of(flags: int) -> str:
+    """Return the MATLAB class in array flags."""
     number = flags & 0xFF
     kind = _CLASSES[number] if number < len(_CLASSES) else _CLASSES[0]
     return "logical" if flags & _LOGICAL and kind in CLASS_TYPES else kind
 
 
 def _value(body: memoryview, order: str, depth: int) -> Any:
-    """Return what a matrix holds."""
+    """Parse the value of a matrix element."""
     # How deep cells may be in one another.
     max_depth = 100
     if len(body) == 0:
@@ -197,6 +200,7 @@ def _value(body: memoryview, order: str, depth: int) -> Any:
 
 
 def _cells(body: memoryview, place: int, count: int, order: str, depth: int) -> Iterator[Any]:
+    """Parse the elements of a cell array."""
     for _ in range(count):
         kind, part, place = _element(body, place, order)
         if kind != _MATRIX:
@@ -205,6 +209,7 @@ def _cells(body: memoryview, place: int, count: int, order: str, depth: int) -> 
 
 
 def _numbers(body: memoryview, place: int, shape: tuple[int, ...], order: str) -> tuple[Any, int]:
+    """Parse a numeric array."""
     kind, content, place = _element(body, place, order)
     if kind not in _NUMBERS:
         raise ValueError(f"an element of the type {kind} is in the place of numbers")
@@ -213,7 +218,7 @@ def _numbers(body: memoryview, place: int, shape: tuple[int, ...], order: str) -
 
 
 def _text(body: memoryview, place: int, shape: tuple[int, ...], order: str) -> MatText:
-    """Return the rows of an array of characters, which is stored column after column."""
+    """Parse a character array, stored by columns."""
     if math.prod(shape) == 0:
         return MatText(("",))
     kind, content, _ = _element(body, place, order)

@@ -96,7 +96,7 @@ def decode_mat(source: Source) -> MatrixFile:
 
 
 def _cell_array(labels: Iterable[Label]) -> Any:
-    """Return labels as a column of cells."""
+    """Build a MATLAB cell column of labels."""
     listed = list(labels)
     cells = np.empty((len(listed), 1), dtype=object)
     for place, label in enumerate(listed):
@@ -105,7 +105,7 @@ def _cell_array(labels: Iterable[Label]) -> Any:
 
 
 def _cell(label: Label) -> Any:
-    """Return a label as MATLAB text."""
+    """Convert a label to MATLAB text."""
     if isinstance(label, tuple):
         return _cell_array(label)
     if isinstance(label, str):
@@ -124,6 +124,7 @@ def _cell(label: Label) -> Any:
 
 
 def _save(variables: dict[str, Any]) -> bytes:
+    """Encode variables as a MAT file."""
     from scipy.io import savemat
 
     stream = io.BytesIO()
@@ -137,7 +138,7 @@ def _save(variables: dict[str, Any]) -> bytes:
 
 
 def _describe_variables(source: Source) -> dict[str, MatVariable]:
-    """Return the variables of a file by name, of which only the heads are read."""
+    """List a file's variables by name, headers only."""
     if source.content.startswith((b"MATLAB 7.3", b"\x89HDF")):
         raise source.refuse(
             f"is a file of MATLAB 7.3 (HDF5), which is not read: save it with -v7, {_SAVE}"
@@ -158,7 +159,7 @@ def _describe_variables(source: Source) -> dict[str, MatVariable]:
 
 
 def _load(variable: MatVariable, source: Source) -> Any:
-    """Return what a variable holds."""
+    """Load a variable's data."""
     try:
         return variable.value(MAX_FILE_BYTES)
     except (ValueError, struct.error) as cause:
@@ -168,7 +169,7 @@ def _load(variable: MatVariable, source: Source) -> Any:
 
 
 def _labels(value: Any, side: str, source: Source) -> tuple[Label, ...]:
-    """Return the labels in a variable: a row or column of cells or numbers, or rows of characters."""
+    """Parse labels from cells, numbers or character rows."""
     if isinstance(value, MatText):
         padded = len(value.rows) > 1  # MATLAB fills rows of characters up with spaces
         return tuple(text.rstrip(" ") if padded else text for text in value.rows)
@@ -182,7 +183,7 @@ def _labels(value: Any, side: str, source: Source) -> tuple[Label, ...]:
 
 
 def _label(part: Any, side: str, source: Source) -> Label:
-    """Return the label in a cell."""
+    """Parse the label of one cell."""
     if isinstance(part, MatText) and len(part.rows) == 1:
         return part.rows[0]
     if isinstance(part, MatCells):

@@ -1,4 +1,4 @@
-"""Matrices in Parquet: a column for each output, after one of the inputs.
+"""Matrices in Parquet: one column per output, after one of inputs.
 
 Names of columns are text. The label of an output is kept in the metadata of its field, too, and so goes with
 the column wherever Arrow takes it.
@@ -37,7 +37,7 @@ LABEL, LABELS = b"pmlopt.label", b"pmlopt.labels"
 
 
 def encode_parquet(stored: MatrixFile) -> bytes:
-    """Encode a matrix as a table of Parquet."""
+    """Encode a matrix as Parquet."""
     pyarrow = import_optional("pyarrow", PURPOSE)
     parquet = import_optional("pyarrow.parquet", PURPOSE)
 
@@ -69,7 +69,7 @@ def encode_parquet(stored: MatrixFile) -> bytes:
 
 
 def decode_parquet(source: Source) -> MatrixFile:
-    """Read a matrix of Parquet, the inputs in its first column, or in the index that pandas wrote."""
+    """Decode a Parquet matrix, inputs in the first column or pandas index."""
     table = _read_table(source)
     place = _index_column(table, source)
     labels = _input_labels(table.field(place), table.column(place), source)
@@ -91,7 +91,7 @@ def decode_parquet(source: Source) -> MatrixFile:
 
 
 def _input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
-    """Return the field and the array of the inputs: of one type of Arrow, else as JSON."""
+    """Build the Arrow field and array of input labels, as JSON for mixed types."""
     pyarrow = import_optional("pyarrow", PURPOSE)
 
     types = {
@@ -113,7 +113,7 @@ def _input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
 
 
 def _read_table(source: Source) -> Any:
-    """Read the table whose size in memory the file states."""
+    """Read a Parquet table after checking its uncompressed size."""
     pyarrow = import_optional("pyarrow", PURPOSE)
     parquet = import_optional("pyarrow.parquet", PURPOSE)
 
@@ -130,7 +130,7 @@ def _read_table(source: Source) -> Any:
 
 
 def _index_column(table: Any, source: Source) -> int:
-    """Return the place of the inputs: the index where pandas wrote one, else the first column."""
+    """Return the index of the inputs' column."""
     try:
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     except ValueError:
@@ -144,7 +144,7 @@ def _index_column(table: Any, source: Source) -> int:
 
 
 def _input_labels(field: Any, column: Any, source: Source) -> tuple[Label, ...]:
-    """Return the labels in the column of inputs."""
+    """Return the labels in the input column."""
     values = column.to_pylist()
     if None in values:
         raise source.refuse(f"the input in row {values.index(None) + 1} is missing")
@@ -159,7 +159,7 @@ def _input_labels(field: Any, column: Any, source: Source) -> tuple[Label, ...]:
 
 
 def _output_labels(fields: list[Any]) -> tuple[Label, ...]:
-    """Return the labels of the columns; where none is kept next to them, what their names read like."""
+    """Return the column labels, stored ones or parsed names."""
     kept = [_kept_label(field) for field in fields]
     if all(one is None for one in kept):
         return parse_labels([field.name for field in fields])
@@ -169,7 +169,7 @@ def _output_labels(fields: list[Any]) -> tuple[Label, ...]:
 
 
 def _kept_label(field: Any) -> Label | None:
-    """Return the label that is kept with a field; None where the field has been renamed, or has none."""
+    """Return the label stored with a field; None for a renamed one."""
     text = (field.metadata or {}).get(LABEL)
     try:
         label = None if text is None else _from_json(text.decode())
@@ -179,17 +179,18 @@ def _kept_label(field: Any) -> Label | None:
 
 
 def _from_json(text: str) -> Label:
-    """Return a label from JSON, in which a tuple is a list."""
+    """Decode a label from JSON."""
     label: Label = _convert_to_tuples(json.loads(text))
     return label
 
 
 def _convert_to_tuples(value: Any) -> Any:
+    """Convert nested lists to tuples."""
     return tuple(map(_convert_to_tuples, value)) if isinstance(value, list) else value
 
 
 def _numbers(column: Any, what: str, source: Source) -> Any:
-    """Return the numbers of a column as doubles."""
+    """Convert a column to floats."""
     if column.null_count:
         raise source.refuse(f"{what} has a missing entry")
     try:
@@ -200,6 +201,7 @@ def _numbers(column: Any, what: str, source: Source) -> Any:
 
 
 def _texts(labels: Iterable[Label], matrix: Any) -> list[list[str]]:
+    """Convert labels and matrix to text columns."""
     return [
         [str(label), *map(repr, row)] for label, row in zip(labels, matrix.tolist(), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Privacy requirements, each in two forms: a number on a given mechanism, constraints on a variable."""
+"""Privacy requirements: leakage levels of a mechanism, and the matching optimization constraints."""
 
 from pmlopt.model.privacy.approximate_pml import ApproximatePML
 from pmlopt.model.privacy.guess_leakage import GuessLeakage

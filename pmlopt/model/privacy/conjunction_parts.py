@@ -1,4 +1,4 @@
-"""How the parts of a conjunction differ: in the names of their limits, and in more than their levels."""
+"""Comparison and naming of the parts of a requirement conjunction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pmlopt.core.records import Record, get_fields, have_equal_content
 
 
 def make_distinct_names(each: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """Return new names of the limits of each part, all different: a number follows a name that was taken."""
+    """Make the limit names of all parts unique, by appending numbers."""
     taken: set[str] = set()
     found: list[dict[str, str]] = []
     for names in each:
@@ -30,7 +30,7 @@ LEVEL_FIELDS = ("epsilon", "lower", "upper")
 
 
 def differ_in_levels_only(one: Record, other: Record) -> bool:
-    """Return whether two requirements are the same but for levels, each of one at most that of the other."""
+    """Return whether two requirements differ only in levels, one being stricter in each."""
     if type(one) is not type(other):
         return False
     kind: Any = type(one)

@@ -1,4 +1,4 @@
-"""PML and LDP on a matrix of cvxpy variables, with a level that is a parameter."""
+"""PML and LDP constraints on cvxpy variables with the level as a parameter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def parametric_constraints(
     epsilon: cp.Parameter,
     kind: Literal["pml", "ldp"] = "pml",
 ) -> list[cp.Constraint]:
-    """PML or LDP on a matrix of cvxpy variables, with a level that is a parameter.
+    """Build the constraints of PML or LDP on cvxpy variables, with the level as a parameter.
 
     `e^-epsilon P <= 1 q'` with q the law of the output, or under LDP its lower envelope. The factor is a
     parameter that is computed from it, so that the problem is a disciplined parametrized program: compiled

@@ -25,7 +25,7 @@ from pmlopt.programs.program import CvxpyModel, build_problem
 def level_factor(
     epsilon: cp.Parameter, factor: Callable[[float], Any], shape: tuple[int, ...] = ()
 ) -> cp.Expression:
-    """Return a parameter that is computed from the value of another one, the level.
+    """Return a cvxpy parameter that is a function of the level parameter.
 
     Args:
         epsilon: a scalar parameter in nats.
@@ -51,7 +51,7 @@ def declare_requirement(
     law: cp.Variable,
     epsilon: cp.Parameter,
 ) -> CvxpyConstraints | None:
-    """Declare a requirement whose level is a parameter; None for families that are not affine in a factor.
+    """Express a requirement in cvxpy with its level as a parameter; None where that is not possible.
 
     Args:
         privacy: of the family, at any level.
@@ -67,7 +67,7 @@ def declare_requirement(
         return declare_bounds(bounds, mechanism, law)
     if isinstance(privacy, RenyiPML | SibsonLeakage) and not at_level(privacy, 1.0).is_near_one:
         return _declare_norms(privacy, prior, mechanism, law, epsilon)
-    if isinstance(privacy, RatioRequirement) and privacy.has_ratios:
+    if isinstance(privacy, RatioRequirement):
         return _declare_ratios(privacy, prior, mechanism, epsilon)
     return None
 
@@ -79,7 +79,7 @@ def _declare_norms(
     law: cp.Variable,
     epsilon: cp.Parameter,
 ) -> CvxpyConstraints:
-    """Declare a bound of finite order, on each column or on the sum over all."""
+    """Express a bound of finite Renyi order on each column, or on the sum over columns."""
 
     def keep(p: FloatArray) -> cp.Expression:
         return level_factor(
@@ -101,7 +101,7 @@ def _declare_norms(
 def _declare_ratios(
     privacy: RatioRequirement, prior: Prior, mechanism: cp.Variable, epsilon: cp.Parameter
 ) -> CvxpyConstraints:
-    """Declare ratio bounds whose exponents are proportional to the level."""
+    """Express ratio bounds whose exponents are proportional to the level parameter."""
     ratios = at_level(privacy, 1.0).ratios(prior.pmf)
     assert ratios is not None
     constraints, variables = ratios.to_cvxpy(mechanism, tightened)
@@ -125,7 +125,7 @@ def declare_at_level(
     target: float,
     epsilon: cp.Parameter,
 ) -> CvxpyModel | None:
-    """Declare by how much the best mechanism of a level stays short of an expected gain; None as above.
+    """Build the cvxpy problem of the utility shortfall, parametric in the level; None where impossible.
 
     Args:
         privacy: of the family, at any level.

@@ -27,7 +27,7 @@ def least_epsilon(
     reach: float,
     outputs: Outputs,
 ) -> LeastEpsilon:
-    """Declare the search for the least level of a family; see `least_leakage`.
+    """Build the search for the smallest level at which a utility target is reached; see `least_leakage`.
 
     Raises:
         ProgramError: no mechanism reaches the target, or only one of an infinite level.
@@ -51,12 +51,12 @@ def least_epsilon(
 
 
 def _by_orbits(utility: Utility) -> bool:
-    """Return whether a utility is linear, and so can be solved in orbits of pairs."""
+    """Return whether a utility is linear, so that the problem can be solved on orbits of pairs."""
     return isinstance(utility, LinearUtility)
 
 
 def _check_reach(program: LeastEpsilon) -> None:
-    """Raise a ProgramError where no mechanism of a finite level reaches the target."""
+    """Raise a ProgramError where no mechanism of finite level reaches the target."""
     sign = 1.0 if program.utility.maximised else -1.0
     room = sign * (program.best_value - program.reach)
     # The share of a utility by which a target may be beyond the best there is: it was computed in floats.
@@ -78,7 +78,7 @@ def _check_reach(program: LeastEpsilon) -> None:
 
 
 def _has_finite_level(program: LeastEpsilon, matrix: FloatArray) -> bool:
-    """Return whether a mechanism on the pairs of a matrix has a finite level.
+    """Return whether some mechanism on the support of a matrix has a finite level.
 
     Over a set of priors some of the outputs may have one, where all together have none.
     """
@@ -89,7 +89,7 @@ def _has_finite_level(program: LeastEpsilon, matrix: FloatArray) -> bool:
 
 
 def _declaration(program: LeastEpsilon) -> CvxpyModel:
-    """Declare the design at a level that is a parameter, else at the least level, which is found first."""
+    """Build the cvxpy model at a parametric level, or at the optimal level, which is computed first."""
     if program.best_table is not None and isinstance(program.prior, Prior):
         sign = 1.0 if program.utility.maximised else -1.0
         target = sign * program.reach

@@ -66,20 +66,20 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @property
     def row_and_column_labels(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """The letters of the prior, and the outputs where the utility fixes them."""
+        """Return the prior's letters, and the outputs where the utility fixes them."""
         if isinstance(self.prior, SymmetricPrior):
             return None, None
         return self.prior.labels, self.letters
 
     @cached_property
     def letters(self) -> tuple[Label, ...] | None:
-        """The labels of the outputs; None where the solution decides how many there are."""
+        """Return the output labels; None where the solution determines their number."""
         if isinstance(self.utility, LinearUtility):
             return resolve_outputs(self.prior.labels, self.utility.fixed_outputs, self.outputs)
         return None
 
     def at(self, epsilon: float) -> Design[Any]:
-        """Declare the design at one level.
+        """Build the design at a given level.
 
         Args:
             epsilon: in nats.
@@ -91,7 +91,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @property
     def is_concave(self) -> bool:
-        """Whether the optimum is concave in e^epsilon: a mixture of mechanisms has a level below the mean.
+        """Return whether the optimal utility is concave in e^epsilon.
 
         That is so for an expected value under a bound on largest entries by means of the columns.
         """
@@ -99,7 +99,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @cached_property
     def best_table(self) -> FloatArray | None:
-        """(N, M) gains, or losses times -1; None for other utilities and for orbits."""
+        """Return the (N, M) table of gains (negated losses); None for other utilities."""
         if not isinstance(self.utility, LinearUtility) or isinstance(self.prior, SymmetricPrior):
             return None
         assert self.letters is not None
@@ -107,7 +107,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @cached_property
     def best_matrix(self) -> FloatArray | None:
-        """A mechanism of the best utility there is: the best outputs of each letter, or the letter."""
+        """Return the mechanism of the best utility without any privacy requirement."""
         if isinstance(self.prior, SymmetricPrior) and isinstance(self.utility, LinearUtility):
             return None
         if self.best_table is not None:
@@ -117,7 +117,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @cached_property
     def constant_matrix(self) -> FloatArray | None:
-        """A mechanism that is constant, and the best of those."""
+        """Return the best constant mechanism."""
         if self.best_matrix is None:
             return None
         if self.best_table is not None:
@@ -127,7 +127,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @cached_property
     def best_value(self) -> float:
-        """The best utility that any mechanism has, whatever it reveals."""
+        """Return the best utility of any mechanism without a privacy requirement."""
         if self.best_matrix is not None:
             return self.value_of(self.best_matrix)
         assert isinstance(self.prior, SymmetricPrior)
@@ -139,7 +139,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
         return sign * float(columns.masses @ columns.max_by_letter(sign * table))
 
     def value_of(self, matrix: FloatArray) -> float:
-        """Compute the utility of a mechanism on listed letters."""
+        """Compute the utility of a mechanism matrix."""
         if self.best_table is not None:
             sign = 1.0 if self.utility.maximised else -1.0
             return sign * float(
@@ -149,7 +149,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @property
     def unit(self) -> float:
-        """What rounding of a target is a share of, in the unit of the utility."""
+        """Return the largest magnitude of target and utility, to which the target's rounding is relative."""
         sizes = [abs(self.best_value), abs(self.reach)]
         if self.best_table is not None:
             sizes.append(float(self.prior.pmf @ np.abs(self.best_table).max(axis=1)))

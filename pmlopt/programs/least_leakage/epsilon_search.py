@@ -32,7 +32,7 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
 
 @dataclass
 class EpsilonSearch:
-    """The state of a search for a least epsilon.
+    """The state of the search for a least epsilon: bracketing levels with their certificates.
 
     Attributes:
         program: the least epsilon to find.
@@ -60,16 +60,16 @@ class EpsilonSearch:
 
     @property
     def reached_level(self) -> float:
-        """The least level at which a mechanism is known to reach the target; infinite without one."""
+        """Return the smallest level of a known mechanism that reaches the target; infinite without one."""
         return math.inf if self.witness is None else float(level_of(self.witness.privacy) or 0.0)
 
     @property
     def sign(self) -> float:
-        """1 where the utility is maximised, else -1."""
+        """Return 1 where the utility is maximised, else -1."""
         return 1.0 if self.program.utility.maximised else -1.0
 
     def run(self) -> str:
-        """Search until both ends are near one another or the limits are met, and return how it ended."""
+        """Search until the level's bracket is small enough or a limit is reached; return how it ended."""
         allowed = self.program.compute_allowed_gap(self.options.tolerance)
         self._take_first_mechanisms()
         if self.witness is None:
@@ -97,7 +97,7 @@ class EpsilonSearch:
         return "both ends meet"
 
     def _take_first_mechanisms(self) -> None:
-        """Take the best constant where it reaches the target, else a mixture with the best mechanism."""
+        """Initialize the upper end by the best constant, or by a mixture that just reaches the target."""
         program = self.program
         constant, best = program.constant_matrix, program.best_matrix
         if constant is None or best is None:
@@ -114,7 +114,7 @@ class EpsilonSearch:
                 return
 
     def _take_mixture(self, still: FloatArray, best: FloatArray) -> bool:
-        """Take a mixture of a constant with the best mechanism that just reaches the target."""
+        """Certify the mixture of a constant and the best mechanism that just reaches the target."""
         # The share of the way to the best mechanism by which the first one is beyond the target: its repair
         # may cost as much.
         aim = 1e-7 * max(0.0, self._excess(best))
@@ -123,7 +123,7 @@ class EpsilonSearch:
         return any(self.take_matrix(still + weight * (best - still)) for weight in shares)
 
     def _take_first_by_orbits(self) -> None:
-        """Take the best constant by orbits, else the uniform law mixed with the best outputs."""
+        """Initialize the upper end on orbits, by a constant or a mixture that just reaches the target."""
         program = self.program.at(1.0)
         if not isinstance(program, SymmetricDesign):
             return
@@ -150,7 +150,7 @@ class EpsilonSearch:
                 return
 
     def _take_lifts(self, program: SymmetricDesign, lifts: FloatArray) -> bool:
-        """Certify a mechanism by orbits at its own level, and return whether it reaches the target."""
+        """Certify orbit values at their own level, and return whether they reach the target."""
         level = rounded_up(max(0.0, *program.columns.compute_levels(lifts).values()))
         if not level < MAX_LEVEL:
             return False
@@ -162,7 +162,7 @@ class EpsilonSearch:
             return False
 
     def _excess(self, matrix: FloatArray) -> float:
-        """Return by how much a mechanism exceeds the target; minus infinity where it has no utility."""
+        """Compute by how much a matrix exceeds the utility target; -inf where it has no utility."""
         with np.errstate(all="ignore"):
             found = self.sign * (self.program.value_of(matrix) - self.program.reach)
         return found if not math.isnan(found) else -math.inf
@@ -181,7 +181,7 @@ class EpsilonSearch:
         return self._take(found, level)
 
     def _take(self, certificate: Any, level: float) -> bool:
-        """Take a certificate as a witness where it reaches the target, at the least level that it meets."""
+        """Keep a certificate as the upper end where it reaches the target at a smaller level."""
         if not reaches(certificate, self.program.reach):
             return False
         found = _at_own_level(without_bound(certificate))
@@ -203,7 +203,7 @@ class EpsilonSearch:
             level = min(MAX_LEVEL, 2 * level)
 
     def _solve(self, level: float) -> None:
-        """Solve the design at a level, once more with a smaller tolerance where its gap decides nothing."""
+        """Solve the design at a level; with a smaller tolerance where the gap leaves it undecided."""
         target, tolerance = self.program.reach, self.options.tolerance
         decided = False
         # The factor of the tolerance of a design that is solved again, because its gap decides neither side.
@@ -233,7 +233,7 @@ class EpsilonSearch:
             self.undecided = min(low, level), max(high, level)
 
     def _design(self, level: float, tolerance: float) -> Any:
-        """Return the best certificate of the design at a level; None where there is none."""
+        """Solve the design at a level, and return its best certificate; None without one."""
         self.designs += 1
         try:
             program = self.program.at(level)
@@ -262,19 +262,19 @@ class EpsilonSearch:
 
     @property
     def _is_in_exponentials(self) -> bool:
-        """Return whether the optimum is interpolated in e^epsilon, where it is concave and no overflow."""
+        """Return whether to interpolate in e^epsilon, where the optimum is concave in it."""
         return self.program.is_concave and self.reached_level < 30
 
     def _scale_level(self, level: float) -> float:
-        """Return the variable in which the optimum is interpolated."""
+        """Transform a level to the variable in which the optimum is interpolated."""
         return math.expm1(level) if self._is_in_exponentials else level
 
     def _unscale_level(self, number: float) -> float:
-        """Return the level of a value of the variable of `_scale_level`."""
+        """Invert `_scale_level`."""
         return math.log1p(max(number, 0.0)) if self._is_in_exponentials else number
 
     def _choose_next_level(self, stalled: bool) -> float:
-        """Return the next level: near the root of a secant, past it on the side that was not met last."""
+        """Choose the next level by a secant step, pushed past the root on the stalled side."""
         low, high = self.short, self.reached_level
         middle = (low + high) / 2
         tried = sorted(self.points, key=lambda level: abs(self.points[level]))[:2]
@@ -302,7 +302,7 @@ class EpsilonSearch:
         return level if low < level < high else middle
 
     def _choose_decidable_level(self) -> float | None:
-        """Return a level next to the undecided ones, on the wider side; None where both are narrow."""
+        """Choose a level outside the undecided interval; None where both sides are narrow."""
         assert self.undecided is not None
         low, high = self.undecided
         allowed = self.program.compute_allowed_gap(self.options.tolerance)
@@ -317,7 +317,7 @@ class EpsilonSearch:
 
     @property
     def _hair(self) -> float:
-        """Return the larger of the width of the undecided interval and the allowed gap."""
+        """Return the bisection step: the larger of the undecided interval's width and the allowed gap."""
         assert self.undecided is not None
         return max(
             self.undecided[1] - self.undecided[0],
@@ -326,7 +326,7 @@ class EpsilonSearch:
 
 
 def _at_own_level(certificate: DesignProof) -> DesignProof:
-    """Return a certificate of a mechanism at the least level, up to rounding, that its exact check meets."""
+    """Restate a certificate at the smallest level that its mechanism meets exactly."""
     limit = level_of(certificate.privacy)
     # the measured level first: the certified one has an allowance for rounding
     measured = max(certificate.float_levels[0].values())
@@ -342,7 +342,7 @@ def _at_own_level(certificate: DesignProof) -> DesignProof:
 def search_epsilon(
     program: LeastEpsilon, options: MethodOptions, _: None
 ) -> MethodResult[LeastEpsilonCertificate]:
-    """Search from both sides, and certify both ends."""
+    """Search the least epsilon from both sides, and certify both ends."""
     begin = time.perf_counter()
     search = EpsilonSearch(program, options)
     ending = search.run()
@@ -371,7 +371,7 @@ def search_epsilon(
 def certify_at_own_level(
     program: LeastEpsilon, matrix: FloatArray, multipliers: FloatArray | None
 ) -> MethodResult[LeastEpsilonCertificate]:
-    """Certify a matrix at its own level; multipliers prove no bound without a level that they are for."""
+    """Certify a matrix at its own level, without a lower bound."""
     if multipliers is not None:
         raise ProgramError(
             "multipliers are of a design at one level: certify `program.at(epsilon)` with them"

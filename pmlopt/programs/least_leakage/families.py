@@ -1,4 +1,4 @@
-"""Families of requirements: one requirement at every level, whose epsilon is the only number that moves."""
+"""Families of requirements: the same requirement at every level epsilon."""
 
 from __future__ import annotations
 
@@ -26,17 +26,14 @@ MAX_LEVEL = MAX_EXPONENT
 
 
 def level_of(requirement: Requirement) -> float | None:
-    """Return the level of a requirement that has one, in nats; None where it has none, or several.
+    """Return the single level of a requirement, in nats; None where it has none or several.
 
     Examples:
-        >>> from pmlopt import LDP
+        >>> from pmlopt import LDP, LIP
         >>> level_of(LDP(0.5)), level_of(LIP(0.2, 0.2)), level_of(PML([0.1, 0.2]))
         (0.5, 0.2, None)
     """
-    if isinstance(requirement, LIP):
-        return requirement.lower if requirement.lower == requirement.upper else None
-    level = getattr(requirement, "epsilon", None)
-    return float(level) if isinstance(level, int | float) else None
+    return requirement.find_single_level()
 
 
 def at_level(requirement: R, epsilon: float) -> R:
@@ -51,15 +48,13 @@ def at_level(requirement: R, epsilon: float) -> R:
         >>> at_level(LDP(0.5), 1.0)
         LDP(epsilon=1.0)
     """
-    if isinstance(requirement, LIP):
-        return LIP(epsilon, epsilon)  # type: ignore[return-value]
     return requirement.with_epsilon(float(epsilon))
 
 
 def family_of(
     privacy: Family | None, over: PriorSet | JointLaws | None = None, about: Secret | None = None
 ) -> Requirement:
-    """Return a member of the family that is given, as a rule at the level 0.
+    """Return the family of a requirement as its member at level 0.
 
     Args:
         privacy: the family; PML where it is left out. The level of a requirement is not looked at.
@@ -92,7 +87,7 @@ def family_of(
 
 
 def _class_of(privacy: str | type | None) -> type[Requirement]:
-    """Return the class of a family that is given by its name or class."""
+    """Look up the requirement class of a family by name or class."""
     if privacy is None:
         return PML
     if isinstance(privacy, str):
@@ -109,7 +104,7 @@ def _class_of(privacy: str | type | None) -> type[Requirement]:
 
 
 def _make_requirement(kind: type[Requirement], own: dict[str, Any]) -> Requirement:
-    """Return the requirement of a class at the level 0."""
+    """Build the requirement of a class at level 0."""
     if kind is LIP and not own:
         return LIP(0.0, 0.0)
     known = {one.name for one in get_fields(kind)}
@@ -130,7 +125,7 @@ def _make_requirement(kind: type[Requirement], own: dict[str, Any]) -> Requireme
 
 
 def _check_level(requirement: Requirement) -> Requirement:
-    """Return the requirement, which has one level; a `LIP` with two bounds has none."""
+    """Check that the requirement has exactly one level, and return it."""
     if level_of(requirement) is None:
         raise PrivacyError(
             f"a requirement of the kind {requirement.name!r} with several limits has no single level to "
@@ -140,7 +135,7 @@ def _check_level(requirement: Requirement) -> Requirement:
 
 
 def _of_function(family: Callable[[float], Any]) -> Requirement:
-    """Return the member at the level 0 of a family that is a function; only its level may move."""
+    """Evaluate a family given as a function at level 0; check that only the level varies."""
     name = getattr(family, "__name__", type(family).__name__)
     try:
         # three levels: a function that moves another number too shows it at one of them
@@ -168,7 +163,7 @@ def _of_function(family: Callable[[float], Any]) -> Requirement:
 
 
 def is_same_family(one: Requirement, other: Requirement) -> bool:
-    """Return whether two requirements differ in their levels at most.
+    """Return whether two requirements differ at most in their levels.
 
     Examples:
         >>> from pmlopt import LDP
@@ -181,6 +176,6 @@ def is_same_family(one: Requirement, other: Requirement) -> bool:
 
 
 def rounded_up(level: float) -> float:
-    """Return a level a few units above in its last place, within those of all families."""
+    """Round a level up by a few units in the last place."""
     # the ulp of 0 is for a level of 0, which no factor moves
     return min(MAX_LEVEL, level * (1 + 2.0**-50) + math.ulp(0.0))

@@ -1,4 +1,4 @@
-"""Designs under many bounds on pairs of letters, such as metric privacy: violated bounds are added.
+"""Constraint generation for many bounds on letter pairs, such as metric privacy: violated bounds are added.
 
 Where the way over a third letter is hardly longer, the bound on a pair nearly follows from those on the way.
 So a program with the other pairs only is small, and its answer breaks few of the bounds that it leaves out.
@@ -49,7 +49,7 @@ STEP_SHARE = 0.3
 
 
 def reserve_pair_seconds(program: LinearDesign, name: str, options: MethodOptions) -> MethodOptions:
-    """Return options that leave a solver of many bounds on pairs the time for a last step.
+    """Return options that reserve time for the final step of a solver under many pair bounds.
 
     Raises:
         MethodError: the time would be over before the solver had the program and had set it up.
@@ -66,7 +66,7 @@ def reserve_pair_seconds(program: LinearDesign, name: str, options: MethodOption
 
 
 def _build_constant_point(program: LinearDesign, ratios: RatioBounds) -> PrimalDualPoint:
-    """Build the best constant, with the bound of no privacy at all."""
+    """Build the best constant mechanism as a starting point, with the trivial bound."""
     weights = np.zeros((len(ratios.exponents), program.table.shape[1]))
     best = build_best_constant(program.prior.probabilities, program.centered_gains)
     return PrimalDualPoint(
@@ -75,7 +75,7 @@ def _build_constant_point(program: LinearDesign, ratios: RatioBounds) -> PrimalD
 
 
 def read_weights(program: LinearDesign, ratios: RatioBounds) -> Witness | None:
-    """Read the weights of the pairs from the multipliers that a solver left in the program's constraints."""
+    """Read the dual weights of the pair bounds from the constraints of the cvxpy problem."""
     duals = program.constraints["pairs"].dual_value
     if duals is None or not np.isfinite(duals).all():
         return None
@@ -85,7 +85,7 @@ def read_weights(program: LinearDesign, ratios: RatioBounds) -> Witness | None:
 def solve_by_simplex(
     program: LinearDesign, ratios: RatioBounds, options: MethodOptions
 ) -> SolverResult:
-    """Solve a small program under ratio bounds by HiGHS, from sparse rows built by index arithmetic.
+    """Solve a small program under ratio bounds with HiGHS, from sparse rows built directly.
 
     Its variables are the matrix and the products of its columns with the rows that several bounds share.
     """
@@ -132,7 +132,7 @@ def solve_by_simplex(
 def generate_constraints(
     program: LinearDesign, ratios: RatioBounds, options: MethodOptions
 ) -> SolverResult:
-    """Solve `max <c, P>` by Clarabel, adding bounds `P[x'] - e^-eps P[x] >= 0` as they are violated.
+    """Solve `max <c, P>` with Clarabel, adding pair bounds `P[x'] >= e^-eps P[x]` when violated.
 
     The multipliers of every round bound the whole program, since it requires less.
     """
@@ -192,12 +192,12 @@ def generate_constraints(
 
 
 def _setup_seconds(bounds: int) -> float:
-    """Return what Clarabel takes to set up a program of so many bounds on pairs in columns, at most."""
+    """Estimate an upper limit on Clarabel's setup time for a number of pair bounds."""
     return float(SETUP_SECONDS * bounds**SETUP_POWER)
 
 
 def _find_essential_pairs(ratios: RatioBounds, size: int) -> BoolArray:
-    """Return (K,) which pairs no path over a third letter nearly implies."""
+    """Find (K,) the pair bounds that no two-step path through a third letter nearly implies."""
     length = np.full((size, size), np.inf)
     length[ratios.above, ratios.below] = ratios.exponents
     ways = np.full((size, size), np.inf)
@@ -215,7 +215,7 @@ def _run_clarabel(
     tolerance: float,
     deadline: Deadline,
 ) -> tuple[PrimalDualPoint, bool, int]:
-    """Solve by Clarabel's interior point, given the sparse rows directly.
+    """Run Clarabel on the chosen constraints, with sparse rows passed directly.
 
     Returns:
         The matrix, with the multipliers of the rows and the weights of the pairs; whether the solver states

@@ -1,4 +1,4 @@
-"""Closed forms of linear designs: those that meet the requirement, and one that is proved optimal."""
+"""Closed forms of linear designs: feasible ones, and one with a proof of optimality."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 @dataclass(frozen=True, eq=False)
 class KnownOptimum:
-    """A closed form that is optimal, by its name, with the (N,) multipliers that prove it."""
+    """An optimal closed-form mechanism by name, with the (N,) row multipliers that prove it."""
 
     name: str
     matrix: FloatArray
@@ -34,7 +34,7 @@ class KnownOptimum:
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """A closed form as (N, K) columns, the (K,) output of each (several may go to one), and their sums."""
+    """A closed-form mechanism as (N, K) columns, with the output and the sum of each column."""
 
     name: str
     columns: FloatArray
@@ -43,7 +43,7 @@ class _Form:
 
 
 def known_optimum(program: LinearDesign, deadline: Deadline = NO_DEADLINE) -> KnownOptimum | None:
-    """Find the first closed form whose utility equals a dual bound; None where none is found in time.
+    """Find the first closed form that a dual bound proves optimal; None without one in time.
 
     Programs with added constraints have none.
     """
@@ -82,14 +82,14 @@ SECONDS_A_PAIR, SECONDS_A_PRICE = 6e-8, 5e-6
 
 
 def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
-    """Bound the dual bound of these multipliers from below, from some columns that the requirement allows."""
+    """Compute a lower bound on the dual bound of multipliers, from some allowed columns."""
     reduced_gains = program.prior.pmf[:, None] * (program.centered_gains - multipliers[:, None])
     columns = program.privacy.list_some_columns(program.prior)
     return float(program.prior.pmf @ multipliers + (columns.T @ reduced_gains).max())
 
 
 def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
-    """Find a closed form that gains more than a mechanism whose gap is open; None where there is none.
+    """Return a closed form with a larger gain than a mechanism whose gap is open; None without one.
 
     A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
     e^(-epsilon d).
@@ -102,7 +102,7 @@ def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatA
 
 
 def allowed_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
-    """List the closed forms that meet the requirement, and what they gain."""
+    """List the feasible closed forms with their expected gains."""
     found, prior = [], program.prior
     for form in _candidates(program):
         # a constant meets every requirement
@@ -138,13 +138,13 @@ def _candidates(program: LinearDesign) -> Iterator[_Form]:
 
 
 def _by_outputs(name: str, matrix: FloatArray) -> _Form:
-    """Return a form with a column for each output that occurs."""
+    """Return a closed form with one column per output that occurs."""
     used = np.flatnonzero(matrix.max(axis=0) > 0)
     return _Form(name, matrix[:, used], used, matrix)
 
 
 def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
-    """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness.
+    """Yield candidate multipliers for a closed form, such as those of complementary slackness.
 
     The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
     nothing over the multipliers.
@@ -161,7 +161,7 @@ def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
 
 
 def _slack(program: LinearDesign, form: _Form) -> FloatArray:
-    """Return the multipliers for which each column gains nothing on the mean."""
+    """Solve for the multipliers at which every column of the closed form has zero reduced gain."""
     joint = (program.prior.pmf[:, None] * form.columns).T
     # (K, N): posteriors, under which each column's gain equals its mean multiplier
     joint = joint / joint.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What an adversary believes of a moving secret, who knows its chain (or bounds on it) and past releases."""
+"""The adversary's belief about a Markov secret after the releases so far, exact or by bounds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIN_BELIEF_MASS = 1e-280
 
 
 def compute_budgets(told: FloatArray, epsilon: float, cap: float, time: int) -> FloatArray:
-    """Compute what the release at a time may reveal beyond what was revealed, in nats."""
+    """Compute the leakage budget of the release at a time, given what was revealed before, in nats."""
     rest = epsilon - LEVEL_MARGIN_NATS - told
     room = LEVEL_MARGIN_NATS / (time * (time + 1))
     # Of what is left of epsilon beyond the cap, what each release may use: so that the past falls away.
@@ -34,7 +34,7 @@ def compute_budgets(told: FloatArray, epsilon: float, cap: float, time: int) -> 
 
 @dataclass(frozen=True)
 class BeliefTarget:
-    """The values about which a belief is computed.
+    """The protected target of a belief: which states or functions of the chain.
 
     Attributes:
         chain: the secret.
@@ -48,7 +48,7 @@ class BeliefTarget:
 
     @cached_property
     def hides_future(self) -> bool:
-        """Return whether more may be revealed of a value to come than of the present one.
+        """Return whether future target values may leak more than the present one.
 
         Not where the kernels take states of one value to each value with the same chance: then the values
         are a chain.
@@ -61,7 +61,7 @@ class BeliefTarget:
 
 @dataclass(frozen=True)
 class TargetValues:
-    """The target values at one time, and how they depend on the present state.
+    """The protected values at one time, with their joint law with the present state.
 
     Attributes:
         time: of the state, or of the last one of a window of states.
@@ -75,18 +75,18 @@ class TargetValues:
 
     @property
     def lifts(self) -> FloatArray:
-        """Return the (R,) posterior over prior."""
+        """Return the (R,) ratios of posterior to prior probability."""
         return np.asarray(self.joint.sum(axis=1) / self.prior)
 
     @property
     def conditional_laws(self) -> FloatArray:
-        """Return the (R, N) law of the present state given each value."""
+        """Return the (R, N) conditional laws of the present state given each value."""
         return np.asarray(self.joint / self.joint.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
 class ExactBelief:
-    """The law of the present state and of the target values, by Bayes' rule.
+    """The joint posterior of the present state and the target values, by exact Bayesian filtering.
 
     Attributes:
         asked: what is in question.
@@ -108,18 +108,18 @@ class ExactBelief:
 
     @classmethod
     def initial(cls, asked: BeliefTarget) -> ExactBelief:
-        """Return the belief before any release, about a target."""
+        """Build the belief before any release."""
         first = asked.chain.initial
         peaks, window = np.where(first > 0, 1.0, 0.0), (first, first)
         return cls(asked, 1, first, (_present_values(1, asked, window),), window, peaks, -math.inf)
 
     @property
     def _possible_states(self) -> BoolArray:
-        """Return (N,) which states have a probability above `MIN_BELIEF_MASS`."""
+        """Return the (N,) mask of states with a probability above `MIN_BELIEF_MASS`."""
         return np.asarray(self.law > MIN_BELIEF_MASS)
 
     def build_requirement(self, epsilon: float, cap: float) -> Requirement:
-        """Build the requirement on the present states, for a final level of epsilon and the present cap."""
+        """Build the requirement on the next release from the final level epsilon and the current cap."""
         possible = self._possible_states
         law = self.law[possible]
         if not self.asked.width:
@@ -150,9 +150,7 @@ class ExactBelief:
 
     @cached_property
     def _future_values(self) -> tuple[TargetValues, ...]:
-        """Return values to come of which more may be revealed than of the present one, until the chain has
-        forgotten.
-        """
+        """Return the future values that may leak more than the present one, up to the chain's mixing time."""
         # Steps within which the chain has to forget where what is in question is not the state itself.
         most_ahead = 2000
         found: list[TargetValues] = []
@@ -179,7 +177,7 @@ class ExactBelief:
         )
 
     def update(self, emits: FloatArray) -> tuple[ExactBelief, float, dict[int, float]]:
-        """Return the belief after an output, by the (N,) chance of it in each state.
+        """Update the belief by Bayes' rule after an output, given its (N,) likelihoods.
 
         Returns:
             The belief before the next release; the level of all releases so far; and what they reveal of
@@ -202,9 +200,7 @@ class ExactBelief:
         return replace(self, window=window, peaks=peaks)._move(pasts), level, worst
 
     def _move(self, pasts: Sequence[TargetValues]) -> ExactBelief:
-        """Return the belief before the next release; past the end of the chain there is nothing to
-        believe.
-        """
+        """Propagate the belief one step through the Markov kernel; None at the end of the chain."""
         chain, width = self.asked.chain, self.asked.width
         if chain.steps == self.time:
             return replace(self, time=self.time + 1, law=np.zeros(chain.size), pasts=())
@@ -233,7 +229,7 @@ class ExactBelief:
 
 
 def _find_needed_rows(rows: FloatArray) -> BoolArray:
-    """Return (K,) which of the bounds `<rows_k, v> <= 0` on columns v >= 0 do not follow from another one.
+    """Find (K,) which constraints `<rows_k, v> <= 0` on v >= 0 are not redundant.
 
     Row j follows from row i where `rows_j <= s rows_i` for some s >= 0. Of rows that follow from each other
     one is required.
@@ -253,7 +249,7 @@ def _find_needed_rows(rows: FloatArray) -> BoolArray:
 def _present_values(
     time: int, asked: BeliefTarget, window: tuple[FloatArray, FloatArray]
 ) -> TargetValues:
-    """Return the values of the window of states that ends now, or of the function of the present state."""
+    """Return the target values of the window of states that ends now, or of a function of the state."""
     n = asked.chain.size
     if asked.width == 1:
         prior, joint = asked.letters @ window[0], asked.letters * window[1]
@@ -266,13 +262,13 @@ def _present_values(
 
 
 def log_lift(lift: float) -> float:
-    """Compute the logarithm of a lift, -inf of none."""
+    """Return the logarithm of a lift; -inf of 0."""
     return math.log(lift) if lift > 0 else -math.inf
 
 
 @dataclass(frozen=True)
 class BoundedBelief:
-    """The bounds that the belief satisfies under each kernel of a set.
+    """The adversary's belief as interval bounds that hold for every Markov kernel of a set.
 
     For each of them there is a factor s > 0 such that `B[x] = s P(X_t = x, h)` and, for a value a of a past
     or present state X_s, `w_a[x] = s (P(X_t = x, h | X_s = a) - e^epsilon P(X_t = x, h))` are within the
@@ -318,7 +314,7 @@ class BoundedBelief:
 
     @classmethod
     def initial(cls, chain: Chain, epsilon: float) -> BoundedBelief:
-        """Return the belief before any release: the law of the first state, and its values."""
+        """Build the bounds before any release: the law of the first state."""
         first, none = chain.initial, np.zeros(0, dtype=np.int64)
         prior = np.stack([first, first])
         empty = np.zeros((0, chain.size)), np.zeros(0)
@@ -329,25 +325,25 @@ class BoundedBelief:
 
     @property
     def law(self) -> FloatArray:
-        """Return one (N,) law of the present state that is within the bounds."""
+        """Return a (N,) law of the present state within the bounds."""
         middle = (self.low + self.high) / 2
         return np.asarray(middle / (middle.sum() or 1.0))
 
     @property
     def _possible_states(self) -> BoolArray:
-        """Return (N,) which states have a probability above `MIN_BELIEF_MASS` in the middle law."""
+        """Return the (N,) mask of states with a probability above `MIN_BELIEF_MASS` in the middle law."""
         return np.asarray(self.law > MIN_BELIEF_MASS)
 
     @property
     def _entry_slack(self) -> FloatArray:
-        """Return (R,) what the bounds on entries allow beyond those on sums; rounding is no slack."""
+        """Return (R,) the additional slack of entrywise bounds over sum bounds; 0 up to rounding."""
         slack = self.over[:, self._possible_states].sum(axis=1) - self.sums
         return np.asarray(
             np.where(slack > self.SLACK_RTOL * np.abs(self.over).sum(axis=1), slack, 0.0)
         )
 
     def build_requirement(self, epsilon: float, cap: float) -> Requirement:
-        """Build the requirement on the present states, for a final level of epsilon and the present cap."""
+        """Build the requirement on the next release from the final level epsilon and the current cap."""
         possible = self._possible_states
         told = np.log(np.maximum(_bound_lifts(self.epsilon, self.sums, self.total), 1e-300))
         more = math.exp(epsilon) - np.exp(told + compute_budgets(told, epsilon, cap, self.time))
@@ -378,7 +374,7 @@ class BoundedBelief:
         return RatioBound(numerators / sides[0][:, None], denominators / sides[1][:, None], each)
 
     def update(self, emits: FloatArray) -> tuple[BoundedBelief, float, dict[int, float]]:
-        """Return the belief after an output, as `ExactBelief.update` does."""
+        """Update the bounds after an output; see `ExactBelief.update`."""
         possible = self._possible_states
         v = emits / float(self.law @ emits)
         least, most = float(v[possible].min()), float(v[possible].max())
@@ -409,9 +405,7 @@ class BoundedBelief:
         return moved, level, worst
 
     def _move(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
-        """Return the belief before the next release, and (R,) what is revealed of each pair if it is not
-        kept.
-        """
+        """Propagate the bounds one step, and return also the (R,) leakage of pairs that are dropped."""
         n = self.chain.size
         if self.chain.steps == self.time:
             return replace(self, time=self.time + 1, low=np.zeros(n), high=np.zeros(n)), lifts
@@ -436,7 +430,7 @@ class BoundedBelief:
         return moved._add_present_values(most), np.where(done, ends, lifts)
 
     def _add_present_values(self, most: float) -> BoundedBelief:
-        """Add the values of the present state, none of which has a lift of more than `most`."""
+        """Add the values of the present state, with lifts of at most `most`."""
         factor = math.exp(self.epsilon)
         states = np.flatnonzero((self.prior[1] > 0) & (self.high > 0))
         with np.errstate(divide="ignore"):
@@ -456,14 +450,14 @@ class BoundedBelief:
 
 
 def _bound_lifts(epsilon: float, sums: FloatArray, total: tuple[float, float]) -> FloatArray:
-    """Bound (R,) lifts by e^epsilon times the sum of w over that of B."""
+    """Bound (R,) lifts by e^epsilon times a ratio of sums."""
     return np.asarray(math.exp(epsilon) + np.where(sums <= 0, sums / total[1], sums / total[0]))
 
 
 def _tighten_bounds(
     low: FloatArray, high: FloatArray, total: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the same bounds on entries, tightened by what bounds on their sum imply."""
+    """Tighten interval bounds by the bounds on their sum."""
     if np.array_equal(low, high):
         return low, high
     tighter = np.minimum(high, total[1] - (low.sum() - low))

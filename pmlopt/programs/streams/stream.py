@@ -1,4 +1,4 @@
-"""Streams: releases of a secret that moves, each designed under what the others revealed, exactly
+"""Streams: sequential releases of a Markov secret, each designed given the exact earlier leakage
 accounted.
 """
 
@@ -40,7 +40,7 @@ About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[La
 
 
 class Stream:
-    """Releases Y_1, Y_2, ... of the states of a Markov chain, one for each state, within one level for all.
+    """The sequential releases Y_1, Y_2, ... of a Markov chain's states under one total leakage level.
 
     Each release may depend on those before. After each of them, for every output sequence that can be,
 
@@ -142,13 +142,13 @@ class Stream:
         )
 
     def copy(self) -> Stream:
-        """Return the stream as it is now, to go on from in another way; what was solved is shared."""
+        """Copy the stream at its current time; solved designs are shared."""
         other = copy(self)
         other._worst = dict(self._worst)
         return other
 
     def under(self, chain: Chain) -> Stream:
-        """Return the same releases of a secret that moves by another chain, and what they reveal then.
+        """Replay the same releases for another chain, to evaluate their leakage under it.
 
         The levels of the result are those under the other chain, and may be above epsilon: nothing was
         designed for it. Its own next release is.
@@ -189,33 +189,32 @@ class Stream:
 
     @property
     def time(self) -> int:
-        """Return the time of the state that is released next; 1 before any release."""
+        """Return the time index of the next state to release, from 1."""
         return self._belief.time
 
     @property
     def history(self) -> tuple[Label, ...]:
-        """Return the outputs so far."""
+        """Return the outputs released so far."""
         return tuple(output for output, _ in self._released)
 
     @property
     def last(self) -> tuple[Label, FloatArray]:
-        """Return the last output, and the (N,) chance of it in each state; something must be released."""
+        """Return the last output with its (N,) likelihoods by state."""
         return self._released[-1]
 
     @property
     def level(self) -> float:
-        """Return what the outputs so far reveal of the target, at most, in nats; 0 before any."""
+        """Return the largest leakage about the target so far, in nats."""
         return self._levels[-1] if self._levels else 0.0
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Return the level after each release."""
+        """Return the cumulative leakage level after each release, in nats."""
         return self._levels
 
     @property
     def worst(self) -> dict[int, float]:
-        """Return what the outputs so far reveal of the state at each time, or of the window that ends there,
-        in nats.
+        """Return the worst-case leakage about the state (or window) at each time so far, in nats.
 
         About a path there is one number, of all states up to now. A time that counts no more has the level
         that it had then, which does not change.
@@ -224,7 +223,7 @@ class Stream:
 
     @property
     def law(self) -> Prior:
-        """Return the law of the next state after the releases so far, on the states that it can be."""
+        """Return the posterior law of the next state, restricted to possible states."""
         return Prior(
             self._belief.law[self._possible_states],
             select_labels(self.chain.labels, self._possible_indices.tolist()),
@@ -232,21 +231,21 @@ class Stream:
 
     @property
     def _possible_states(self) -> BoolArray:
-        """Return (N,) which states the next one can be."""
+        """Return the (N,) mask of possible next states."""
         return np.asarray(self._belief.law > MIN_BELIEF_MASS)
 
     @property
     def _possible_indices(self) -> IntArray:
-        """Return the indices of the states that the next one can be."""
+        """Return the indices of possible next states."""
         return np.flatnonzero(self._possible_states)
 
     @property
     def cap(self) -> float:
-        """Return the level up to which the next release may go, in nats."""
+        """Return the cumulative leakage cap of the next release, in nats."""
         return self.cap_at(self.time)
 
     def cap_at(self, time: int) -> float:
-        """Return the level up to which the release at a time may go, in nats."""
+        """Return the cumulative leakage cap of the release at a time, in nats."""
         if self.caps is None:
             return self.DEFAULT_CAP_FRACTION * self.privacy.epsilon
         return min(self.caps[min(time, len(self.caps)) - 1], self.privacy.epsilon)
@@ -255,13 +254,11 @@ class Stream:
 
     @property
     def requirement(self) -> Requirement:
-        """Return what the next release must meet under `law`, so that the level stays within the cap."""
+        """Return the requirement on the next release that keeps the cumulative level within the cap."""
         return self._belief.build_requirement(self.privacy.epsilon, self.cap)
 
     def program(self) -> LinearDesign:
-        """Return the design of the next release: the utility under the belief, within what the level
-        leaves.
-        """
+        """Return the design problem of the next release."""
         from pmlopt.programs.designs import design
 
         if not self._possible_states.any():
@@ -273,11 +270,11 @@ class Stream:
         )
 
     def restrict_utility(self, states: BoolArray) -> LinearUtility:
-        """Return the gain or loss of some states."""
+        """Restrict the utility to some states."""
         return (ExpectedGain if self.utility.maximised else ExpectedLoss)(self.table[states])
 
     def solve(self, **options: Any) -> Result[Any]:
-        """Return the next release, solved with a proof; the same until it is recorded."""
+        """Solve the design of the next release with a certificate; cached until an output is recorded."""
         from pmlopt.programs.solving import solve
 
         if self._solved is None:
@@ -286,11 +283,11 @@ class Stream:
 
     @property
     def mechanism(self) -> Mechanism:
-        """Return the mechanism of the next release, on the states that the present one can be."""
+        """Return the optimal mechanism of the next release, on the possible states."""
         return self.solve().mechanism
 
     def release(self, state: Label, seed: Seed = None) -> Label:
-        """Draw the next output from the state, and record it.
+        """Draw an output for the current state, and record it.
 
         Raises:
             MechanismError: the chain cannot be in that state after these outputs.
@@ -304,7 +301,7 @@ class Stream:
         return self.last[0]
 
     def skip(self) -> None:
-        """Record that nothing is released of the present state: time goes on, and the output is ""."""
+        """Record a time step without a release (output "")."""
         self.take("", np.where(self._possible_states, 1.0, 0.0))
 
     def record(self, output: Label, mechanism: MechanismLike | None = None) -> None:
@@ -331,7 +328,7 @@ class Stream:
         self.take(used.outputs[column], emits)
 
     def take(self, output: Label, emits: FloatArray) -> None:
-        """Record an output by the (N,) chance of it in each state.
+        """Record an output by its (N,) likelihoods by state.
 
         Raises:
             MechanismError: no state that is possible now emits it.
@@ -358,7 +355,7 @@ def next_release(
     caps: Iterable[float] | None = None,
     outputs: Outputs = None,
 ) -> LinearDesign:
-    """Declare the design of a stream's release after some outputs, each drawn from the optimal design.
+    """Build the design problem of the release that follows given outputs of a stream.
 
     Args:
         chain: the secret; see `Stream` for all but `released`.
@@ -383,7 +380,7 @@ def next_release(
 
 @dataclass(frozen=True, eq=False)
 class StreamDeclaration(Record):
-    """The declaration of a stream, as files have it.
+    """The serializable declaration of a stream.
 
     Attributes:
         table: (N, M) the gain or loss.
@@ -399,14 +396,14 @@ class StreamDeclaration(Record):
 
     @classmethod
     def from_stream(cls, stream: Stream) -> StreamDeclaration:
-        """Return the declaration of a stream."""
+        """Extract the declaration of a stream."""
         return cls(
             stream.chain, stream.privacy.epsilon, stream.utility.maximised, stream.table, stream.about,
             stream.caps, stream.outputs,
         )  # fmt: skip
 
     def make_stream(self) -> Stream:
-        """Return the stream, of which nothing is released yet."""
+        """Build a new stream without releases from the declaration."""
         utility = (ExpectedGain if self.maximised else ExpectedLoss)(self.table)
         return Stream(self.chain, PML(self.epsilon), utility, self.about, self.caps, self.outputs)
 
@@ -414,7 +411,7 @@ class StreamDeclaration(Record):
 def _parse_target(
     chain: Chain, about: About
 ) -> tuple[Literal["state", "path"] | int | tuple[Label, ...], BeliefTarget]:
-    """Return the target as it is kept, and as the belief takes it."""
+    """Parse the target of a stream from its user form."""
     n = chain.size
     if about in ("state", "path"):
         return about, BeliefTarget(chain, int(about == "state"), np.eye(n))
@@ -453,8 +450,7 @@ def _parse_target(
 
 
 def linear_caps(epsilon: float, steps: int, share: float = 0.0) -> tuple[float, ...]:
-    """Return caps that grow evenly to epsilon: `epsilon (share + (1 - share) t / steps)` for the t-th
-    release.
+    """Return caps that grow linearly: `epsilon (share + (1 - share) t / steps)` for the t-th release.
 
     Args:
         epsilon: of the stream, in nats.
@@ -482,8 +478,7 @@ def sweep_caps(
     runs: int = 50,
     seed: Any = None,
 ) -> dict[float, float]:
-    """Compute the mean loss or gain of a state over so many steps, for schedules of caps that begin with a
-    share.
+    """Simulate the mean utility per state for linear cap schedules with different initial shares.
 
     Each schedule is `linear_caps(0.9 epsilon, steps, share)`. States are drawn from the chain, the same ones
     for each schedule, and of each release the expected loss or gain under the belief is taken.
@@ -532,7 +527,7 @@ def sweep_caps(
 def stream_bounds(
     chain: Chain, privacy: PML, utility: UtilityLike, steps: int, outputs: Outputs = None
 ) -> tuple[float, ...]:
-    """Bound every policy, for each of the first states: the best design with all of epsilon for it only.
+    """Bound the utility of every policy at each of the first states, by a design with the full level epsilon.
 
     A policy whose outputs reveal at most epsilon of X_t has, given the state, the law of an output at time t
     as a mechanism of that level under the law of X_t; its expected loss is at least the least one.

@@ -1,4 +1,4 @@
-"""What adds up, to explore: two columns of one person, a stream over time, a ledger by person."""
+"""Explorations of cumulative leakage: two columns, a stream over time, or a ledger."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def explore_columns(
     half_width: float = DEFAULT_HALF_WIDTH,
     exact_counts: bool = False,
 ) -> Exploration:
-    """Explore how a total level is split over two columns that are both released, each by its best design.
+    """Build the exploration of splitting a total level over two released columns.
 
     At each split (e, total - e) the columns are designed for their PML, and what both releases together
     reveal
@@ -144,7 +144,7 @@ other = pmlopt.solve(pmlopt.design(joint.prior, second, utility))"""
 def explore_stream(
     stream: Stream, states: Iterable[Label] = (), *, seed: Seed = None, title: str = ""
 ) -> Exploration:
-    """Explore a stream over time: what was revealed so far, and what each next release would reveal.
+    """Build the exploration of a stream: past leakage, and candidate next releases.
 
     Releases are drawn along the given states, in a copy: the stream stays as it is. Each is designed and
     certified under what the ones before it revealed.
@@ -201,7 +201,7 @@ def explore_stream(
 
 
 def explore_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
-    """Explore a ledger by person: what was revealed, what is left of the total, and the posterior of each.
+    """Build the exploration of a ledger: leakage, remaining budget and posterior by person.
 
     People with the same history share a point; those of whom most was revealed come first.
 
@@ -254,9 +254,7 @@ def explore_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
 
 
 def _make_history_outcome(ledger: Ledger, person: int) -> ExploredPart:
-    """Return all that was revealed of a person as one outcome, by its likelihood for each letter, up to a
-    factor.
-    """
+    """Combine a person's releases to one outcome, by its likelihoods."""
     prior, density = ledger.initial, ledger.density(person)
     likelihood = np.exp(density - density.max())
     after = prior.pmf * np.exp(density)
