@@ -45,6 +45,12 @@ MEANINGS: Mapping[str, str] = {
     "lack": "what a probability is below base; it counts with the letter's upper probability",
     "cover": "base and excess, less lack, are at most the probability",
     "capped": "excess is at most cap",
+    "debt": "what base is below 0",
+    "price": "a multiplier of an inequality of the set of priors, divided by a power of two near its largest "
+    "coefficient",
+    "raised": "base less debt is at most the probability plus the prices times the letter's coefficients",
+    "dual_mean": "w is base less debt, less the prices times the right sides: by linear duality the most "
+    "that it can be is the least mean over the set",
     "least_mean": "w is base, plus excess times lower probabilities, less lack times upper ones and cap "
     "times half the radius: by linear duality the most that it can be is the least mean over the set",
     "over": "at least what the probability is above its limit",
