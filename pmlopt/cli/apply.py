@@ -22,7 +22,7 @@ from pmlopt.cli.data_options import (
     warn_of_order,
     warn_of_seed,
 )
-from pmlopt.cli.ledger import print_finished, print_recorded
+from pmlopt.cli.ledger import print_finished_publications, print_recorded
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     ArgumentNote,
@@ -30,7 +30,7 @@ from pmlopt.cli.options import (
     OptionNote,
     add_command,
     main,
-    note_spent,
+    note_released,
 )
 from pmlopt.cli.printing import (
     format_nats,
@@ -82,7 +82,7 @@ class LedgerOptions:
             yield output, None
             return
         from pmlopt.releases import Ledger
-        from pmlopt.releases.drafts import begin_draft, resolve_folder_of
+        from pmlopt.releases.drafts import begin_draft, resolve_target_folder
         from pmlopt.releases.ledger_entries import RecordedDraws
         from pmlopt.releases.publications import compute_file_key
 
@@ -90,9 +90,9 @@ class LedgerOptions:
             raise InputError("--ledger keeps a row for each person in it: leave out --missing drop")
         if files.is_standard_stream(output):
             raise InputError("--ledger publishes a file, after an interruption too: give -o one")
-        target = resolve_folder_of(output)
+        target = resolve_target_folder(output)
         with files.exclusive_lock(target), Ledger.open(self.ledger_file, target.parent) as book:
-            print_finished(book)
+            print_finished_publications(book)
             if str(target) in book.finished:
                 sys.exit()  # this very release
             draws = RecordedDraws(releases, table, self.person_column)
@@ -101,7 +101,7 @@ class LedgerOptions:
                 outcomes = draws.record(book)
                 draft.seal()
                 book.publish(draft.complete_path, target)
-        note_spent(f"{output} is published, and recorded in {self.ledger_file}")
+        note_released(f"{output} is published, and recorded in {self.ledger_file}")
         print_recorded(book, self.ledger_file, outcomes)
 
 
@@ -198,7 +198,7 @@ def apply(
                 folder, releases, output, keep=kept, drop_missing=dropping, seed=seed, keep_order=keep_order,
                 executor=executor, progress=progress, about=_describe_mechanisms(chosen, held),
             )  # fmt: skip
-        _print_done(done, data, output, held)
+        _print_apply_summary(done, data, output, held)
         return
     if workers != WorkerOptions():
         raise InputError("--workers and --scheduler are for a folder of files: leave them out")
@@ -221,7 +221,7 @@ def apply(
             table, releases, target, keep=kept, drop_missing=dropping, seed=seed, keep_order=keep_order,
             watch=record_batch, released=released, replace=False,
         )  # fmt: skip
-    _print_done(done, data, output, held)
+    _print_apply_summary(done, data, output, held)
     if assess and kept and done.rows:
         told = clear.compute_levels([releases[0].mechanism])
         rows = [
@@ -299,7 +299,7 @@ def apply_orbits(
     print_line(f"{len(letters)} rows written to {output}")
 
 
-def _print_done(done: ApplyResult, data: Path, output: Path, held: Sequence[Any]) -> None:
+def _print_apply_summary(done: ApplyResult, data: Path, output: Path, held: Sequence[Any]) -> None:
     """Print the number of dropped and written rows, and the mechanisms' utility."""
     if done.dropped:
         print_line(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)

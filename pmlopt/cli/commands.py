@@ -94,7 +94,7 @@ def _read_symmetric_design(
         CoordinateGain,
         CoordinateLoss,
         DisplacementLoss,
-        on_circle,
+        evaluate_on_circle,
     )
 
     if circle is None:
@@ -107,7 +107,7 @@ def _read_symmetric_design(
         raise InputError("--circle is a prior by itself: leave out --records, --prior and --counts")
     if name not in LOSSES:
         raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
-    loss = DisplacementLoss(on_circle(LOSSES[name], circle))
+    loss = DisplacementLoss(evaluate_on_circle(LOSSES[name], circle))
     return CirclePrior(circle), loss, f"a circle of {circle} letters"
 
 

@@ -288,7 +288,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def print_json(content: Any) -> None:
     """Print plain data as JSON."""
-    click.echo(files.json_bytes(content).decode(), nl=False)
+    click.echo(files.encode_json_bytes(content).decode(), nl=False)
 
 
 def format_number(value: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pmlopt.cli.data_options import ColumnOptions
 from pmlopt.cli.options import OptionNote
-from pmlopt.cli.reading import known_name, read_distance, read_gains, read_known
+from pmlopt.cli.reading import find_known_name, read_distance, read_gains, read_known
 from pmlopt.core.arrays import Label
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.records import find_tagged_classes, get_fields
@@ -166,7 +166,7 @@ class PrivacyOptions(ColumnOptions, PriorSetOptions):
     def __post_init__(self) -> None:
         name = self.privacy_name
         if name != name.lower() or "_" in name or " " in name:
-            object.__setattr__(self, "privacy_name", _known_requirement(name))
+            object.__setattr__(self, "privacy_name", _find_requirement_name(name))
 
     @property
     def title(self) -> str:
@@ -332,8 +332,8 @@ def _find_field_setters() -> dict[str, tuple[str, SetsFields]]:
     }
 
 
-def _known_requirement(name: str) -> str:
+def _find_requirement_name(name: str) -> str:
     """Return the name of a requirement given in another case or by its class."""
     from pmlopt.model.privacy import Requirement
 
-    return known_name(name, find_tagged_classes(Requirement))
+    return find_known_name(name, find_tagged_classes(Requirement))

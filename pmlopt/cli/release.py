@@ -29,7 +29,7 @@ from pmlopt.cli.options import (
     add_command,
     imports,
     main,
-    note_spent,
+    note_released,
 )
 from pmlopt.cli.printing import format_nats, print_json, print_line, print_table, show_status
 from pmlopt.cli.privacy_options import PrivacyOptions
@@ -205,7 +205,9 @@ def release_command(
         return
     with workers.open_executor() as executor:
         described = write_release(draft, output, seed, executor)
-    note_spent(f"{output} is published" + ("" if ledger is None else f", and recorded in {ledger}"))
+    note_released(
+        f"{output} is published" + ("" if ledger is None else f", and recorded in {ledger}")
+    )
     if as_json:
         print_json(to_plain(described))
         return
@@ -233,17 +235,17 @@ def _finish_interrupted(ledger: Path | None, output: Path) -> bool:
 
     What dead processes left of the output goes, and an output that is there is refused.
     """
-    from pmlopt.cli.ledger import print_finished
+    from pmlopt.cli.ledger import print_finished_publications
     from pmlopt.core.drafts import EMPTY_OWNER_KEY
     from pmlopt.releases import Ledger
-    from pmlopt.releases.drafts import check_vacant, resolve_folder_of
+    from pmlopt.releases.drafts import check_vacant, resolve_target_folder
     from pmlopt.releases.publications import compute_file_key
 
-    target = resolve_folder_of(output)
+    target = resolve_target_folder(output)
     with files.exclusive_lock(target):
         if ledger is not None:
             with Ledger.open(ledger, target.parent) as book:
-                print_finished(book)
+                print_finished_publications(book)
             if str(target) in book.finished:
                 return True
         check_vacant(target, EMPTY_OWNER_KEY if ledger is None else compute_file_key(ledger))
@@ -415,7 +417,7 @@ def explore_command(
     is a ledger (.npz), streams (.json), or a problem file or id. Exits with 3 when a point could not be
     solved.
     """
-    files.file_format(output, (".html",))
+    files.get_file_format(output, (".html",))
     options: dict[str, Any] = {} if half_width is None else {"half_width": half_width}
     options |= {} if time_limit is None else {"time_limit": time_limit}
     with show_status("exploring", False):
@@ -543,7 +545,11 @@ def _make_command_line(
     A file of the person's own keeps its name where it has that law, and no count of it is rounded.
     """
     from pmlopt.model.privacy import LDP
-    from pmlopt.publishing.exploring.sources import make_copy_format, written_pairs, written_prior
+    from pmlopt.publishing.exploring.sources import (
+        format_pairs_command,
+        format_prior_command,
+        make_copy_format,
+    )
 
     others = {one.name for one in fields(asked)} - PRIOR - {"about_file", "secret_column"}
     law, rest_of, before = (
@@ -552,12 +558,12 @@ def _make_command_line(
         "",
     )
     if not np.array_equal(prior.pmf, asked.read_prior().pmf):
-        law, before = ["--prior", "prior.csv"], written_prior(prior)
+        law, before = ["--prior", "prior.csv"], format_prior_command(prior)
     if secret is not None and asked.secret is not None and secret is not asked.secret:
         law, rest_of, before = (
             ["--about", "pairs.csv"],
             format_options(asked, others),
-            written_pairs(secret),
+            format_pairs_command(secret),
         )
 
     def write_line(privacy: Any, level: float) -> str:

@@ -38,7 +38,11 @@ from pmlopt.publishing.release_fit import (
     assess_release_fit,
 )
 from pmlopt.publishing.signing import is_date
-from pmlopt.publishing.stated_law import bound_share_distance, compute_max_changes, rounding_step
+from pmlopt.publishing.stated_law import (
+    bound_share_distance,
+    choose_rounding_step,
+    compute_max_changes,
+)
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.tables.counting import find_tuples, replace_missing
 from pmlopt.tables.reading import Table, find_column, open_table
@@ -373,7 +377,7 @@ def _check_rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
     if described.step > 1:
         whose += f", rounded to steps of {described.step}"
     if described.same_people:
-        agree &= described.step in (1, rounding_step(rows))
+        agree &= described.step in (1, choose_rounding_step(rows))
         agree &= abs(rows - stated) <= int(compute_max_changes(people, described.step).sum())
     return Claim(
         "rows", bool(agree), BYTES, f"{rows:,} rows, {described.rows:,} claimed, and {whose}"

@@ -219,11 +219,11 @@ class ReleaseFile:
         digests = {name: digest for name, digest in self.digests.items() if name not in REPORTS}
         # sorted: the seal must not depend on the order in which files were written
         content = to_plain(replace(self, digests=dict(sorted(digests.items()))))
-        return hashlib.sha256(files.json_bytes(content)).hexdigest()
+        return hashlib.sha256(files.encode_json_bytes(content)).hexdigest()
 
     def write(self, folder: Path) -> None:
         """Write `release.json` to a folder."""
-        files.atomic_write(folder / DESCRIPTION, files.json_bytes(to_plain(self)))
+        files.atomic_write(folder / DESCRIPTION, files.encode_json_bytes(to_plain(self)))
 
     @classmethod
     def read(cls, folder: Path) -> ReleaseFile:

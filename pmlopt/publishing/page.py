@@ -24,7 +24,7 @@ from pmlopt.publishing.folder import (
     restrict_to_occurring,
 )
 from pmlopt.publishing.signing import list_signature_lines, make_fact_table
-from pmlopt.releases.attributes import push_through
+from pmlopt.releases.attributes import apply_channels
 
 
 def build_sections(
@@ -99,11 +99,11 @@ def _warn_of_single_values(
     possible = [(matrix > 0).astype(float) for matrix in matrices]
     occurs = (people > 0).astype(float)
     found = []
-    if (push_through(occurs, possible) == 1).any() and occurs.sum() > 1:
+    if (apply_channels(occurs, possible) == 1).any() and occurs.sum() > 1:
         found.append("Some outcomes of all columns together leave a single combination of values.")
     for place, name in enumerate(names):
         others = [k for k in range(people.ndim) if k != place]
-        beside = np.moveaxis(push_through(occurs, possible, others), place, 0)
+        beside = np.moveaxis(apply_channels(occurs, possible, others), place, 0)
         letters = (beside.reshape(len(beside), -1) > 0).astype(float)
         by_itself = (letters.max(axis=1) @ possible[place]) == 1
         if (letters.T @ possible[place] == 1).any() and not by_itself.any() and len(letters) > 1:

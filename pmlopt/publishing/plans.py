@@ -28,9 +28,9 @@ from pmlopt.programs.solving import solve
 from pmlopt.publishing.releasing import Columns, Made
 from pmlopt.publishing.stated_law import (
     bound_share_distance,
+    choose_rounding_step,
     make_confidence_ball,
     round_counts,
-    rounding_step,
 )
 from pmlopt.releases.ledger_entries import build_remaining_requirement
 from pmlopt.tables.counting import count_tuples
@@ -196,7 +196,7 @@ class ReleasePlan:
         numbers = np.array(list(people.values()), dtype=np.int64)
         sample = int(numbers.sum())
         # mechanisms are designed for the counts that are published, so a reader can verify them
-        step = 1 if self.exact_counts else rounding_step(sample)
+        step = 1 if self.exact_counts else choose_rounding_step(sample)
         rounded = round_counts(numbers, step)
         stated = dict(zip(people, rounded.tolist(), strict=True))
         distance = bound_share_distance(rounded, step, sample)

@@ -278,7 +278,7 @@ def apply_folder(
                 "kept": kept, "rows": rows, "dropped": dropped,
                 "files": {name: one.to_published() for name, one in finished.items()},
             }  # fmt: skip
-            files.atomic_write(whole / SUMMARY, files.json_bytes(told))
+            files.atomic_write(whole / SUMMARY, files.encode_json_bytes(told))
         try:
             publish_new(whole, Path(target).absolute())
         except OSError as cause:

@@ -227,7 +227,7 @@ class BatchRelease:
         """Return the Arrow type of the array that `release_array` returns."""
         return get_label_type(self.releases[0].output_columns[0][1])
 
-    def keyed(self, seed: int | None = None) -> Self:
+    def with_key(self, seed: int | None = None) -> Self:
         """Return a copy with a fresh random key, or a key from a test seed."""
         return type(self)(self.releases, self.keep, self.drop_missing, make_key(seed))
 

@@ -511,7 +511,7 @@ class Ledger:
             FileFormatError: the file cannot be written, its ending is not .npz, it is not the one that was
                 read, or what was to be published is not there.
         """
-        files.file_format(path, (".npz",))
+        files.get_file_format(path, (".npz",))
         with files.exclusive_lock(path):
             self._write(path)
 
@@ -543,7 +543,7 @@ class Ledger:
             >>> Ledger.load(path).releases
             1
         """
-        files.file_format(path, (".npz",))
+        files.get_file_format(path, (".npz",))
         with files.exclusive_lock(path):
             ledger = cls.load(path)
             ledger._folders += [Path(folder).resolve()] if folder is not None else []

@@ -13,7 +13,7 @@ import pytest
 
 from pmlopt import LDP, PML, Ledger, Mechanism, Prior, design, solve
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
-from pmlopt.publishing import check, read_plan, release, stated_prior, write_release
+from pmlopt.publishing import build_stated_prior, check, read_plan, release, write_release
 from pmlopt.publishing.folder import digest_folder
 from pmlopt.publishing.page import build_sections, render_pages
 from pmlopt.releases import attribute_levels, compose_attributes, level_with_clear_column
@@ -58,7 +58,7 @@ def designed() -> Any:
 
 def stated(data: pd.DataFrame, column: str) -> Prior:
     counts: Any = data[column].value_counts().sort_index().to_dict()
-    return stated_prior(counts)
+    return build_stated_prior(counts)
 
 
 def test_what_is_released_is_checked_from_the_folder_alone(tmp_path: Path, designed: Any) -> None:

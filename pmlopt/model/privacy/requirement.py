@@ -21,7 +21,7 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.conjunction_parts import differ_in_levels_only, make_distinct_names
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, join_ratio_bounds, make_block
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
@@ -37,13 +37,13 @@ Witness: TypeAlias = Mapping[str, FloatArray]
 """Arrays by name, from which a bound follows; see `Requirement.dual_certificate`."""
 
 
-def check_certificate_array(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
+def check_certificate_array(certificate: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
     """Validate an array of a dual certificate: finite, and of the right shape.
 
     Raises:
         PrivacyError: it is missing, or something else.
     """
-    found = witness.get(name)
+    found = certificate.get(name)
     if (
         found is not None and np.size(found) == 0 and 0 in shape
     ):  # lists in files have lost the other numbers
@@ -110,7 +110,7 @@ class Requirement(Record, ABC):
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
         """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
-        return CvxpyConstraints(*self._require_ratios(prior).to_cvxpy(mechanism, tightened))
+        return CvxpyConstraints(*self._require_ratios(prior).to_cvxpy(mechanism, tighten_factor))
 
     def constraints(self, prior: PriorLike, mechanism: cp.Expression) -> list[cp.Constraint]:
         """Return the requirement as constraints on cvxpy variables of another problem.
@@ -254,7 +254,7 @@ class Requirement(Record, ABC):
         interior.
         """
         ratios = self.list_ratios(prior)
-        return None if ratios is None else make_block(ratios, prior.pmf, tightened)
+        return None if ratios is None else make_block(ratios, prior.pmf, tighten_factor)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds.
@@ -291,13 +291,13 @@ class Requirement(Record, ABC):
         ratios = self.list_weighted_ratios(prior)
         return {} if ratios is None else {"weights": ratios.find_weights(prior.pmf, gains)}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the upper bound on the gain of feasible matrices that dual variables prove.
 
         Args:
             prior: of the design.
             gains: (N, M) as in `support_function`.
-            witness: as `witness` gives it.
+            certificate: as `certificate` gives it.
 
         Raises:
             PrivacyError: its arrays are missing or have other shapes.
@@ -306,7 +306,7 @@ class Requirement(Record, ABC):
         if ratios is None:
             return self.support_function(prior, gains)
         weights = check_certificate_array(
-            witness, "weights", (len(ratios.exponents), gains.shape[1])
+            certificate, "weights", (len(ratios.exponents), gains.shape[1])
         )
         return ratios.bound_gains(prior.pmf, gains, weights)
 
@@ -384,7 +384,7 @@ class RequirementConjunction(Requirement):
         flat = [
             part.parts if isinstance(part, RequirementConjunction) else (part,) for part in parts
         ]
-        self._set(part for several in flat for part in several)
+        self._set_parts(part for several in flat for part in several)
         for one, other in combinations(self.parts, 2):
             if set(one.limits) & set(other.limits) and differ_in_levels_only(one, other):
                 raise PrivacyError(
@@ -392,7 +392,7 @@ class RequirementConjunction(Requirement):
                     "keep the stricter one"
                 )
 
-    def _set(self, parts: Iterable[Requirement]) -> Self:
+    def _set_parts(self, parts: Iterable[Requirement]) -> Self:
         """Set the parts, after checking that they can be combined."""
         self.parts = tuple(parts)
         self._searched: tuple[Any, Any] = (
@@ -404,7 +404,7 @@ class RequirementConjunction(Requirement):
 
     def _with_parts(self, parts: Iterable[Requirement]) -> RequirementConjunction:
         """Return the conjunction of replaced parts."""
-        return RequirementConjunction.__new__(RequirementConjunction)._set(parts)
+        return RequirementConjunction.__new__(RequirementConjunction)._set_parts(parts)
 
     def for_prior(self, prior: Prior) -> RequirementConjunction:
         """Return the conjunction for the letters of a prior."""
@@ -416,7 +416,7 @@ class RequirementConjunction(Requirement):
         known = [part for part in parts if part is not None]
         return self._with_parts(known) if len(known) == len(parts) else None
 
-    def _renamed(self, values: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    def _combine_by_name(self, values: Iterable[Mapping[str, float]]) -> dict[str, float]:
         """Combine limits or levels of all parts under unique names."""
         pairs = zip(self._names, values, strict=True)
         return {names[name]: value for names, own in pairs for name, value in own.items()}
@@ -424,7 +424,7 @@ class RequirementConjunction(Requirement):
     @property
     def limits(self) -> dict[str, float]:
         """Return the upper limits of all parts by unique names, in nats."""
-        return self._renamed(part.limits for part in self.parts)
+        return self._combine_by_name(part.limits for part in self.parts)
 
     @property
     def meanings(self) -> tuple[str, ...]:
@@ -449,7 +449,7 @@ class RequirementConjunction(Requirement):
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """Compute the levels of all parts by unique names, in nats."""
-        return self._renamed(part.levels(prior, mechanism) for part in self.parts)
+        return self._combine_by_name(part.levels(prior, mechanism) for part in self.parts)
 
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
@@ -540,19 +540,19 @@ class RequirementConjunction(Requirement):
             )
         return {**best, **self.parts[place].dual_certificate(prior, gains)}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         if self.list_ratios(prior) is not None:
-            return super().dual_bound(prior, gains, witness)
-        place = float(check_certificate_array(witness, "part", ()))
+            return super().dual_bound(prior, gains, certificate)
+        place = float(check_certificate_array(certificate, "part", ()))
         if place not in range(len(self.parts)):
             raise PrivacyError(f"the proof names part {place:g} of {len(self.parts)}")
-        if "others" in witness:
+        if "others" in certificate:
             ratios = self._other_ratios(int(place), prior)
             weights = check_certificate_array(
-                witness, "others", (len(ratios.exponents), gains.shape[1])
+                certificate, "others", (len(ratios.exponents), gains.shape[1])
             )
             gains = ratios.remaining_gains(prior.pmf, gains, weights)
-        return self.parts[int(place)].dual_bound(prior, gains, witness)
+        return self.parts[int(place)].dual_bound(prior, gains, certificate)
 
     def ratios(self, weights: Any) -> RatioBounds | None:
         return join_ratio_bounds(part.ratios(weights) for part in self.parts)

@@ -174,7 +174,7 @@ def explore_stream(
     for state in states:
         result, cap, law = at.solve(), at.cap, at.law
         output = at.release(state, bits)
-        time, level = max(at.worst.items(), key=lambda pair: pair[1])
+        time, level = max(at.worst_levels.items(), key=lambda pair: pair[1])
         facts = [
             ("what was drawn", join_words([output])),
             ("level up to which this release may go", format_nats(cap)),

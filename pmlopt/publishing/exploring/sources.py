@@ -413,20 +413,20 @@ def make_copy_format(prior: Prior, utility: UtilityLike) -> CopyFormat:
     maker = f"pmlopt.Prior.{counted}" if prior.counts else "pmlopt.Prior"
     return CopyFormat(
         write_command,
-        written_prior(prior) if named else "",
+        format_prior_command(prior) if named else "",
         f"{maker}({list(numbers)!r}, {list(prior.labels)!r})",
         repr(utility) if named else "...  # the one that was explored",
     )
 
 
-def written_prior(prior: Prior) -> str:
+def format_prior_command(prior: Prior) -> str:
     """Return the shell command that writes a prior to `prior.csv`."""
     numbers = prior.counts or prior.probabilities.tolist()
     head = ("letter", "count" if prior.counts else "probability")
     return _print_csv([head, *zip(prior.labels, numbers, strict=True)], "prior.csv")
 
 
-def written_pairs(secret: Secret) -> str:
+def format_pairs_command(secret: Secret) -> str:
     """Return the shell command that writes a joint law's integer counts to `pairs.csv`."""
     rows = zip(secret.values, secret.weights[0].tolist(), strict=True)
     return _print_csv(

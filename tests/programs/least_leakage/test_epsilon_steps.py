@@ -14,7 +14,7 @@ from pmlopt.programs.least_leakage.epsilon_search import EpsilonSearch
 
 def search_of(**values: Any) -> Any:
     program = SimpleNamespace(compute_allowed_gap=lambda tolerance: 0.08)
-    known = {"program": program, "options": SimpleNamespace(tolerance=1.0), "_hair": 1e-3}
+    known = {"program": program, "options": SimpleNamespace(tolerance=1.0), "_bisection_step": 1e-3}
     return SimpleNamespace(**{**known, **values})
 
 
@@ -29,7 +29,7 @@ def search_of(**values: Any) -> Any:
 def test_a_level_is_half_way_on_the_wider_side_of_the_undecided_ones(
     undecided: tuple[float, float], expected: float | None
 ) -> None:
-    search = search_of(short=0.2, reached_level=1.0, undecided=undecided, _hair=1.0)
+    search = search_of(short=0.2, reached_level=1.0, undecided=undecided, _bisection_step=1.0)
     found = EpsilonSearch._choose_decidable_level(search)
     assert found == (None if expected is None else pytest.approx(expected))
 
@@ -60,7 +60,7 @@ def test_a_first_mixture_just_reaches_the_target_and_farther_ones_come_after_it(
         return False
 
     search = search_of(_excess=lambda matrix: float(matrix[0, 0]) - 0.7, take_matrix=take)
-    assert not EpsilonSearch._take_mixture(search, still, best)
+    assert not EpsilonSearch._certify_mixture(search, still, best)
     weights = [(one[0, 0] - 0.5) / 0.5 for one in tried]
     assert weights == pytest.approx([0.4, 0.7, 1.0], abs=1e-6)
     assert weights[0] > 0.4

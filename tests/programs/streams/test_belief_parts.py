@@ -50,7 +50,7 @@ def test_bounds_on_entries_are_tightened_to_what_the_bounds_on_their_sum_leave()
 
 def bounded() -> BoundedBelief:
     chain = Chain([0.5, 0.3, 0.2], [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
-    return BoundedBelief.initial(chain, 1.0)
+    return BoundedBelief.build_initial(chain, 1.0)
 
 
 def test_a_law_within_bounds_is_their_middle() -> None:
@@ -65,7 +65,7 @@ def test_slack_is_what_bounds_on_entries_allow_beyond_those_on_sums() -> None:
     over = np.array([[0.4, -0.1, 0.2], [0.3, 0.1, -0.2]])
     sums = np.array([0.2, 0.2 + 1e-16])
     belief_ = replace(start, over=over, sums=sums)
-    assert belief_._entry_slack == pytest.approx([0.3, 0.0])
+    assert belief_._compute_entry_slack == pytest.approx([0.3, 0.0])
 
 
 def test_a_lift_is_bounded_by_the_total_that_makes_it_largest() -> None:
