@@ -77,6 +77,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "sweeps": Benchmark("a sweep of thirty epsilon beside cold solves and DPP"),
     "formulations": Benchmark("sparse forms beside the printed ones"),
     "lp_closed_form": Benchmark("linear programs beside closed forms"),
+    "vipr_proofs": Benchmark(
+        "proofs of every linear kind by a checker of certificates, and changed ones",
+        ("--out", "{out}", "--results", "100", "--letters", "4", "12"),
+    ),
     "row_order": Benchmark("the random order of released rows"),
     "warm_start": Benchmark(
         "the simplex started from a closed form",

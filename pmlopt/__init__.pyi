@@ -45,11 +45,13 @@ from .model.uncertainty import AllPriors as AllPriors
 from .model.uncertainty import Box as Box
 from .model.uncertainty import ChiSquareBall as ChiSquareBall
 from .model.uncertainty import ConvexHull as ConvexHull
+from .model.uncertainty import EntropySet as EntropySet
 from .model.uncertainty import JointLaws as JointLaws
 from .model.uncertainty import KLBall as KLBall
 from .model.uncertainty import L1Ball as L1Ball
 from .model.uncertainty import LikelihoodRegion as LikelihoodRegion
 from .model.uncertainty import MinimumMass as MinimumMass
+from .model.uncertainty import Polytope as Polytope
 from .model.uncertainty import confidence_ball as confidence_ball
 from .model.uncertainty import confidence_box as confidence_box
 from .model.uncertainty import confidence_region as confidence_region

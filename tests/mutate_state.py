@@ -501,9 +501,9 @@ def use_crowd(path: Path) -> Any:
 
 def run_crowd(rng: np.random.Generator, place: Path) -> tuple[str, str]:
     """Change a crowd."""
-    from pmlopt.releases.stream_population import CROWD_FILE_VERSION, FORMAT
+    from pmlopt.releases.stream_population import POPULATION_FILE_VERSION, FORMAT
 
-    return run_arrays(rng, place / "crowd.npz", place, FORMAT, CROWD_FILE_VERSION, use_crowd)
+    return run_arrays(rng, place / "crowd.npz", place, FORMAT, POPULATION_FILE_VERSION, use_crowd)
 
 
 KINDS: dict[str, Callable[[np.random.Generator, Path], tuple[str, str]]] = {

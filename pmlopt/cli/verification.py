@@ -1,8 +1,9 @@
-"""The commands that look at a saved result: `report` writes a page on it, and `verify` checks its claims."""
+"""The commands on a saved result: `report` writes a page, `verify` checks it, `prove` writes its proof."""
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,7 @@ from pmlopt.cli.targets import TARGET
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
-    from pmlopt.programs.certificate import Verdict
+    from pmlopt.programs.certificate import Certificate, Verdict
 
 
 @add_command(main, "report")
@@ -64,7 +65,16 @@ WORDS: Mapping[bool | None, str] = {
 
 @add_command(main, "verify", extra=(imports,))
 def verify_command(
-    saved_file: Annotated[Path, ArgumentNote("FILE")], as_json: Json = False
+    saved_file: Annotated[Path, ArgumentNote("FILE")],
+    as_json: Json = False,
+    checker: Annotated[
+        str | None,
+        OptionNote(
+            "The command of a checker of VIPR certificates, such as viprchk. FILE is then the folder of a proof "
+            "(`pmlopt prove`), one certificate of it, or a saved result, which is proved first.",
+            "--vipr",
+        ),
+    ] = None,
 ) -> None:
     """Check what a saved result claims.
 
@@ -74,13 +84,74 @@ def verify_command(
     """
     from pmlopt.verification import verify_file
 
+    if checker is not None:
+        sys.exit(_run_checker(checker, saved_file, as_json))
     if saved_file.is_dir():
         raise InputError(
-            f"{saved_file}: is a folder: `pmlopt check` checks releases, and this saved results"
+            f"{saved_file}: is a folder: `pmlopt check` checks releases, `pmlopt verify --vipr CHECKER` the "
+            "folder of a proof, and this saved results"
         )
     verdict = verify_file(saved_file)
     print_verification(verdict, saved_file, as_json)
     sys.exit(CODES[verdict.holds])
+
+
+@add_command(main, "prove", extra=(imports,))
+def prove_command(
+    saved_file: Annotated[Path, ArgumentNote("FILE")],
+    output: Annotated[Path, OptionNote("The folder to make.", "-o/--output")],
+    as_json: Json = False,
+) -> None:
+    """Write the proof of a saved result for checkers of others.
+
+    The folder has certificates in the format VIPR, of which some checkers were themselves proved correct, the
+    same linear programs as MPS files for exact solvers, and a README on what is proved and how to check it.
+    """
+    from pmlopt.programs.proofs.folder import write_proof
+    from pmlopt.programs.reports.pages import warn_of_sample
+
+    certificate = _load_certificate(saved_file)
+    found = write_proof(certificate, output)
+    for warning in warn_of_sample(certificate):
+        print_line(f"warning: {warning}", err=True)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    print_table(["file", "what it proves"], list(found.sentences.items()))
+    print_line(f"Wrote {found.folder}: its README.md states how to check it.")
+
+
+def _load_certificate(saved_file: Path) -> Certificate:
+    """Load the certificate of a saved result, none of whose claims is false."""
+    from pmlopt.programs.result import Result
+    from pmlopt.verification import load_trusted
+
+    found = load_trusted(saved_file)
+    if not isinstance(found, Result):
+        raise InputError(f"{saved_file}: holds a mechanism without claims: there is nothing to prove")
+    certificate: Certificate = found.certificate
+    return certificate
+
+
+def _run_checker(checker: str, place: Path, as_json: bool) -> int:
+    """Run a checker on a proof, which is made first of a saved result; return the exit code."""
+    from pmlopt.programs.proofs.folder import write_proof
+    from pmlopt.verification.vipr_checkers import VIPR_ENDING, list_certificates, run_checker
+
+    with tempfile.TemporaryDirectory() as folder:
+        if not place.is_dir() and place.suffix != VIPR_ENDING:
+            place = write_proof(_load_certificate(place), Path(folder) / "proof").folder
+        verdicts = run_checker(checker, list_certificates(place))
+    if as_json:
+        print_json([
+            {"file": one.path.name, "accepts": one.accepts, "output": one.output} for one in verdicts
+        ])  # fmt: skip
+    else:
+        for one in verdicts:
+            print_line(one.output.rstrip())
+        rows = [(one.path.name, "accepted" if one.accepts else "REFUSED") for one in verdicts]
+        print_table(["certificate", f"by {checker}"], rows)
+    return 0 if all(one.accepts for one in verdicts) else CLAIM_FAILS
 
 
 def print_verification(verdict: Verdict, saved_file: Path, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from pmlopt.measures.leakage import entropy_surplus, log_entry_ratios
 
 
 def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
-    """Compute `((1 + d)^alpha - 1 - alpha d) / (alpha - 1) >= 0` for d >= -1 and alpha from 1 on.
+    """Compute `((1 + d)^alpha - 1 - alpha d) / (alpha - 1) >= 0` for d >= -1 and alpha above 0.
 
     Of mean-zero d its mean is `(E (1 + d)^alpha - 1) / (alpha - 1)`, and no terms cancel. At alpha = 1 it is
     the limit, `entropy_surplus`.
@@ -34,6 +34,8 @@ def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
     # Below so much of `max(1, alpha) |d|` a power series is summed in place of terms that cancel.
     small = np.abs(d) * max(1.0, alpha) < 0.1
     near = d[small]
+    if not near.size:
+        return np.asarray(values)
     coefficient, found, power = alpha / 2, np.zeros_like(near), near**2
     # Of the power series: the rest is below the last digit of a float.
     for k in range(2, 18 + 2):

@@ -504,7 +504,7 @@ def check_confidence(over: Any, prior: Any) -> Claim:
         made = confidence_box(prior, delta)
         inside = (over.lower <= made.lower + near).all() and (over.upper >= made.upper - near).all()
         return _make_confidence_claim(delta, True if inside else None)
-    return _make_confidence_claim(delta, None)
+    return _make_confidence_claim(delta, over.is_shown_by_sample())
 
 
 def _make_confidence_claim(delta: float, holds: bool | None) -> Claim:

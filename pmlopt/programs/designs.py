@@ -31,6 +31,7 @@ from pmlopt.programs.linear.program import (
     linear_design,
     symmetric_design,
 )
+from pmlopt.programs.subconvex.cost_program import ColumnCostDesign, column_cost_design
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
 
 
@@ -53,7 +54,7 @@ def design(
     utility: SubConvex,
     outputs: Outputs = None,
     constraints: Iterable[Constraint] = (),
-) -> ColumnDesign: ...
+) -> ColumnDesign | ColumnCostDesign: ...
 @overload
 def design(
     prior: PriorLike, privacy: Requirement, utility: EstimationError, outputs: Outputs = None
@@ -67,14 +68,21 @@ def design(
     utility: UtilityLike,
     outputs: Outputs = None,
     constraints: Iterable[Constraint] = (),
-) -> LinearDesign | SymmetricDesign | ColumnDesign | EstimationDesign: ...
+) -> LinearDesign | SymmetricDesign | ColumnDesign | ColumnCostDesign | EstimationDesign: ...
 def design(
     prior: PriorLike | Continuous,
     privacy: Requirement,
     utility: UtilityLike,
     outputs: Outputs = None,
     constraints: Iterable[Constraint] = (),
-) -> LinearDesign | SymmetricDesign | ColumnDesign | EstimationDesign | ContinuousDesign:
+) -> (
+    LinearDesign
+    | SymmetricDesign
+    | ColumnDesign
+    | ColumnCostDesign
+    | EstimationDesign
+    | ContinuousDesign
+):
     """Build the design problem: optimize a utility over the mechanisms that meet a privacy requirement.
 
     With a linear utility the feasible set is a polytope in P (N, M) and its output law q (1, M): rows of P
@@ -83,6 +91,8 @@ def design(
     With a sub-convex utility it is a linear program in the weights q of extreme columns lam of mean one:
     maximise `sum_y q[y] mu(lam_y)` subject to `sum_y q[y] lam_y = 1`. Where they are few, all are declared;
     where they are many, a few that are known by formula, and `solve` generates the others as it needs them.
+    A bound on a cost of columns, such as that of maximal leakage, Sibson's information or PML of order alpha,
+    is one more row of the program, or cuts the columns.
 
     With an `EstimationError` it is an optimal design of experiments over the same columns: minimise
     `tr(W J^-1 W')`, `J = sum_y q[y] lam_y lam_y'`.
@@ -164,6 +174,9 @@ def design(
     if constraints:
         letters = resolve_outputs(known.labels, None, outputs or known.labels)
         privacy, letters = _apply_outcome_budgets(known, privacy, letters, constraints)
+    cost = privacy.column_cost(known)
+    if cost is not None:
+        return column_cost_design(known, privacy, utility, letters, cost)
     return column_design(known, privacy, utility, letters)
 
 

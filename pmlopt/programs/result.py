@@ -47,6 +47,8 @@ from pmlopt.programs.reports.pages import write_report_page
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from pmlopt.programs.proofs.folder import WrittenProof
+
 
 @dataclass(frozen=True)
 class ResultRecord:
@@ -270,3 +272,28 @@ class Result(SuggestsAttributes, Generic[C_co]):
             FileFormatError: a claim is false, or the path has another ending or cannot be written.
         """
         write_report_page(self.certificate, Verdict.from_certificate(self.certificate), path)
+
+    def prove(self, folder: str | os.PathLike[str]) -> WrittenProof:
+        """Write the proof of the claims into a new folder, for checkers of others.
+
+        It has certificates in the format VIPR, the linear programs as MPS files, and a README.
+
+        Args:
+            folder: that does not exist yet.
+
+        Raises:
+            ProgramError: the claims are about no linear program on listed letters.
+            FileFormatError: the folder exists, or cannot be written.
+
+        Examples:
+            >>> import pathlib, tempfile
+            >>> from pmlopt import PML, design, solve
+            >>> result = solve(design([0.5, 0.5], PML(0.2), "hamming"))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     found = result.prove(pathlib.Path(folder) / "proof")
+            ...     sorted(path.name for path in found.folder.iterdir())
+            ['README.md', 'feasibility.mps', 'feasibility.vipr', 'optimum.mps', 'optimum.vipr']
+        """
+        from pmlopt.programs.proofs.folder import write_proof
+
+        return write_proof(self.certificate, folder)

@@ -40,12 +40,14 @@ from pmlopt.programs.registry import load_installed_registries
 from pmlopt.programs.reports.pages import write_report_page
 from pmlopt.programs.result import Result, ResultRecord
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 KINDS: tuple[type[Certificate], ...] = (
     LinearCertificate,
     ColumnCertificate,
+    ColumnCostCertificate,
     EstimationCertificate,
     LevelCertificate,
     ThresholdCertificate,

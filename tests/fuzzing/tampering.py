@@ -37,6 +37,7 @@ from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.solving import solve
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
@@ -220,7 +221,7 @@ def restated(certificate: Certificate) -> Program[Any] | None:
     """The program whose answer a certificate is; None for kinds that are not restated here."""
     if isinstance(certificate, LinearCertificate):
         return _linear(certificate)
-    if isinstance(certificate, ColumnCertificate):
+    if isinstance(certificate, ColumnCertificate | ColumnCostCertificate):
         return design(
             certificate.prior, certificate.privacy, list_informations()[certificate.utility]()
         )

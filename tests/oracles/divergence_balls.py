@@ -12,7 +12,7 @@ import cvxpy as cp
 import numpy as np
 from oracles.designs import FloatArray
 
-from pmlopt import ChiSquareBall, KLBall, LikelihoodRegion
+from pmlopt import ChiSquareBall, EntropySet, KLBall, LikelihoodRegion, Polytope
 
 Radii = tuple[float, ...]
 
@@ -63,7 +63,30 @@ BALLS = {
 }
 """Balls of a divergence, whose centre is in them at every radius."""
 
-KINDS = {**BALLS}
+
+def draw_rows(p: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
+    """Rows that a prior is within, with a slack of the radius; two of them are an equation at radius 0."""
+    rng = np.random.default_rng(len(p))
+    rows = rng.integers(-3, 4, size=(3, len(p))).astype(float)
+    rows = np.vstack([rows, -rows[:1], np.ones((1, len(p)))])
+    return rows, rows @ p + radius
+
+
+KINDS = {
+    **BALLS,
+    "entropy": SetKind(
+        lambda p, radius: EntropySet(len(p), max(math.log(len(p)) - radius, 0.0)),
+        lambda q, p, radius: [cp.sum(cp.entr(q)) >= max(math.log(len(p)) - radius, 0.0)],
+        (1e-4, 0.01, 0.1, 0.5, 2.0),
+        lambda p: math.log(len(p)),
+    ),
+    "polytope": SetKind(
+        lambda p, radius: Polytope(*draw_rows(p, radius)),
+        lambda q, p, radius: [draw_rows(p, radius)[0] @ q <= draw_rows(p, radius)[1]],
+        (0.01, 0.1, 0.5, 2.0),
+        lambda p: 6.0,
+    ),
+}
 """All sets that are compared with their definitions."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.roots import find_crossings
 from pmlopt.measures.orders import order_surplus
 from pmlopt.model.privacy.requirement import Witness, check_certificate_array
 
@@ -93,6 +94,59 @@ def compute_net_prices(
     return np.asarray(np.maximum(prices, -tops) - compute_costs(law, prices, tops, beta, room))
 
 
+def log_mean_power(law: FloatArray, differences: FloatArray, order: float) -> FloatArray:
+    """Compute the logarithm of the mean of `max(1 + d, 0)^order` of differences d with mean 0 under a law."""
+    inside = np.maximum(differences, -1.0)
+    terms = order * (inside - differences)
+    if order != 1:
+        terms += (order - 1) * order_surplus(inside, order)
+    moved = (law * terms).sum(axis=0)
+    tall = np.log1p(inside.max(axis=0))
+    shares = np.exp(order * (np.log1p(inside) - tall))
+    far = order * tall + np.log((law * shares).sum(axis=0))
+    # one and what is added to it, where that is small; else terms would cancel
+    return np.asarray(np.where(np.abs(moved) < 0.5, np.log1p(np.clip(moved, -0.5, 0.5)), far))
+
+
+def compute_log_slopes(
+    law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float
+) -> FloatArray:
+    """Compute the logarithm of one plus the derivative of `compute_costs` in the tops, which rises.
+
+    With `h = max(c + e, 0)` it is `log K + log E h^(beta-1) - (beta - 1) / beta log E h^beta`: 0 at the top
+    with the least cost.
+
+    Args:
+        law: (N, 1) or (N, M), that sums to one up to rounding.
+        prices: (N, M) e, of mean 0 under the law.
+        tops: (K, M) c.
+        beta: above 1.
+        room: the logarithm of K.
+    """
+    own, e = law[:, None, :], prices[:, None, :]
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        heights = np.maximum(e + tops, 0.0)
+        peaks = heights.max(axis=0)
+        logs = np.log(heights / np.where(peaks > 0, peaks, 1.0))
+        one, two = (np.log((own * np.exp(order * logs)).sum(axis=0)) for order in (beta - 1, beta))
+        found = np.where(peaks > 0, one - (beta - 1) / beta * two, -np.inf)
+        if (tops > 0).any():
+            d = e / np.where(tops > 0, tops, 1.0)
+            one, two = (log_mean_power(own, d, order) for order in (beta - 1, beta))
+            found = np.where(tops > 0, one - (beta - 1) / beta * two, found)
+    return np.asarray(room + found)
+
+
+MIN_SLOPE_ORDER = 1.1
+"""Orders of the norm below which costs have edges, at which slopes jump: values are compared there."""
+
+LOG_NEAREST_TOP = 36.0
+"""Minus the logarithm of how near a top is to the highest price, as a share of it."""
+
+MAX_SLOPE_ENTRIES = 100_000
+"""Entries of prices times tops that are looked at together."""
+
+
 def find_best_offsets(
     law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int = SECTIONS
 ) -> tuple[FloatArray, FloatArray]:
@@ -100,6 +154,63 @@ def find_best_offsets(
 
     Arguments are as in `compute_costs`, of whose prices the mean is 0.
     """
+    found = None if beta < MIN_SLOPE_ORDER else _find_flat_tops(law, prices, beta, room)
+    return _compare_tops(law, prices, beta, room, sections) if found is None else found
+
+
+def _find_flat_tops(
+    law: FloatArray, prices: FloatArray, beta: float, room: float
+) -> tuple[FloatArray, FloatArray] | None:
+    """Find the tops where costs are flat, and the costs there; None where that is not certain.
+
+    Numbers below 0 stand for tops below 0, numbers above 0 for others, each by logarithms.
+    """
+    high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
+    widest = np.maximum(np.abs(prices).max(axis=0), spread)
+    low, top = _get_log_ends(spread, widest, beta)
+
+    def place(numbers: FloatArray) -> FloatArray:
+        near = high * np.expm1(LOG_NEAREST_TOP * np.minimum(numbers, 0.0))
+        far = np.exp(low + np.maximum(numbers, 0.0) * (top - low))
+        return np.where(numbers < 0, near, np.minimum(far, MAX_TOP_ENTRY))
+
+    def are_found(slope: FloatArray, low: FloatArray, high: FloatArray) -> bool:
+        # costs are convex: within an interval they are above the least by at most this
+        above = np.abs(np.expm1(slope)) * (place(high) - place(low))
+        return bool((above <= 1e-16 * widest).all())
+
+    numbers = find_crossings(
+        lambda numbers: compute_log_slopes(law, prices, place(numbers), beta, room),
+        np.full(len(high), -1.0),
+        np.ones(len(high)),
+        are_found,
+        int(np.clip(MAX_SLOPE_ENTRIES // prices.size, 1, 16)),
+    )
+    if numbers is None:
+        return None
+    tops = place(numbers)
+    costs = compute_costs(law, prices, tops, beta, room)
+    # slopes may have lost digits: then costs nearby are less
+    for near in (-1e-4, 1e-4):
+        moved = tops + near * (tops + high)
+        around = compute_costs(law, prices, moved, beta, room)
+        if (around < costs - 1e-15 * (widest + np.abs(costs))).any():
+            return None
+    return np.where(high <= costs, -high, tops), np.minimum(high, costs)
+
+
+def _get_log_ends(
+    spread: FloatArray, widest: FloatArray, beta: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithms of the least and the largest top above 0 that is looked at."""
+    most = MAX_LOG_TOP_DISTANCE + math.log(beta)
+    return np.log(spread) - MAX_LOG_TOP_DISTANCE, np.log(widest) + most
+
+
+def _compare_tops(
+    law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int
+) -> tuple[FloatArray, FloatArray]:
+    """Find the best tops by values only; see `find_best_offsets`."""
     high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
     widest = np.maximum(np.abs(prices).max(axis=0), spread)
 
@@ -112,12 +223,8 @@ def find_best_offsets(
     def evaluate_near(logs: FloatArray) -> FloatArray:
         return np.asarray(high * np.expm1(logs))
 
-    ends = (
-        np.log(spread) - MAX_LOG_TOP_DISTANCE,
-        np.log(widest) + (MAX_LOG_TOP_DISTANCE + math.log(beta)),
-    )
     logs, at_far = minimize_by_golden_sections(
-        lambda logs: evaluate_at(evaluate_far(logs)), *ends, sections
+        lambda logs: evaluate_at(evaluate_far(logs)), *_get_log_ends(spread, widest, beta), sections
     )
     best, least = evaluate_far(logs), at_far
     near_ends = np.full(len(high), -MAX_LOG_TOP_DISTANCE), np.zeros(len(high))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from pmlopt.core.lazy_imports import cp
 from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.column_cost import ColumnCost, LargestPieceCost
 from pmlopt.model.privacy.factors import MAX_EXPONENT, tighten_factor
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS
 from pmlopt.model.privacy.requirement import (
@@ -126,6 +128,16 @@ class GuessLeakage(Requirement):
         )
         over = np.maximum(prior.pmf[:, None] * matrix - threshold, 0.0)
         return {"over": over, "threshold": threshold[None, :]}
+
+    def column_cost(self, prior: Prior) -> ColumnCost | None:
+        """Return the cost of each column that is bounded; None where there are many sets of guesses."""
+        guesses = min(self.guesses, prior.size)
+        # each set of guesses is a row that cuts the columns
+        if math.comb(prior.size, guesses) > 2_000:
+            return None
+        chosen = combinations(range(prior.size), guesses)
+        sets = np.array([np.isin(np.arange(prior.size), one) for one in chosen])
+        return LargestPieceCost(self._max_success(prior), True, sets * prior.pmf)
 
     def cone_block(self, prior: Prior) -> ColumnBlock | None:
         """Return the conic constraint on one column as a `ColumnBlock`; None without such a form."""

@@ -45,11 +45,11 @@ from pmlopt.model.uncertainty import (
     L1Ball,
     PriorSet,
     pointwise_capacity,
-    vertex_hull,
 )
 from pmlopt.model.uncertainty.columns import MAX_RELEVANT_LEVEL, BoxFamily, StaircaseFamily
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.model.uncertainty.support_functions import conditional_value_at_risk, max_gain_ldp
+from pmlopt.model.uncertainty.vertices import find_vertex_hull
 from pmlopt.solvers.structured.block_program import (
     ColumnBlock,
     build_mean_block,
@@ -368,9 +368,10 @@ class MeanBounds(Requirement):
             return least.column_families(exp_neg_epsilon)
         # of other sets the extreme columns are known by the vertices only, or by some priors
         listed = isinstance(least, ChoquetSet | ConvexHull)
-        if not listed and least.polytope() is None:
+        known = least if listed else find_vertex_hull(least)
+        if known is None:
             return ColumnCone.from_members(least, exp_neg_epsilon)
-        return ColumnCone(least if listed else vertex_hull(least), exp_neg_epsilon)
+        return ColumnCone(known, exp_neg_epsilon)
 
 
 def declare_bounds(

@@ -15,6 +15,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.column_cost import ColumnCost, LargestPieceCost
 from pmlopt.model.privacy.factors import MAX_EXPONENT
 from pmlopt.model.privacy.mean_bounds import ComparedMeans, MeanBound, MeanBounds
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
@@ -354,3 +355,8 @@ class MaximalLeakage(MeanBounds):
         return (
             MeanBound("maximal_leakage", ComparedMeans.LETTERS, ComparedMeans.ROW, self.epsilon),
         )
+
+    def column_cost(self, prior: Prior) -> ColumnCost:
+        """Return the cost whose sum is bounded: the largest entry of a column."""
+        max_cost = math.exp(min(self.epsilon, math.log(prior.size)))
+        return LargestPieceCost(max_cost, False, np.eye(prior.size))

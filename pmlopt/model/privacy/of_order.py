@@ -19,6 +19,7 @@ from pmlopt.data.mechanism import MechanismLike, pair_with_prior
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import find_renyi_centre, sibson_level
+from pmlopt.model.privacy.column_cost import NormCost
 from pmlopt.model.privacy.dual_prices import (
     MAX_LOG_TOP_DISTANCE,
     MAX_TOP_ENTRY,
@@ -268,6 +269,10 @@ class SibsonLeakage(FiniteOrderBound):
         if not np.ptp(m.matrix, axis=0).any():
             return {"sibson_leakage": 0.0}
         return {"sibson_leakage": max(0.0, sibson_level(p.pmf, m.matrix[:, m.support], self.alpha))}
+
+    def column_cost(self, prior: Prior) -> NormCost:
+        """Return the cost whose sum is bounded: the norm of a column."""
+        return NormCost(self.max_norm(prior.pmf), False, prior.pmf, self.alpha)
 
     def to_cvxpy(
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable

@@ -24,6 +24,7 @@ from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.orders import order_levels
+from pmlopt.model.privacy.column_cost import NormCost
 from pmlopt.model.privacy.dual_prices import (
     center_prices,
     center_with_best_offsets,
@@ -129,6 +130,13 @@ class EachOutcomeBound(FiniteOrderBound):
             mean = sum((mass * v for mass, v in zip(masses, entries, strict=True)), Decimal(0))
             found[y] = self._level_above(compute_log_norm(masses, entries, self.alpha) - mean.ln())
         return np.array(found, dtype=object)
+
+    def column_cost(self, prior: Prior) -> NormCost | None:
+        """Return the cost of each column that is bounded, its norm; None about a secret."""
+        views = self.views(prior.pmf)
+        if len(views) > 1 or views[0][1] is not None:
+            return None
+        return NormCost(self.max_norm(prior.pmf), True, prior.pmf, self.alpha)
 
     def dual_certificate(self, prior: Prior, gains: FloatArray) -> Witness:
         """Return the (M,) thresholds t that minimise the convex `dual_bound`."""

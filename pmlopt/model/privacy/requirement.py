@@ -20,6 +20,7 @@ from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.column_cost import ColumnCost
 from pmlopt.model.privacy.conjunction_parts import differ_in_levels_only, make_distinct_names
 from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, join_ratio_bounds, make_block
@@ -336,6 +337,14 @@ class Requirement(Record, ABC):
             advice=self.unsupported_hint,
         )
         return required
+
+    def column_cost(self, prior: Prior) -> ColumnCost | None:
+        """Return the cost that the bound limits, of all columns together or of each; None where it is none.
+
+        Designs with a sub-convex utility are made of columns and their costs where the extreme columns
+        are not listed.
+        """
+        return None
 
     def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """Compute the mechanism's largest leakage level, in nats."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, ClassVar
 
@@ -26,6 +27,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.choquet_set import ChoquetSet, LowerProbability
 from pmlopt.model.uncertainty.prior_set import (
     MEMBERSHIP_ATOL,
+    HalfSpaces,
     check_possible,
 )
 
@@ -140,6 +142,17 @@ class Box(ChoquetSet):
         return bool(
             ((self.lower - MEMBERSHIP_ATOL <= p) & (p <= self.upper + MEMBERSHIP_ATOL)).all()
         )
+
+    def contains_rationals(self, law: Sequence[Fraction]) -> bool:
+        """Return whether N rationals of at least 0 that sum to one are in the set, without rounding."""
+        bounds = zip(self.lower.tolist(), self.upper.tolist(), law, strict=True)
+        return all(Fraction(low) <= mass <= Fraction(high) for low, high, mass in bounds)
+
+    def half_spaces(self) -> HalfSpaces:
+        """Return the bounds as rows, without those that hold for all priors."""
+        eye, low, high = np.eye(self.size), self.lower > 0, self.upper < 1
+        rows = np.vstack([-eye[low], eye[high]])
+        return HalfSpaces(rows, np.concatenate([-self.lower[low], self.upper[high]]))
 
     def __repr__(self) -> str:
         return f"Box(<bounds on {self.size} letters>)"

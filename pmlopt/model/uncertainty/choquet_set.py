@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,8 +12,6 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
-from pmlopt.data.symmetry.prior import LetterCells
-from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import (
     MinMeanExpression,
     PriorPolytope,
@@ -99,31 +96,6 @@ class ChoquetSet(PriorSet):
     def size(self) -> int:
         """Return the number of letters N."""
         return len(self.float_probability.lower)
-
-    def values_by_orbit(self, cells: LetterCells, values: Sequence[Any], what: str) -> list[Any]:
-        """Return the common value of the letters in each cell; raise an error where they differ.
-
-        Args:
-            cells: of one output of a symmetric prior.
-            values: one for each letter.
-            what: they are, as a subject with its verb.
-        """
-        # a set on single letters has no meaning for cells whose letters are not listed
-        if cells.classes is None or len(values) != len(cells.classes):
-            raise PrivacyError(
-                f"{self!r} is on letters one by one, and the prior of the design is {cells.whole!r}: give "
-                "InvariantPrior(...) on as many letters, or a set that is around the prior itself"
-            )
-        if cells.listed is not None:
-            self.check_letters(cells.listed.labels, "the prior of the design")
-        # the worst prior of a column is invariant only if the bounds of an orbit are equal
-        found: dict[int, Any] = {}
-        for value, orbit in zip(values, cells.letters[cells.classes].tolist(), strict=True):
-            if found.setdefault(orbit, value) != value:
-                raise PrivacyError(
-                    f"{what} not invariant: letters of one orbit have {found[orbit]!s:.20} and {value!s:.20}"
-                )
-        return [found[orbit] for orbit in cells.letters.tolist()]
 
     @cached_property
     def contains_all_priors(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Context, Decimal, localcontext
 
 import numpy as np
 
@@ -19,14 +18,13 @@ from pmlopt.core.arrays import (
     compute_subset_sums,
 )
 from pmlopt.core.lazy_imports import special
-from pmlopt.core.roots import bisect, bisect_intervals
+from pmlopt.core.roots import bisect_intervals
 from pmlopt.data.chain import Chain, count_moves, smooth_counts
 from pmlopt.data.prior import Prior, PriorLike, as_prior, read_count_table
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty.boxes import Box
-from pmlopt.model.uncertainty.divergence_ball import DECIMAL_ERROR, DIGITS
 from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
-from pmlopt.model.uncertainty.likelihood_region import LikelihoodRegion
+from pmlopt.model.uncertainty.likelihood_region import LikelihoodRegion, multinomial_radius
 from pmlopt.model.uncertainty.prior_set import PriorSet
 
 CONFIDENCE_RTOL = 1e-9
@@ -327,51 +325,6 @@ def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: f
         seen, confidence_delta / 2 if size == 2 else confidence_delta / (2 * size)
     )
     return Box(lower, upper, confidence_delta, labels)
-
-
-def multinomial_radius(samples: int, size: int, delta: float) -> float:
-    """Compute the divergence of the empirical distribution from the true one that is exceeded with
-    probability at most delta.
-
-    The radius r of at least (N - 1) / m at which `e^(-m r) (e m r / (N - 1))^(N - 1)` is delta, rounded up.
-
-    Args:
-        samples: m, independent draws.
-        size: N, the number of letters.
-        delta: in (0, 1).
-
-    Returns:
-        A radius in nats; 0 for one letter, which has one distribution only.
-
-    Raises:
-        PrivacyError: samples or size is not a whole number of at least 1, or delta is outside (0, 1).
-
-    Source: [agrawal2020finite, Theorem I.2].
-
-    Examples:
-        >>> radius = multinomial_radius(1000, 2, 0.01)  # e^(1 - y) y = 0.01 at y = m r
-        >>> round(math.exp(1 - 1000 * radius) * 1000 * radius, 12)
-        0.01
-    """
-    draws = check_integer(samples, "the number of samples", PrivacyError)
-    degrees = check_integer(size, "the size of the alphabet", PrivacyError) - 1
-    outside = check_probability(delta)
-    if degrees == 0:
-        return 0.0
-
-    def is_large_enough(radius: float) -> bool:
-        with localcontext(Context(prec=DIGITS)):
-            # (N - 1) (y - 1 - log y) >= -log delta with y = m r / (N - 1)
-            relative = Decimal(draws) * Decimal(radius) / degrees
-            if relative < 1:
-                return False
-            exponent = degrees * (relative - 1 - relative.ln())
-            return exponent + Decimal(outside).ln() >= DECIMAL_ERROR * degrees * (1 + relative)
-
-    low, high = degrees / draws, (2 * degrees - 2 * math.log(outside)) / draws
-    while not is_large_enough(high):
-        high *= 2
-    return bisect(is_large_enough, low, high, 0.0)
 
 
 def confidence_region(

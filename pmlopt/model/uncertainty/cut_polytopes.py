@@ -63,8 +63,10 @@ class CutCube:
         _, first, place = np.unique(
             self.vertices.round(12), axis=0, return_index=True, return_inverse=True
         )
-        tight = np.zeros((len(first), self.tight.shape[1]), dtype=bool)
-        np.logical_or.at(tight, place.ravel(), self.tight)
+        tight = self.tight[first]
+        # few points are repeats, and a loop over all of them costs more than the cut
+        repeats = np.delete(np.arange(len(self.vertices)), first)
+        np.logical_or.at(tight, place.ravel()[repeats], self.tight[repeats])
         return CutCube(self.vertices[first], tight)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -12,11 +12,17 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, check_nonnegative, check_probability
+from pmlopt.core.arrays import (
+    BoolArray,
+    DefaultLabels,
+    FloatArray,
+    check_nonnegative,
+    check_probability,
+)
 from pmlopt.core.records import ContextReference, Range
 from pmlopt.core.roots import bisect_intervals
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.symmetry.prior import SymmetricPrior
+from pmlopt.data.symmetry.prior import LetterCells, SymmetricPrior
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import AllPriors
 from pmlopt.model.uncertainty.l1_ball import Center
@@ -115,6 +121,19 @@ class DivergenceBall(PriorSet):
             return self.center.pmf
         return AllPriors(self.size) if self.has_all_priors else self
 
+    def on_cells(self, cells: LetterCells) -> PriorSet:
+        """Return the ball around the cells' masses, with the least means of this one.
+
+        Of all priors with the same masses of cells the one that is like the centre within them is nearest.
+        """
+        weights = self.values_by_orbit(cells, self.center.weights, "the masses of the centre are")
+        masses = tuple(count * weight for count, weight in zip(cells.counts, weights, strict=True))
+        labels = DefaultLabels(cells.size)
+        center = (
+            Prior.from_counts(masses, labels) if all(masses) else Center.of_counts(masses, labels)
+        )
+        return type(self)(center, self.radius, self.delta)
+
     def minimizer(self, column: FloatArray) -> FloatArray:
         """Return an (N,) prior of the ball that minimises the mean of a column."""
         return np.asarray(self.find_minimizers(column[:, None])[:, 0])
@@ -209,6 +228,41 @@ class DivergenceBall(PriorSet):
     def __repr__(self) -> str:
         """Return size and radius as text."""
         return f"{type(self).__name__}(<prior on {self.size} letters>, {self.radius:g})"
+
+
+def find_boundary(
+    evaluate_at: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    radius: float,
+    low: FloatArray,
+    high: FloatArray,
+) -> FloatArray:
+    """Find (M,) the logarithms of rates at which divergences that grow with them are the radius; the upper
+    end where they are less there.
+
+    Args:
+        evaluate_at: (M,) divergences at logarithms of rates, and their derivatives by the logarithms.
+        radius: above 0.
+        low: (M,) ends at which the divergences are at most the radius.
+        high: (M,) other ends.
+    """
+    # columns that no rate takes out of the ball, among them constants, need no search
+    inside = evaluate_at(high)[0] <= radius
+    low = np.where(inside, high, low)
+    point = np.where(inside, high, 0.0)
+    for _ in range(100):
+        divergences, slopes = evaluate_at(point)
+        inside = divergences <= radius
+        low, high = np.where(inside, point, low), np.where(inside, high, point)
+        if (high - low <= 1e-13).all():
+            break
+        # Newton's step for log D, which is nearly 2 log rate where D is small
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = np.log(radius / divergences) * divergences / slopes
+        # from either side it aims a little further, so that both ends of the bracket come close
+        target = point + step + np.where(inside, 2e-14, -2e-14)
+        within = np.isfinite(target) & (low < target) & (target < high)
+        point = np.where(within, target, (low + high) / 2)
+    return low
 
 
 def scale_to_unit(matrix: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from pmlopt.model.uncertainty.divergence_ball import (
     DECIMAL_ERROR,
     DIGITS,
     DivergenceBall,
+    find_boundary,
     scale_to_unit,
     to_decimal,
 )
@@ -61,7 +62,11 @@ class KLBall(DivergenceBall):
         # the law that is certain of the rarest letter is furthest, at -log of its mass
         rarest = min(self.exact_center)
         with localcontext(Context(prec=DIGITS)):
-            return to_decimal(rarest).ln() >= DECIMAL_ERROR * 100 - Decimal(self.radius)
+            return to_decimal(rarest).ln() >= DECIMAL_ERROR * 100 - self._bound_radius()[0]
+
+    def _bound_radius(self) -> tuple[Decimal, Decimal]:
+        """Return bounds on the radius, in the decimals of the current context: here the radius itself."""
+        return Decimal(self.radius), Decimal(self.radius)
 
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
         """Compute the (M,) KL divergences of (N, M) laws from the center."""
@@ -80,35 +85,24 @@ class KLBall(DivergenceBall):
                 for q, p in zip(law, self.exact_center, strict=True)
                 if q
             ]
-            return sum(terms, Decimal(0)) + DECIMAL_ERROR * len(law) <= Decimal(self.radius)
+            return sum(terms, Decimal(0)) + DECIMAL_ERROR * len(law) <= self._bound_radius()[0]
 
     def _find_rates(self, matrix: FloatArray) -> FloatArray:
         """Find (M,) the rates 1 / lam at which the divergence is the radius, for entries in [0, 1] with a
         least one of 0; infinite where all mass goes to the least entries.
         """
-        high = np.full(matrix.shape[1], MAX_LOG_RATE)
-        # columns that no rate takes out of the ball, among them constants, need no search
-        inside = self.compute_divergences(self._tilt(matrix, np.exp(high))) <= self.radius
-        low = np.where(inside, high, -high)
-        point = np.where(inside, high, 0.0)
-        for _ in range(100):
-            rates = np.exp(point)
+
+        def evaluate_at(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+            rates = np.exp(logs)
             laws = self._tilt(matrix, rates)
-            divergences = self.compute_divergences(laws)
-            inside = divergences <= self.radius
-            low, high = np.where(inside, point, low), np.where(inside, high, point)
-            if (high - low <= 1e-13).all():
-                break
-            # Newton's step for log D, which is nearly 2 log rate where D is small: dD / d rate is rate Var
             means = (laws * matrix).sum(axis=0)
+            # the derivative of the divergence by the rate is the rate times the variance
             slopes = rates**2 * (laws * (matrix - means) ** 2).sum(axis=0)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                step = np.log(self.radius / divergences) * divergences / slopes
-            # from either side it aims a little further, so that both ends of the bracket come close
-            target = point + step + np.where(inside, 2e-14, -2e-14)
-            within = np.isfinite(target) & (low < target) & (target < high)
-            point = np.where(within, target, (low + high) / 2)
-        return np.where(low >= MAX_LOG_RATE - 1, np.inf, np.exp(low))
+            return self.compute_divergences(laws), slopes
+
+        bounds = np.full((2, matrix.shape[1]), [[-MAX_LOG_RATE], [MAX_LOG_RATE]])
+        logs = find_boundary(evaluate_at, self.radius, *bounds)
+        return np.where(logs >= MAX_LOG_RATE - 1, np.inf, np.exp(logs))
 
     def _tilt(self, matrix: FloatArray, rates: FloatArray) -> FloatArray:
         """Compute the (N, M) exponentially tilted laws proportional to `p e^(-rate v)`."""
@@ -148,8 +142,9 @@ class KLBall(DivergenceBall):
                 ),
                 Decimal(0),
             )
-            found = -inverse * (total.ln() + Decimal(self.radius))
-            error = DECIMAL_ERROR * len(column) * (1 + inverse) * (1 + Decimal(self.radius))
+            radius = self._bound_radius()[1]
+            found = -inverse * (total.ln() + radius)
+            error = DECIMAL_ERROR * len(column) * (1 + inverse) * (1 + radius)
             return lowest + max(Fraction(found - error), Fraction(0))
 
     def constrain_measures(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -10,14 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.arrays import BoolArray, FloatArray, check_integer, check_probability
 from pmlopt.core.lazy_imports import cp
-from pmlopt.core.roots import bisect_intervals
+from pmlopt.core.roots import bisect
 from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.divergence_ball import (
     DECIMAL_ERROR,
     DIGITS,
     DivergenceBall,
+    find_boundary,
     scale_to_unit,
     to_decimal,
 )
@@ -83,6 +86,16 @@ class LikelihoodRegion(DivergenceBall):
         """Return whether every prior is in the region for certain: only where there is a single one."""
         return self.size == 1
 
+    def is_shown_by_sample(self) -> bool | None:
+        """Return True where the bound of the multinomial law shows that the counts of the centre leave out
+        the true law with probability delta at most; None where that does not follow.
+        """
+        if self.delta is None or self.center.counts is None:
+            return None
+        needed = multinomial_radius(sum(self.center.counts), self.size, self.delta)
+        # files may hold the radius of another machine, whose logarithms differ in the last digits
+        return True if self.radius >= needed * (1 - 1e-9) else None
+
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
         """Compute (M,) the divergences of the centre from the (N, M) laws."""
         p, own = self.center.pmf[self._observed_mask, None], laws[self._observed_mask]
@@ -107,12 +120,14 @@ class LikelihoodRegion(DivergenceBall):
         """Find (M,) how far mu is below the least entry, 0, of columns in [0, 1]: there the divergence is
         the radius. It is 0 where unobserved letters of least entry take what is left.
         """
-        # in logarithms; at the upper end no letter is moved by more than floats hold
-        ends = np.full(unit.shape[1], 690.0)
 
-        def are_outside(logs: FloatArray) -> BoolArray:
-            laws = self._weight(unit, np.exp(logs))
-            return np.asarray(self.compute_divergences(laws) > self.radius)
+        def evaluate_at(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+            """Evaluate the divergences, and their derivatives, at logarithms of 1 / distance."""
+            distances = np.exp(-logs)
+            laws = self._weight(unit, distances)
+            inverse = distances / (unit + distances)
+            off = laws - self.center.pmf[:, None]
+            return self.compute_divergences(laws), (off * inverse).sum(axis=0)
 
         inner = self._find_inner_least(unit)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -121,8 +136,9 @@ class LikelihoodRegion(DivergenceBall):
             p = self.center.pmf[self._observed_mask, None]
             logs = (p * np.log(observed)).sum(axis=0) - self.radius
             short = (inner > 0) & (np.exp(logs) * (p / observed).sum(axis=0) <= 1)
-        distances = np.exp(bisect_intervals(are_outside, -ends, ends / 15)[1])
-        return np.where(short, 0.0, distances)
+        # at the one end no letter is moved by more than floats hold, at the other distances are normal floats
+        ends = np.full((2, unit.shape[1]), [[-46.0], [690.0]])
+        return np.where(short, 0.0, np.exp(-find_boundary(evaluate_at, self.radius, *ends)))
 
     def _find_inner_least(self, unit: FloatArray) -> FloatArray:
         """Find (M,) the least entries at the letters that were observed."""
@@ -230,3 +246,49 @@ def _subtract_logarithms(ratios: FloatArray) -> FloatArray:
         far = off - np.log(ratios)
     series = off**2 * sum((-off) ** k / (k + 2) for k in range(9))
     return np.asarray(np.where(np.abs(off) < 0.01, series, far))
+
+
+def multinomial_radius(samples: int, size: int, delta: float) -> float:
+    """Compute the divergence of the empirical distribution from the true one that is exceeded with
+    probability at most delta.
+
+    The radius r of at least (N - 1) / m at which `e^(-m r) (e m r / (N - 1))^(N - 1)` is delta, rounded up.
+
+    Args:
+        samples: m, independent draws.
+        size: N, the number of letters.
+        delta: in (0, 1).
+
+    Returns:
+        A radius in nats; 0 for one letter, which has one distribution only.
+
+    Raises:
+        PrivacyError: samples or size is not a whole number of at least 1, or delta is outside (0, 1).
+
+    Source: [agrawal2020finite, Theorem I.2].
+
+    Examples:
+        >>> from pmlopt.model.uncertainty import multinomial_radius
+        >>> radius = multinomial_radius(1000, 2, 0.01)  # e^(1 - y) y = 0.01 at y = m r
+        >>> round(math.exp(1 - 1000 * radius) * 1000 * radius, 12)
+        0.01
+    """
+    draws = check_integer(samples, "the number of samples", PrivacyError)
+    degrees = check_integer(size, "the size of the alphabet", PrivacyError) - 1
+    outside = check_probability(delta)
+    if degrees == 0:
+        return 0.0
+
+    def is_large_enough(radius: float) -> bool:
+        with localcontext(Context(prec=DIGITS)):
+            # (N - 1) (y - 1 - log y) >= -log delta with y = m r / (N - 1)
+            relative = Decimal(draws) * Decimal(radius) / degrees
+            if relative < 1:
+                return False
+            exponent = degrees * (relative - 1 - relative.ln())
+            return exponent + Decimal(outside).ln() >= DECIMAL_ERROR * degrees * (1 + relative)
+
+    low, high = degrees / draws, (2 * degrees - 2 * math.log(outside)) / draws
+    while not is_large_enough(high):
+        high *= 2
+    return bisect(is_large_enough, low, high, 0.0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -78,6 +79,19 @@ class PriorPolytope:
     rows: FloatArray
     right: FloatArray
     equal: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class HalfSpaces:
+    """The priors Q with `rows Q <= right`, of all on N letters.
+
+    Attributes:
+        rows: (R, N).
+        right: (R,).
+    """
+
+    rows: FloatArray
+    right: FloatArray
 
 
 ZERO_MASS_ATOL = 1e-13
@@ -395,6 +409,12 @@ class PriorSet(Record, ABC):
         reduced = exp_neg_epsilon - self.member_slack
         return bound_gain_by_measures(measures, masses, p, gains, reduced)
 
+    def is_shown_by_sample(self) -> bool | None:
+        """Return whether the counts that the set keeps show that it contains the true law except with
+        probability delta; None where that does not follow from them.
+        """
+        return None
+
     # ------------------------------------------------------------ forms that some sets have
 
     def simplify(self) -> PriorSet | FloatArray:
@@ -413,6 +433,37 @@ class PriorSet(Record, ABC):
         """
         return None
 
+    def contains_rationals(self, law: Sequence[Fraction]) -> bool | None:
+        """Return whether N rationals of at least 0 that sum to one are in the set for certain; None where
+        the set cannot decide that.
+        """
+        return None
+
+    def values_by_orbit(self, cells: LetterCells, values: Sequence[Any], what: str) -> list[Any]:
+        """Return the value of each cell's letters, of values that letters of one orbit must have in common.
+
+        Args:
+            cells: of one output of a symmetric prior.
+            values: one for each letter.
+            what: they are, as a subject with its verb.
+        """
+        # a set on single letters has no meaning for cells whose letters are not listed
+        if cells.classes is None or len(values) != len(cells.classes):
+            raise PrivacyError(
+                f"{self!r} is on letters one by one, and the prior of the design is {cells.whole!r}: give "
+                "InvariantPrior(...) on as many letters, or a set that is around the prior itself"
+            )
+        if cells.listed is not None:
+            self.check_letters(cells.listed.labels, "the prior of the design")
+        # the worst prior of a column is invariant only if the bounds of an orbit are equal
+        found: dict[int, Any] = {}
+        for value, orbit in zip(values, cells.letters[cells.classes].tolist(), strict=True):
+            if found.setdefault(orbit, value) != value:
+                raise PrivacyError(
+                    f"{what} not invariant: letters of one orbit have {found[orbit]!s:.20} and {value!s:.20}"
+                )
+        return [found[orbit] for orbit in cells.letters.tolist()]
+
     def project_to_rationals(self, law: FloatArray) -> Any:
         """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
         the set; None where no such projection is known.
@@ -424,6 +475,12 @@ class PriorSet(Record, ABC):
 
     def polytope(self) -> PriorPolytope | None:
         """Return the set as linear inequalities in floats; None where it is no polytope."""
+        return None
+
+    def half_spaces(self) -> HalfSpaces | None:
+        """Return inequalities by which the set is defined among all priors, in floats without rounding; None
+        where it is no such set, or one of too many.
+        """
         return None
 
     def linear_rows(self, exp_neg_epsilon: float) -> LinearRows | None:

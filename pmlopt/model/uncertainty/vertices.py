@@ -219,10 +219,6 @@ def build_member_hull(priors: PriorSet, laws: FloatArray | None = None) -> Conve
 def vertex_hull(priors: PriorSet) -> ConvexHull:
     """Return a polyhedral set of priors as the convex hull of its vertices.
 
-    Every vertex is a basic solution of the rows, whose slacks are variables. A vertex that rounding hides
-    makes the hull smaller, so that more columns are allowed: bounds over these columns are then larger, and
-    still true.
-
     Args:
         priors: with few rows and numbers.
 
@@ -234,17 +230,37 @@ def vertex_hull(priors: PriorSet) -> ConvexHull:
         >>> sorted(vertex_hull(Box([0.2, 0.5], [0.5, 0.8])).points.round(12).tolist())
         [[0.2, 0.8], [0.5, 0.5]]
     """
-    found = require_form(
-        priors.polytope(), priors, "designs with a sub-convex utility", "no polytope"
-    )
+    purpose = "designs with a sub-convex utility"
+    polytope = require_form(priors.polytope(), priors, purpose, "no polytope")
+    found = find_vertex_hull(priors)
+    if found is None:
+        raise PrivacyError(
+            f"{purpose} need the vertices of {priors!r}, whose polytope has {_count_bases(polytope)} "
+            "bases: give a ConvexHull of its vertices"
+        )
+    return found
+
+
+def _count_bases(polytope: PriorPolytope) -> int:
+    """Count the systems of equations of which the vertices of a polytope are solutions."""
+    count = len(polytope.right)
+    return math.comb(polytope.rows.shape[1] + count - int(polytope.equal.sum()), count)
+
+
+def find_vertex_hull(priors: PriorSet) -> ConvexHull | None:
+    """Find a set of priors as the convex hull of the vertices of its polytope; None without a polytope, or
+    with too many bases.
+
+    Every vertex is a basic solution of the rows, whose slacks are variables. A vertex that rounding hides
+    makes the hull smaller, so that more columns are allowed: bounds over these columns are then larger, and
+    still true.
+    """
+    found = priors.polytope()
+    # the most systems of equations that are tried: a few seconds
+    if found is None or _count_bases(found) > 50_000:
+        return None
     count, slacks = len(found.right), np.flatnonzero(~found.equal)
     system = np.hstack([found.rows, np.eye(count)[:, slacks]])
-    # The most systems of equations that are tried to list the vertices of a polytope: a few seconds.
-    if math.comb(system.shape[1], count) > 50_000:
-        raise PrivacyError(
-            f"designs with a sub-convex utility need the vertices of {priors!r}, whose polytope has "
-            f"{math.comb(system.shape[1], count)} bases: give a ConvexHull of its vertices"
-        )
     laws = []
     for basis in combinations(range(system.shape[1]), count):
         square = system[:, basis]

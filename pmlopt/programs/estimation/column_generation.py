@@ -14,6 +14,7 @@ from pmlopt.programs.estimation.columns import MAX_RELAXED_LETTERS, prepend_cons
 from pmlopt.programs.estimation.fewer_outputs import (
     merge_outputs,
     reduce_by_information,
+    scale_to_rows,
     thin_columns,
 )
 from pmlopt.programs.estimation.interior_point import OptimalWeights, optimize_weights
@@ -286,5 +287,5 @@ def _build_matrix(
     used = weights * columns.max(axis=0) > idle  # of rare letters all weights are small
     scaled = columns[:, used] * weights[used]
     # in shares of the weights, so that those of rare letters stay positive
-    change = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
-    return np.asarray(scaled * (1 + change) if change.min() > -1 else scaled)
+    fitted = scale_to_rows(scaled)
+    return scaled if fitted is None else fitted

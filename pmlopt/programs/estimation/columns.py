@@ -387,9 +387,9 @@ class LPColumnSearch(ColumnSearch):
         n, m = self.cone.letters, len(self.cone.mean)
         every, found = np.arange(m, dtype=np.int32), before.copy()
         for place, slope in enumerate(slopes):
-            self._solver.changeColsCost(
-                m, every, np.append(-slope / np.abs(slope).max(), np.zeros(m - n))
-            )
+            costs = np.zeros(m)
+            costs[:n] = -slope / np.abs(slope).max()
+            self._solver.changeColsCost(m, every, costs)
             self._solver.run()
             # a solver returns entries just below 0, and nothing at all if it fails
             column = np.maximum(np.array(self._solver.getSolution().col_value)[:n], 0.0)
@@ -430,19 +430,24 @@ def _list_rotations(size: int, set_fraction: float) -> BoolArray:
     bases = np.array([rng.permutation(size) < count for _ in range(START_SET_COUNT)])
     # rotations have a circulant information matrix: its eigenvalues are Fourier powers
     squares = np.abs(np.fft.rfft(bases, axis=1)[:, 1:]) ** 2
-    # the trace of the inverse of the information, up to a factor
-    lost = float((1 / (squares.sum(axis=0) + 1e-9)).sum())
+    lost = _sum_inverses(squares)
     for which in rng.integers(START_SET_COUNT, size=LETTER_SWAP_COUNT):
         moved = bases[which].copy()
         moved[rng.choice(np.flatnonzero(moved))] = False
         moved[rng.choice(np.flatnonzero(~bases[which]))] = True
-        own = np.abs(np.fft.rfft(moved)[1:]) ** 2
-        now = float((1 / (squares.sum(axis=0) - squares[which] + own + 1e-9)).sum())
+        others = squares.copy()
+        others[which] = np.abs(np.fft.rfft(moved)[1:]) ** 2
+        now = _sum_inverses(others)
         if now < lost:
-            bases[which], squares[which], lost = moved, own, now
+            bases[which], squares, lost = moved, others, now
     # unit columns make the rank full where rotations lack it
     turned = [np.roll(base, turn) for base in bases for turn in range(size)]
     return np.unique(np.array([*turned, *np.eye(size, dtype=bool)]), axis=0)
+
+
+def _sum_inverses(squares: FloatArray) -> float:
+    """Compute the trace of the inverse of the information from squared coefficients, up to a factor."""
+    return float((1 / np.maximum(squares.sum(axis=0), 1e-9)).sum())
 
 
 MAX_ESTIMATION_COLUMNS = 300_000

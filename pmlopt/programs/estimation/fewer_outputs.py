@@ -32,9 +32,17 @@ def reduce_by_information(matrix: FloatArray, p: FloatArray) -> FloatArray:
     if solved.x is None:
         return matrix
     scaled = (lifts * solved.x)[:, solved.x * lifts.max(axis=0) > 1e-12]
-    # a relative correction keeps small entries positive, as long as it is above -1
-    change = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
-    return np.asarray(scaled * (1 + change) if change.min() > -1 else matrix)
+    fitted = scale_to_rows(scaled)
+    return matrix if fitted is None else fitted
+
+
+def scale_to_rows(matrix: FloatArray) -> FloatArray | None:
+    """Scale the columns of (N, M) numbers so that rows sum to one; None where a factor is not positive.
+
+    Factors keep small entries positive, and are those nearest to one.
+    """
+    change = np.linalg.lstsq(matrix, 1 - matrix.sum(axis=1), rcond=None)[0]
+    return np.asarray(matrix * (1 + change)) if change.min() > -1 else None
 
 
 def thin_columns(

@@ -85,9 +85,7 @@ class EstimationDesign(Design[EstimationCertificate]):
         if unit == 1:
             return self
         workload = self.centered_workload / unit
-        declare = partial(
-            _build_model, self.columns.inner, self.prior.pmf, workload, self.criterion
-        )
+        declare = partial(_build_model, self.columns.inner, workload, self.criterion)
         return replace(self, build_model=declare, centered_workload=workload)
 
     @property
@@ -140,7 +138,7 @@ def estimation_design(
             "frequencies cannot be estimated from any: allow more leakage"
         )
     return EstimationDesign(
-        build_model=partial(_build_model, columns.inner, prior.pmf, centred, utility.criterion),
+        build_model=partial(_build_model, columns.inner, centred, utility.criterion),
         prior=prior,
         privacy=privacy,
         utility=utility,
@@ -152,10 +150,8 @@ def estimation_design(
     )
 
 
-def _build_model(
-    columns: FloatArray, p: FloatArray, workload: FloatArray, criterion: Criterion
-) -> CvxpyModel:
-    """Build the cvxpy model of an estimation design over given columns."""
+def _build_model(columns: FloatArray, workload: FloatArray, criterion: Criterion) -> CvxpyModel:
+    """Build the cvxpy model of an estimation design over given columns, for a centred workload."""
     n, k = columns.shape
     weights = cp.Variable(k, nonneg=True, name="weights")
     squares = (columns[:, None, :] * columns[None, :, :]).reshape(n * n, k)
@@ -174,6 +170,6 @@ def _build_model(
         "workload": block[n:, :n] == workload,
         "error": block[n:, n:] == error,
     }
-    objective = cp.Minimize(cp.trace(error) - float(((workload @ p) ** 2).sum()))
+    objective = cp.Minimize(cp.trace(error))
     variables = {"weights": weights, "error": error, "block": block}
     return CvxpyModel(build_problem(objective, constraints), variables, constraints)

@@ -14,9 +14,14 @@ from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.least_leakage.families import get_level, is_same_family
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 
 DesignProof: TypeAlias = (
-    LinearCertificate | SymmetricCertificate | ColumnCertificate | EstimationCertificate
+    LinearCertificate
+    | SymmetricCertificate
+    | ColumnCertificate
+    | ColumnCostCertificate
+    | EstimationCertificate
 )
 """Certificates of designs, from which the two ends of a least epsilon follow."""
 
@@ -24,6 +29,7 @@ UTILITY_FIELDS: Mapping[type, tuple[str, ...]] = {
     LinearCertificate: ("table", "maximised", "added"),
     SymmetricCertificate: ("table", "maximised"),
     ColumnCertificate: ("utility",),
+    ColumnCostCertificate: ("utility",),
     EstimationCertificate: ("criterion", "workload"),
 }
 """The fields of certificates in which their utility is."""

@@ -15,6 +15,7 @@ from pmlopt.model.utility.linear import compute_expectation
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def make_utility_measure(certificate: DesignCertificate) -> UtilityMeasure | Non
             np.tile(outputs[(prior.pmf @ gains).argmax()], (n, 1)),
             outputs[gains.argmax(axis=1)],
         )
-    if isinstance(certificate, ColumnCertificate) and certificate.utility in list_informations():
+    named = isinstance(certificate, ColumnCertificate | ColumnCostCertificate)
+    if named and certificate.utility in list_informations():
         utility = list_informations()[certificate.utility]()
         unit = ", in nats" if certificate.utility == "mutual-information" else ""
         return UtilityMeasure(

@@ -20,6 +20,9 @@ from pmlopt.core.arrays import (
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
+CAPACITY_RTOL, MASS_ATOL = 1e-13, 1e-15
+"""By which rounding may put a set beyond a capacity, as a share, and a mass beyond an end, in all."""
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnUtility:

@@ -14,6 +14,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.core.lazy_imports import optimize, sparse
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
+    CAPACITY_RTOL,
     ColumnFamily,
     ColumnPricer,
     ColumnUtility,
@@ -242,7 +243,8 @@ class CountPricer(ColumnPricer):
             np.arange(len(p)), costs, _make_empty_table(limit)
         ):
             first = max(
-                0, math.ceil((box.max_mass * self.total) * (1 - 1e-13)) - self.counts[letter]
+                0,
+                math.ceil((box.max_mass * self.total) * (1 - CAPACITY_RTOL)) - self.counts[letter],
             )
             mass = np.arange(first, limit + 1) / self.total
             # what the letter between holds, by mean one; below zero by rounding only
@@ -273,8 +275,8 @@ class CountPricer(ColumnPricer):
         self, family: StaircaseFamily, costs: FloatArray, max_columns: int
     ) -> tuple[float, ColumnFamily]:
         # strictly below the capacity: at it the base of the staircase vanishes
-        """Price a staircase family by knapsack dynamic programming over integer counts."""
-        limit = math.ceil(family.max_mass * self.total * (1 - 1e-13)) - 1
+        """Find the best columns of a staircase family by a knapsack table over the prior's counts."""
+        limit = math.ceil(family.max_mass * self.total * (1 - CAPACITY_RTOL)) - 1
         table = _make_empty_table(limit)
         for letter in range(len(costs)):
             table = _add_letter(table, self.counts[letter], costs[letter])

@@ -28,6 +28,7 @@ from pmlopt.programs.program import (
 from pmlopt.programs.registry import register_question
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import generate_columns, reduce_outputs
+from pmlopt.programs.subconvex.cost_methods import COST_METHODS as COST_METHODS
 from pmlopt.programs.subconvex.prior_cuts import (
     METHOD_NAME,
     cut_by_worst_priors,

@@ -33,6 +33,10 @@ def find_closed_multipliers(kernel: ColumnUtility, family: Family) -> FloatArray
     return kernel.chord_slopes(family) if isinstance(family, BoxFamily) else np.zeros(len(kernel.p))
 
 
+_TOTAL_ATOL = 2e-12
+"""By how much a mass may exceed that of all letters, by rounding."""
+
+
 class FractionalKnapsack:
     """The fractional knapsack relaxation of pricing a box family, with letters sorted by gain density."""
 
@@ -60,7 +64,7 @@ class FractionalKnapsack:
             + (target - self._filled[last]) * self.gain[last]
         )
         # slightly past the total is rounding; more means that no column of mean one exists
-        return np.where(target <= self._filled[-1] * (1 + 1e-12) + 1e-12, value, -np.inf)
+        return np.where(target <= self._filled[-1] + _TOTAL_ATOL, value, -np.inf)
 
 
 _MAX_HALVINGS, _MAX_INTERVALS, _VALUE_RTOL = 40, 20_000, 1e-8

@@ -12,6 +12,8 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, compute_subset_s
 from pmlopt.core.roots import bisect_intervals
 from pmlopt.model.uncertainty.columns import BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
+    CAPACITY_RTOL,
+    MASS_ATOL,
     ColumnFamily,
     ColumnPricer,
     ColumnUtility,
@@ -24,7 +26,6 @@ from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
 
 MAX_SUBSET_PAIRS = 2_000_000
 """Pairs of subsets that are looked at."""
-
 
 BUDGET_RTOL = 1e-13
 """Share of a value that is added to a budget, so that no column is lost by rounding."""
@@ -50,7 +51,7 @@ def find_columns_above(
     letters = _LetterBudgets(kernel, box, rho, threshold)
     below, above = (max(float(part.max()), 0.0) for part in (letters.below, letters.above))
     # the letter between is not in the set: next to empty it lacks, next to full it exceeds
-    window = letters.total - below - 1e-15, letters.total + above + 1e-15
+    window = letters.total - below - MASS_ATOL, letters.total + above + MASS_ATOL
     sets = _find_sets_within(letters.room, letters.lost, letters.inside, letters.budget, window)
     if sets is None:
         return None
@@ -86,7 +87,7 @@ class _LetterBudgets:
         self.budget = upper - threshold + BUDGET_RTOL * (1 + abs(upper) + abs(threshold))
         self.room = kernel.p * (kernel.max_entries(box) - box.low)
         self._gain = kernel.chord_slopes(box) - rho
-        self._fits = kernel.p <= box.max_mass * (1 + 1e-13)
+        self._fits = kernel.p <= box.max_mass * (1 + CAPACITY_RTOL)
         filled = np.cumsum(knapsack.room)
         # the multiplier of the mass constraint: the gain of the letter at which the sack is full
         edge = float(knapsack.gain[min(int(np.searchsorted(filled, self.total)), len(filled) - 1)])
@@ -147,7 +148,9 @@ class _LetterBudgets:
             rest = self.total - mass + member * room
             window = np.where(member, room - rest <= self.above[letter], rest <= self.below[letter])
             window &= (alone == 0) if self._fits[letter] else (alone == member)
-            here = np.flatnonzero(window & (rest >= -1e-15) & (rest <= room * (1 + 1e-13)))
+            here = np.flatnonzero(
+                window & (rest >= -MASS_ATOL) & (rest <= room * (1 + CAPACITY_RTOL))
+            )
             if len(here) == 0:
                 continue
             left, gained = np.maximum(rest[here], 0.0), room * self._gain[letter]
@@ -256,11 +259,11 @@ def find_staircases_above(
         step = float(family.compute_values(np.array([high]), np.zeros(1))[1][0])
         budget = (upper - threshold + BUDGET_RTOL * (1 + abs(upper) + abs(threshold))) / step
         lost = p * np.abs(rho - edge)
-        sets = _find_sets_within(p, lost, rho < edge, budget, (low - BUDGET_RTOL, high + 1e-15))
+        sets = _find_sets_within(p, lost, rho < edge, budget, (low - BUDGET_RTOL, high + MASS_ATOL))
     if sets is None:
         return None
     mass = sets @ p
-    sets = sets[(mass > 0) & (mass < family.max_mass * (1 - 1e-13))]
+    sets = sets[(mass > 0) & (mass < family.max_mass * (1 - CAPACITY_RTOL))]
     values = _compute_stair_values(kernel, family, rho, sets @ p, sets @ (p * rho))
     top = argsort_largest(values, max_columns)
     top = top[values[top] > threshold]
@@ -362,9 +365,9 @@ class SubsetCore:
         # the lightest partner that reaches the limit; past the end there is none
         place = np.searchsorted(other, limit - one)
         # the appended inf marks subsets without any partner, which are dropped below
-        over = one + np.append(other, np.inf)[place] - limit
-        best = argsort_largest(-over, count)
-        best = best[np.isfinite(over[best])]
+        reached = one + np.append(other, np.inf)[place]
+        best = argsort_largest(-reached, count)
+        best = best[np.isfinite(reached[best])]
         return self._make_sets(best, place[best])
 
     def draw_subsets_of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
@@ -419,10 +422,8 @@ class SearchPricer(ColumnPricer):
     name: ClassVar[str] = "search"
 
     def __init__(self, kernel: ColumnUtility, families: Sequence[Family]) -> None:
-        self.kernel, self.families = (
-            kernel,
-            [family for family in families if not family.is_constant_only],
-        )
+        self.kernel = kernel
+        self.families = [family for family in families if not family.is_constant_only]
         self._rng = np.random.default_rng(0)
 
     def build_seeds(self, count: int) -> list[ColumnFamily]:
@@ -514,7 +515,7 @@ class SearchPricer(ColumnPricer):
         """Search columns that contain the first letters of an order and any subset of the next ones."""
         p = self.kernel.p
         # heavier letters than the capacity can only be between, and are tried as such
-        fitting = order[p[order] <= family.max_mass * (1 + 1e-13)]
+        fitting = order[p[order] <= family.max_mass * (1 + CAPACITY_RTOL)]
         place = self._find_order_cutoff(family, rho, fitting)
         # the core is centred on the edge, where the knapsack is least sure of letters
         first = max(0, min(place - CORE_LETTERS // 2, len(fitting) - CORE_LETTERS))
@@ -539,7 +540,7 @@ class SearchPricer(ColumnPricer):
         mass = np.cumsum(self.kernel.p[order])
         if isinstance(family, BoxFamily):
             return int(np.searchsorted(mass, family.max_mass))
-        inside = mass < family.max_mass * (1 - 1e-13)
+        inside = mass < family.max_mass * (1 - CAPACITY_RTOL)
         spent = np.cumsum((self.kernel.p * rho)[order])
         # every prefix of the order is a candidate set: one vectorised evaluation
         values = _compute_stair_values(self.kernel, family, rho, mass[inside], spent[inside])
@@ -561,7 +562,7 @@ class SearchPricer(ColumnPricer):
         ends = self.kernel.evaluate_phi(box.low), self.kernel.evaluate_phi(box.high)
         base = ends[0] - box.low * float(p @ rho)
         # the rest has to fit on one letter: columns of a box have at most one between
-        subsets = np.flatnonzero((rest >= -1e-15) & (rest <= rise * p[[*core, *others]].max()))
+        subsets = np.flatnonzero((rest >= -MASS_ATOL) & (rest <= rise * p[[*core, *others]].max()))
         values, chosen, letters = [], [], []
         for letter in [*map(int, core), *others]:
             bit = np.flatnonzero(core == letter)
@@ -592,8 +593,8 @@ class SearchPricer(ColumnPricer):
         cost: FloatArray,
         max_columns: int,
     ) -> tuple[FloatArray, IntArray]:
-        """Find the best staircases on core subsets."""
-        inside = np.flatnonzero((mass > 0) & (mass < family.max_mass * (1 - 1e-13)))
+        """Find the best staircases on subsets of a core: their values and subsets."""
+        inside = np.flatnonzero((mass > 0) & (mass < family.max_mass * (1 - CAPACITY_RTOL)))
         values = _compute_stair_values(self.kernel, family, rho, mass[inside], cost[inside])
         top = argsort_largest(values, max_columns)
         return values[top], inside[top]

@@ -10,6 +10,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, compute_subset_sums
 from pmlopt.model.uncertainty.columns import TIE_ATOL, BoxFamily, Family, StaircaseFamily
 from pmlopt.programs.subconvex.columns import (
+    CAPACITY_RTOL,
     LETTERS_PER_WORD,
     ColumnFamily,
     ColumnPricer,
@@ -23,8 +24,6 @@ from pmlopt.programs.subconvex.columns import (
     unpack_sets,
 )
 from pmlopt.solvers.solver_result import NO_DEADLINE, Deadline
-
-CAPACITY_RTOL = 1e-13
 
 
 def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:

@@ -22,7 +22,7 @@ from pmlopt.core.roots import find_min_holding
 from pmlopt.data.sampling.categorical import Seed, make_random_bits
 from pmlopt.data.sampling.grid_noise import choose_grid_step, draw_laplace_noise
 from pmlopt.errors import PrivacyError
-from pmlopt.releases.noise.binary import check_scale
+from pmlopt.releases.noise.additive import check_scale
 from pmlopt.releases.noise.laplace import laplace_level, laplace_scale
 
 

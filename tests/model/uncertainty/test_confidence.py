@@ -17,6 +17,7 @@ from strategies import MODEST, exact_law, priors
 
 from pmlopt import (
     PML,
+    LikelihoodRegion,
     Prior,
     Stream,
     confidence_ball,
@@ -316,6 +317,14 @@ def test_the_truth_is_outside_a_region_no_more_often_than_delta() -> None:
         outside = [not one.contains_law(np.array([truth, 1 - truth])) for one in regions]
         assert binom.pmf(seen[outside], samples, truth).sum() <= delta
     assert regions[0].center.counts == (0, samples)
+
+
+def test_counts_show_a_region_of_their_radius_and_no_smaller_one() -> None:
+    region = confidence_region([30, 20, 0], 0.01)
+    assert region.is_shown_by_sample() is True
+    for radius, delta in ((0.999 * region.radius, 0.01), (region.radius, 0.009)):
+        assert LikelihoodRegion(region.center, radius, delta).is_shown_by_sample() is None
+    assert LikelihoodRegion(Prior([0.5, 0.5]), 2.0, 0.1).is_shown_by_sample() is None
 
 
 def test_a_region_needs_a_sample_and_one_letter_has_one_distribution() -> None:

@@ -59,7 +59,9 @@ def test_a_first_mixture_just_reaches_the_target_and_farther_ones_come_after_it(
         tried.append(matrix)
         return False
 
-    search = search_of(_excess=lambda matrix: float(matrix[0, 0]) - 0.7, take_matrix=take)
+    search = search_of(
+        _compute_target_excess=lambda matrix: float(matrix[0, 0]) - 0.7, certify_matrix=take
+    )
     assert not EpsilonSearch._certify_mixture(search, still, best)
     weights = [(one[0, 0] - 0.5) / 0.5 for one in tried]
     assert weights == pytest.approx([0.4, 0.7, 1.0], abs=1e-6)

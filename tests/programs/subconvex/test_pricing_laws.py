@@ -290,7 +290,8 @@ def test_light_letters_and_their_mass_are_counted_up_to_a_tolerance(
     monkeypatch.setattr(ball_pricing, "CONDITION_RTOL", 0.1)
     rho, others = np.array([-1.5, 0.0, 0.1, 0.0, 0.3]), -2.0
     bound = bound_plateaus(P, 0.5, 0.115, rho, others, -math.inf)
-    assert bound == pytest.approx(plateau_bound(0.5, 0.115, rho, others, 0.1), abs=1e-3)
+    expected = plateau_bound(0.5, 0.115, rho, others, 0.1)
+    assert expected - 1e-6 <= bound <= expected + 0.03  # cells that are as near are not halved
     assert bound_ball_information(0.5, 0.2) == pytest.approx(-math.log(0.7))
     assert bound_ball_information(0.5, 0.31) == math.inf  # 1.93 of at most 2 - .1
 

@@ -107,3 +107,74 @@ def test_the_rounding_is_of_the_size_of_what_values_and_costs_add_up(
         fixed, each = kinds.compute_costs(P * np.abs(rho))
         spent = np.abs(fixed) + np.abs(each / P).max(axis=1) * mass
         assert ((entropies + spent) / mean).max() <= pricer._bound_rounding(rho)
+
+
+# ---------------------------------------------------------------- kinds
+
+
+def test_kinds_with_a_letter_in_part_and_others_low_are_what_their_columns_are() -> None:
+    """With all three values at once, which no extreme column has."""
+    free = ~np.eye(5, dtype=bool)[[1, 3]]
+    low, part, own = np.array([0.3, 0.1]), np.array([0.6, 0.8]), P[[1, 3]]
+    kinds = MinMassKinds(P, free, np.array([2, 2]), low, part, own)
+    sets = np.array([[1, 0, 0, 0, 1], [0, 1, 1, 0, 0]], dtype=float)
+    mass, prices = sets @ P, np.array([0.2, -0.1, 0.3, 0.5, -0.4])
+    entries = [
+        np.where(inside > 0, 1.0, np.where(may, r, f))
+        for inside, may, r, f in zip(sets, free, low, part, strict=True)
+    ]
+    means = np.array([P @ v for v in entries])
+    assert kinds.compute_means(mass) == pytest.approx(means)
+    inner = np.array([P @ (v * np.log(v)) for v in entries])
+    assert kinds.compute_values(mass) == pytest.approx(inner - means * np.log(means))
+    fixed, each = kinds.compute_costs(prices)
+    spent = fixed + (each * sets).sum(axis=1)
+    assert spent == pytest.approx([prices @ v for v in entries])
+
+
+def test_plateaus_are_on_every_set_lighter_than_half_of_the_radius() -> None:
+    kinds = PlateauKinds.build(P, 0.4, 0.3)
+    assert kinds is not None
+    sets = [
+        bits
+        for bits in itertools.product([False, True], repeat=5)
+        if 0 < P[list(bits)].sum() < 0.3 - 1e-12
+    ]
+    assert sorted(map(tuple, (~kinds.free).tolist())) == sorted(sets)
+    own = (~kinds.free) @ P
+    assert kinds.own == pytest.approx(own)
+    assert kinds.mass_range[0] == pytest.approx(0.7 - own)
+    assert kinds.mass_range[1] == pytest.approx(1 - own)
+
+
+@pytest.mark.parametrize("cutoff", [-0.1, 0.05])
+def test_plateaus_are_kept_where_the_bound_by_their_union_is_above_what_is_wanted(
+    cutoff: float,
+) -> None:
+    """By the printed formula on a grid of masses, at multipliers that make A cheap or dear."""
+    kinds = PlateauKinds.build(P, 0.5, 0.3)
+    assert kinds is not None
+    rho, others = np.array([-0.6, 0.4, 0.1, 0.0, 0.2]), 0.1
+    kept = kinds.keep_profitable(rho, others, cutoff, 0.0)
+    place = 0
+    for one in range(len(kinds)):
+        inside = ~kinds.free[one]
+        own = float(P[inside].sum())
+        cost = float((P * (rho + cutoff))[inside].sum())
+        masses = np.linspace(0.8 - own, 1 - own, 4001)
+        height = (own + masses - 0.3) / 0.5
+        mean = own * height + masses
+        union = own + masses
+        bound = (
+            own * height * np.log(height) - mean * np.log(mean)
+            + union * (np.log(union) + others - cutoff) - (height - 1) * cost
+        )  # fmt: skip
+        if bound.max() <= 1e-9:
+            continue
+        assert (kept.free[place] == kinds.free[one]).all()
+        assert kept.limits[place] == pytest.approx(bound.max(), abs=1e-6)
+        above = masses[bound > 0]
+        assert kept.min_mass[place] == pytest.approx(above[0], abs=1e-3)
+        assert kept.max_mass[place] == pytest.approx(above[-1], abs=1e-3)
+        place += 1
+    assert 0 < place == len(kept)
