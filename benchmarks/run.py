@@ -167,6 +167,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
             "50",
         ),
     ),
+    "additive_noise": Benchmark(
+        "the least loss at a level next to additive noise, for five laws"
+    ),
     "records": Benchmark("wu2026entropy, Table 3 and Figures 3 to 5", *drawn("records", "--quick")),
     "record_dimensions": Benchmark(
         "the proved gap of a record's leakage over the number of outputs",
@@ -189,8 +192,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
 }
 HELPERS = (
-    "common", "limited", "run", "distortion_claims", "records_claims", "figures", "figure_style",
-    "figures_of_priors", "figures_of_records", "papers", "points",
+    "common", "limited", "run", "additive_noise_claims", "distortion_claims", "records_claims", "figures",
+    "figure_style", "figures_of_priors", "figures_of_records", "papers", "points",
 )  # fmt: skip
 """Modules that are no benchmarks."""
 

@@ -74,7 +74,8 @@ def table() -> str:
         "| question | method | id | when, and why | seen in |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for question in list_registries():
+    titles = list(TITLES)
+    for question in sorted(list_registries(), key=lambda one: titles.index(one.program.__name__)):
         kind, told = question.program.__name__, set[str]()
         for method in question.methods:
             if method.automatic:

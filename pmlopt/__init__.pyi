@@ -52,6 +52,7 @@ from .model.uncertainty import L1Ball as L1Ball
 from .model.uncertainty import LikelihoodRegion as LikelihoodRegion
 from .model.uncertainty import MinimumMass as MinimumMass
 from .model.uncertainty import Polytope as Polytope
+from .model.uncertainty import WassersteinBall as WassersteinBall
 from .model.uncertainty import confidence_ball as confidence_ball
 from .model.uncertainty import confidence_box as confidence_box
 from .model.uncertainty import confidence_region as confidence_region

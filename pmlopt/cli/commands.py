@@ -332,7 +332,6 @@ def audit(
     """
     from pmlopt import measures
     from pmlopt.data.symmetry.orbit_mechanism import is_orbit_file
-    from pmlopt.programs.certificate import describe_violation
     from pmlopt.programs.compliance import prove
     from pmlopt.programs.envelope.program import envelope
     from pmlopt.programs.exact.arithmetic import has_exact_rows, is_met_exactly
@@ -383,7 +382,7 @@ def audit(
             "about": None if secret is None else describe_secret_level(secret, mechanism),
             "claimed": {name: finite_or_none(level) for name, level in claimed.items()},
             "holds": holds,
-            "broken_by": None if claim is None or holds else describe_violation(prior, claim, mechanism),
+            "broken_by": None if claim is None or holds else claim.describe_violation(prior, mechanism),
             "rows_sum_to_one_exactly": exact,
             "envelope": [
                 {"delta": e.certificate.delta, "value": e.value, "bound": e.bound, "status": e.status.value}
@@ -401,7 +400,7 @@ def audit(
             # divided by their sums, rows add up to one but for the last digit of floats
             _print_verdict(claim, claimed, bool(holds), exact or normalise)
             if not holds:
-                print_line(f"By name: {describe_violation(prior, claim, mechanism)}.")
+                print_line(f"By name: {claim.describe_violation(prior, mechanism)}.")
     if holds and output is not None:
         assert claim is not None
         prove(prior, claim, mechanism).save(output)

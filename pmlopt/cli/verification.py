@@ -70,8 +70,8 @@ def verify_command(
     checker: Annotated[
         str | None,
         OptionNote(
-            "The command of a checker of VIPR certificates, such as viprchk. FILE is then the folder of a proof "
-            "(`pmlopt prove`), one certificate of it, or a saved result, which is proved first.",
+            "The command of a checker of VIPR certificates, such as viprchk. FILE is then the folder of a "
+            "proof (`pmlopt prove`), one certificate of it, or a saved result, which is proved first.",
             "--vipr",
         ),
     ] = None,
@@ -128,7 +128,9 @@ def _load_certificate(saved_file: Path) -> Certificate:
 
     found = load_trusted(saved_file)
     if not isinstance(found, Result):
-        raise InputError(f"{saved_file}: holds a mechanism without claims: there is nothing to prove")
+        raise InputError(
+            f"{saved_file}: holds a mechanism without claims: there is nothing to prove"
+        )
     certificate: Certificate = found.certificate
     return certificate
 

@@ -434,7 +434,14 @@ MechanismLike: TypeAlias = Mechanism | Numbers
 
 
 def as_mechanism(mechanism: MechanismLike) -> Mechanism:
-    """Convert a row-stochastic array to a `Mechanism`; return a `Mechanism` unchanged."""
+    """Convert a row-stochastic array to a `Mechanism`; return a `Mechanism` unchanged.
+
+    Raises:
+        MechanismError: it is no mechanism with a matrix; noise with a continuum of outcomes states why not.
+    """
+    reason = getattr(mechanism, "no_matrix", None)
+    if isinstance(reason, str):
+        raise MechanismError(f"{mechanism!r} is no mechanism with a matrix: {reason}")
     return mechanism if isinstance(mechanism, Mechanism) else Mechanism(mechanism)
 
 
@@ -474,6 +481,22 @@ def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
         m = Mechanism(m.matrix[order], p.labels, m.outputs)
     check_labels_match(m.inputs, p.labels, "the mechanism's inputs", "the prior's labels")
     return p, m
+
+
+def pair_with_names(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:
+    """Pair a prior with a mechanism as `pair_with_prior`, and give both the names of the side that has some.
+
+    What is saved has one list of letters, so that the letters of both sides must be the same.
+
+    Examples:
+        >>> p, m = pair_with_names(Prior([0.5, 0.5], ["a", "b"]), [[0.6, 0.4], [0.4, 0.6]])
+        >>> m.inputs
+        ('a', 'b')
+    """
+    p, m = pair_with_prior(prior, mechanism)
+    if isinstance(m.inputs, DefaultLabels):
+        return p, Mechanism(m.matrix, p.labels, m.outputs)
+    return p.relabelled(m.inputs), m
 
 
 def check_labels_match(

@@ -13,7 +13,15 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.model.constraints import Constraint, OutcomeLeakage
-from pmlopt.model.privacy import PML, Requirement
+from pmlopt.model.privacy import (
+    PML,
+    GuessLeakage,
+    MaximalLeakage,
+    RenyiPML,
+    Requirement,
+    SibsonLeakage,
+    Vulnerability,
+)
 from pmlopt.model.utility import (
     DistanceLoss,
     EstimationError,
@@ -48,13 +56,21 @@ def design(
     constraints: Iterable[Constraint] = (),
 ) -> LinearDesign: ...
 @overload
+def design(  # type: ignore[overload-overlap]
+    prior: PriorLike,
+    privacy: MaximalLeakage | SibsonLeakage | Vulnerability | RenyiPML | GuessLeakage,
+    utility: SubConvex,
+    outputs: Outputs = None,
+    constraints: Iterable[Constraint] = (),
+) -> ColumnCostDesign: ...
+@overload
 def design(
     prior: PriorLike,
     privacy: Requirement,
     utility: SubConvex,
     outputs: Outputs = None,
     constraints: Iterable[Constraint] = (),
-) -> ColumnDesign | ColumnCostDesign: ...
+) -> ColumnDesign: ...
 @overload
 def design(
     prior: PriorLike, privacy: Requirement, utility: EstimationError, outputs: Outputs = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
@@ -41,6 +41,7 @@ from pmlopt.programs.certificate import (
 )
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.plots import draw_mechanism
+from pmlopt.programs.program import Method, MethodResult
 from pmlopt.programs.reports.baselines import UtilityBaselines, compute_baselines
 from pmlopt.programs.reports.pages import write_report_page
 
@@ -297,3 +298,32 @@ class Result(SuggestsAttributes, Generic[C_co]):
         from pmlopt.programs.proofs.folder import write_proof
 
         return write_proof(self.certificate, folder)
+
+
+def make_result(
+    found: MethodResult[C_co],
+    method: Method[Any, Any, Any],
+    status: Status,
+    attempts: Sequence[str],
+    seconds: float,
+) -> Result[C_co]:
+    """Return the result of a program from that of a method."""
+    detail = found.message if found.detail is None else found.detail
+    return Result(
+        status=status,
+        certificate=found.certificate,
+        solver=method.name,
+        method=method.id,
+        reason=f"{method.reason}: {detail}" if detail else method.reason,
+        attempts=tuple(attempts),
+        iterations=found.iterations,
+        warm_started=found.warm_started,
+        timings=Timings(
+            compile=found.compile_seconds,
+            solve=found.solve_seconds,
+            certify=found.certify_seconds,
+            total=seconds,
+        ),
+        closed_form=found.closed_form,
+        restart=WarmStart(method.name, found.arrays),
+    )

@@ -14,7 +14,6 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.requirement import RequirementConjunction
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.programs.result import Result
@@ -156,10 +155,11 @@ def restate_secret(secret: Secret, exact: bool = False) -> Secret:
 
 
 def needs_sample(requirement: Requirement) -> bool:
-    """Return whether a requirement contains exact sample counts."""
-    parts = requirement.parts if isinstance(requirement, RequirementConjunction) else (requirement,)
+    """Return whether a requirement has a set of priors or a secret with the exact counts of a sample."""
     return any(
-        _has_sample(getattr(part, name, None)) for part in parts for name in ("over", "secret")
+        _has_sample(getattr(part, name, None))
+        for part in requirement.list_parts()
+        for name in ("over", "secret")
     )
 
 

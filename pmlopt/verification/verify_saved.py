@@ -26,43 +26,10 @@ from pmlopt.programs.certificate import (
     finite_or_none,
     make_context,
 )
-from pmlopt.programs.compliance import ComplianceCertificate
-from pmlopt.programs.continuous.certificate import BinsCertificate
-from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
-from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.former_names import replace_former_names
-from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
-from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
-from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
-from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.registry import load_installed_registries
+from pmlopt.programs.registry import list_certificates, load_installed_registries
 from pmlopt.programs.reports.pages import write_report_page
 from pmlopt.programs.result import Result, ResultRecord
-from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.subconvex.cost_certificate import ColumnCostCertificate
-from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-
-KINDS: tuple[type[Certificate], ...] = (
-    LinearCertificate,
-    ColumnCertificate,
-    ColumnCostCertificate,
-    EstimationCertificate,
-    LevelCertificate,
-    ThresholdCertificate,
-    EnvelopeCertificate,
-    ProcessedFailureCertificate,
-    EnvelopeDesignCertificate,
-    RecordCertificate,
-    TradeoffCertificate,
-    SymmetricCertificate,
-    SymmetricLevelCertificate,
-    BinsCertificate,
-    ComplianceCertificate,
-    LeastEpsilonCertificate,
-)
-"""The kinds of certificates that a file may have; a user's own kind is known once its module is imported."""
 
 
 def verify_file(path: str | os.PathLike[str]) -> Verdict:
@@ -116,10 +83,11 @@ def read_result_record(
 
 
 def _load_kind(certificate: object) -> None:
-    """Import extension packages for an unknown certificate kind."""
+    """Import questions where a certificate is of a kind that is not known: pmlopt's, then those installed."""
     kind = certificate.get("kind") if isinstance(certificate, Mapping) else None
-    if isinstance(kind, str) and kind not in find_tagged_classes(Certificate):
-        load_installed_registries()
+    for load in (list_certificates, load_installed_registries):
+        if isinstance(kind, str) and kind not in find_tagged_classes(Certificate):
+            load()
 
 
 def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:

@@ -30,6 +30,7 @@ def draw_letters(rng: np.random.Generator, dimensions: int, size: int, whole: bo
         labels = [tuple(row) if dimensions > 1 else row[0] for row in points.tolist()]
         if len(set(labels)) == size:
             return [int(one) for one in labels] if whole and dimensions == 1 else labels
+        spread *= 2
 
 
 def draw_set(rng: np.random.Generator, kind: str, prior: Prior) -> PriorSet | None:
@@ -85,10 +86,10 @@ def dual_mean(priors: Any, p: FloatArray, v: FloatArray) -> float:
         spread = math.sqrt(math.fsum(p * np.maximum(c - v, 0) ** 2))
         return float(c - v.min() - math.sqrt(1 + priors.radius) * spread)
 
-    grid = np.linspace(math.log(np.ptp(v)) - 12, math.log(np.ptp(v)) + 12, 200)
+    grid = np.linspace(math.log(np.ptp(v)) - 12, math.log(np.ptp(v)) + 12, 60)
     at = int(np.argmax([value(x) for x in grid]))
     found = minimize_scalar(
-        lambda x: -value(x), bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 199)]),
+        lambda x: -value(x), bounds=(grid[max(at - 1, 0)], grid[min(at + 1, 59)]),
         method="bounded", options={"xatol": 1e-13},
     )  # fmt: skip
     return float(v.min() + max(-found.fun, 0.0))

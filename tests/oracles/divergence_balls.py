@@ -12,7 +12,7 @@ import cvxpy as cp
 import numpy as np
 from oracles.designs import FloatArray
 
-from pmlopt import ChiSquareBall, EntropySet, KLBall, LikelihoodRegion, Polytope
+from pmlopt import ChiSquareBall, EntropySet, KLBall, LikelihoodRegion, Polytope, WassersteinBall
 
 Radii = tuple[float, ...]
 
@@ -72,7 +72,34 @@ def draw_rows(p: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
     return rows, rows @ p + radius
 
 
+def draw_metric(n: int) -> FloatArray:
+    """Distances of random points in a plane; of five letters and more, one without a way to others."""
+    points = np.random.default_rng(n).uniform(size=(n, 2))
+    metric = np.linalg.norm(points[:, None] - points[None, :], axis=2)
+    if n >= 5:
+        metric[-1, :-1] = metric[:-1, -1] = math.inf
+    return metric
+
+
+def _constrain_transport(q: cp.Expression, p: FloatArray, radius: float) -> Rules:
+    n, metric = len(p), draw_metric(len(p))
+    plan = cp.Variable((n, n), nonneg=True)
+    finite = np.where(np.isfinite(metric), metric, 0.0)
+    return [
+        cp.sum(plan, axis=1) == p,
+        cp.sum(plan, axis=0) == q,
+        cp.multiply(~np.isfinite(metric), plan) == 0,
+        cp.sum(cp.multiply(finite, plan)) <= radius,
+    ]
+
+
 KINDS = {
+    "wasserstein": SetKind(
+        lambda p, radius: WassersteinBall(p, draw_metric(len(p)), radius),
+        _constrain_transport,
+        (1e-4, 0.01, 0.1, 0.5, 2.0),
+        lambda p: 2.0,
+    ),
     **BALLS,
     "entropy": SetKind(
         lambda p, radius: EntropySet(len(p), max(math.log(len(p)) - radius, 0.0)),

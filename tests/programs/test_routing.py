@@ -170,6 +170,12 @@ INSTANCES: dict[tuple[str, str], Instance] = {
         lambda: design(Prior.uniform(24), PML(0.5), MutualInformation())
     ),
     ("ColumnDesign", "highs-ipm"): Instance(lambda: design(PRIOR, PML(0.5), MutualInformation())),
+    ("ColumnCostDesign", "cost-cuts"): Instance(
+        lambda: design(PRIOR, MaximalLeakage(0.3), MutualInformation())
+    ),
+    ("ColumnCostDesign", "highs-ipm"): Instance(
+        lambda: design(PRIOR, MaximalLeakage(0.3), MutualInformation())
+    ),
     ("EstimationDesign", "interior-point"): Instance(
         lambda: design([0.4, 0.3, 0.2, 0.1], PML(1.0), EstimationError())
     ),

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp
-from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
@@ -58,6 +58,16 @@ class ApproximatePML(Requirement):
     meaning: ClassVar[str] = (
         "No event is more than e^{limit} times as likely given anything, but for the slack."
     )
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the letter of which outcomes above epsilon have more than the slack."""
+        matrix, law = mechanism.matrix, prior.pmf @ mechanism.matrix
+        over = np.maximum(matrix - math.exp(min(self.epsilon, 700.0)) * law, 0.0).sum(axis=1)
+        worst = int(over.argmax())
+        return (
+            f"the outcomes above {self.epsilon:g} nats have {over[worst]:.6g} more than they may of "
+            f"{prior.labels[worst]!r}, and the slack is {self.delta:g}"
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(

@@ -137,8 +137,11 @@ def compute_log_slopes(
     return np.asarray(room + found)
 
 
-MIN_SLOPE_ORDER = 1.1
-"""Orders of the norm below which costs have edges, at which slopes jump: values are compared there."""
+MIN_SLOPE_ORDER, MAX_SLOPE_ORDER, MIN_SLOPE_ROOM = 1.1, 1e3, 1e-9
+"""Orders of the norm for which slopes are looked at, and the least logarithm of K.
+
+Below the orders costs have edges, at which slopes jump; above them, and without room, slopes lose digits.
+"""
 
 LOG_NEAREST_TOP = 36.0
 """Minus the logarithm of how near a top is to the highest price, as a share of it."""
@@ -154,8 +157,11 @@ def find_best_offsets(
 
     Arguments are as in `compute_costs`, of whose prices the mean is 0.
     """
-    found = None if beta < MIN_SLOPE_ORDER else _find_flat_tops(law, prices, beta, room)
-    return _compare_tops(law, prices, beta, room, sections) if found is None else found
+    if MIN_SLOPE_ORDER <= beta <= MAX_SLOPE_ORDER and room >= MIN_SLOPE_ROOM:
+        found = _find_flat_tops(law, prices, beta, room)
+        if found is not None:
+            return found
+    return _compare_tops(law, prices, beta, room, sections)
 
 
 def _find_flat_tops(
@@ -176,7 +182,8 @@ def _find_flat_tops(
 
     def are_found(slope: FloatArray, low: FloatArray, high: FloatArray) -> bool:
         # costs are convex: within an interval they are above the least by at most this
-        above = np.abs(np.expm1(slope)) * (place(high) - place(low))
+        with np.errstate(over="ignore", invalid="ignore"):
+            above = np.abs(np.expm1(slope)) * (place(high) - place(low))
         return bool((above <= 1e-16 * widest).all())
 
     numbers = find_crossings(
@@ -190,6 +197,8 @@ def _find_flat_tops(
         return None
     tops = place(numbers)
     costs = compute_costs(law, prices, tops, beta, room)
+    if not np.isfinite(costs).all():
+        return None
     # slopes may have lost digits: then costs nearby are less
     for near in (-1e-4, 1e-4):
         moved = tops + near * (tops + high)

@@ -41,7 +41,6 @@ from pmlopt.model.privacy.requirement import (
 from pmlopt.model.uncertainty import (
     ChoquetSet,
     ColumnCone,
-    ConvexHull,
     L1Ball,
     PriorSet,
     pointwise_capacity,
@@ -367,7 +366,7 @@ class MeanBounds(Requirement):
         ):
             return least.column_families(exp_neg_epsilon)
         # of other sets the extreme columns are known by the vertices only, or by some priors
-        listed = isinstance(least, ChoquetSet | ConvexHull)
+        listed = isinstance(least, ChoquetSet) or least.list_vertices() is not None
         known = least if listed else find_vertex_hull(least)
         if known is None:
             return ColumnCone.from_members(least, exp_neg_epsilon)

@@ -44,6 +44,11 @@ class RatioRequirement(Requirement):
         """Return all required ratio bounds; `ratios` may omit those implied by others."""
         return self.ratios(weights)
 
+    def check_invariant(self, prior: Prior, moves: Sequence[IntArray]) -> None:
+        """Raise a PrivacyError where a permutation of letters takes a pair to none of the list."""
+        if len(moves):
+            check_ratios_invariant(self, prior, moves)
+
     def list_weighted_ratios(self, prior: Prior) -> RatioBounds | None:
         """List the ratio bounds of whose pairs weights are the dual certificate."""
         return self.list_ratios(prior)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.lazy_imports import cp
 from pmlopt.core.records import Record
-from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
@@ -24,6 +24,7 @@ from pmlopt.model.privacy.column_cost import ColumnCost
 from pmlopt.model.privacy.conjunction_parts import differ_in_levels_only, make_distinct_names
 from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, join_ratio_bounds, make_block
+from pmlopt.model.privacy.violations import describe_worst_pair
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows, require_form
 from pmlopt.solvers.structured.block_program import ColumnBlock
@@ -152,6 +153,29 @@ class Requirement(Record, ABC):
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement's letters differ from the prior's."""
 
+    def check_invariant(self, prior: Prior, moves: Sequence[IntArray]) -> None:
+        """Raise a PrivacyError where a permutation of letters takes what is required to something else.
+
+        Args:
+            prior: N letters, which the permutations leave as they are.
+            moves: permutations, each the (N,) positions to which letters go.
+        """
+
+    def list_parts(self) -> tuple[Requirement, ...]:
+        """List the requirements that must all hold: itself, or those of a conjunction."""
+        return (self,)
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        """Name the outcome that violates the requirement most, and the letter or value that it reveals.
+
+        Examples:
+            >>> from pmlopt import PML, Mechanism, Prior
+            >>> flip = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])
+            >>> PML(0.5).describe_violation(Prior([0.5, 0.5], ["ill", "well"]), flip)
+            "the outcome 'yes' reveals 0.587787 nats about 'ill', and the limit is 0.5"
+        """
+        return describe_worst_pair(self, prior, mechanism)
+
     def with_epsilon(self, nats: float) -> Self:
         """Return the requirement at another level, where it has a single `epsilon`."""
         other = copy(self)
@@ -165,6 +189,16 @@ class Requirement(Record, ABC):
         for name in ("_known", *kept):  # they are of the level before
             vars(other).pop(name, None)
         return other
+
+    @property
+    def keeps_averages(self) -> bool:
+        """Return whether averages over letters and outputs that look alike meet it where the entries do."""
+        return False
+
+    def find_single_level(self) -> float | None:
+        """Return the level in nats, where it is one number; None where there are none or several."""
+        level = getattr(self, "epsilon", None)
+        return float(level) if isinstance(level, int | float) else None
 
     def has_empty_interior(self, prior: Prior) -> bool:
         """Return whether a constant meets a bound with little slack, such as one of 0 nats about a secret."""
@@ -318,11 +352,7 @@ class Requirement(Record, ABC):
         return self.list_ratios(prior)
 
     def require_extreme_columns(self, prior: Prior, purpose: str) -> ExtremeColumns:
-        """Return the extreme columns that the bound allows.
-
-        Args:
-            prior: of the design.
-            purpose: what needs them, as a subject in the plural.
+        """Return the extreme columns that the bound allows, which the purpose, in the plural, needs.
 
         Raises:
             PrivacyError: the bound is not on each column separately, or its extreme columns are not listed.
@@ -390,10 +420,7 @@ class RequirementConjunction(Requirement):
     parts: tuple[Requirement, ...]
 
     def __init__(self, *parts: Requirement) -> None:
-        flat = [
-            part.parts if isinstance(part, RequirementConjunction) else (part,) for part in parts
-        ]
-        self._set_parts(part for several in flat for part in several)
+        self._set_parts(one for part in parts for one in part.list_parts())
         for one, other in combinations(self.parts, 2):
             if set(one.limits) & set(other.limits) and differ_in_levels_only(one, other):
                 raise PrivacyError(
@@ -414,6 +441,14 @@ class RequirementConjunction(Requirement):
     def _with_parts(self, parts: Iterable[Requirement]) -> RequirementConjunction:
         """Return the conjunction of replaced parts."""
         return RequirementConjunction.__new__(RequirementConjunction)._set_parts(parts)
+
+    def list_parts(self) -> tuple[Requirement, ...]:
+        return self.parts
+
+    def describe_violation(self, prior: Prior, mechanism: Mechanism) -> str:
+        violated = [part for part in self.parts if not part.holds(prior, mechanism)]
+        parts = violated or self.parts
+        return "; ".join(part.describe_violation(prior, mechanism) for part in parts)
 
     def for_prior(self, prior: Prior) -> RequirementConjunction:
         """Return the conjunction for the letters of a prior."""

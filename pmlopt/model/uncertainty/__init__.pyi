@@ -38,3 +38,4 @@ from .sensitivity import samples_needed as samples_needed
 from .sensitivity import true_level_with_confidence as true_level_with_confidence
 from .vertices import ConvexHull as ConvexHull
 from .vertices import vertex_hull as vertex_hull
+from .wasserstein_ball import WassersteinBall as WassersteinBall

@@ -473,6 +473,10 @@ class PriorSet(Record, ABC):
         """
         return None
 
+    def list_vertices(self) -> FloatArray | None:
+        """List (K, N) priors of which the set is the convex hull, in floats; None where none are listed."""
+        return None
+
     def polytope(self) -> PriorPolytope | None:
         """Return the set as linear inequalities in floats; None where it is no polytope."""
         return None

@@ -16,7 +16,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import wrap_checked_matrix
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
-from pmlopt.model.privacy import Requirement, RequirementConjunction
+from pmlopt.model.privacy import Requirement
 from pmlopt.programs.exact.arithmetic import GRID_DENOMINATOR, is_met_exactly, round_rows_to_grid
 from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
 
@@ -236,10 +236,9 @@ def _compute_mixing_weights(
     The excess is convex along the mixture, so the chord between both ends gives a weight that suffices: for
     each of several requirements separately, since the units of their excesses differ.
     """
-    parts = privacy.parts if isinstance(privacy, RequirementConjunction) else (privacy,)
     constant = np.broadcast_to(means, matrix.shape)
     shares = []
-    for part in parts:
+    for part in privacy.list_parts():
         # the violation is convex, and at the constant at most 0: the chord bounds it
         over = np.asarray(part.violation(prior.pmf, matrix, math.exp))
         slack = np.maximum(-np.asarray(part.violation(prior.pmf, constant, math.exp)), 0.0)

@@ -29,14 +29,11 @@ def get_level(requirement: Requirement) -> float | None:
     """Return the single level of a requirement, in nats; None where it has none or several.
 
     Examples:
-        >>> from pmlopt import LDP
+        >>> from pmlopt import LDP, LIP
         >>> get_level(LDP(0.5)), get_level(LIP(0.2, 0.2)), get_level(PML([0.1, 0.2]))
         (0.5, 0.2, None)
     """
-    if isinstance(requirement, LIP):
-        return requirement.lower if requirement.lower == requirement.upper else None
-    level = getattr(requirement, "epsilon", None)
-    return float(level) if isinstance(level, int | float) else None
+    return requirement.find_single_level()
 
 
 def replace_level(requirement: R, epsilon: float) -> R:
@@ -51,8 +48,6 @@ def replace_level(requirement: R, epsilon: float) -> R:
         >>> replace_level(LDP(0.5), 1.0)
         LDP(epsilon=1.0)
     """
-    if isinstance(requirement, LIP):
-        return LIP(epsilon, epsilon)  # type: ignore[return-value]
     return requirement.with_epsilon(float(epsilon))
 
 

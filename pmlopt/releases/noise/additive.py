@@ -109,6 +109,11 @@ class AdditiveNoise(ABC):
     def compute_tail(self, noise: FloatArray) -> FloatArray:
         """Compute the probability that the noise is above a number; digits of small ones are kept."""
 
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """Return the variance of the noise on one number."""
+
     @abstractmethod
     def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
         """Draw (size,) independent values of the noise: exact, on the grid of `grid_step`."""
@@ -271,6 +276,16 @@ class AdditiveNoise(ABC):
         """Return the step of the grid of the noise: at most the scale over 2^48; whole numbers are on it."""
         return choose_grid_step(self.scale) if self.scale else 1.0
 
+    def read_values(self, values: Iterable[Any]) -> FloatArray:
+        """Return n values as (n, d) points; raise a MechanismError where one is no finite number."""
+        given = [tuple(v) if isinstance(v, list | np.ndarray) else v for v in values]
+        if not given:
+            return np.zeros((0, 1))
+        try:
+            return read_points(given)
+        except PrivacyError as cause:
+            raise MechanismError(str(cause).replace("letter", "value")) from None
+
     def sample(self, values: Iterable[Any], seed: Seed = None) -> FloatArray:
         """Release each value, a number or a vector of numbers, with noise: (n,), or (n, d).
 
@@ -284,13 +299,7 @@ class AdditiveNoise(ABC):
         Raises:
             MechanismError: a value is no finite number.
         """
-        given = [tuple(v) if isinstance(v, list | np.ndarray) else v for v in values]
-        if not given:
-            return np.zeros(0)
-        try:
-            points = read_points(given)
-        except PrivacyError as cause:
-            raise MechanismError(str(cause).replace("letter", "value")) from None
+        points = self.read_values(values)
         if not self.scale:
             return points[:, 0] if points.shape[1] == 1 else points
         centers = round_to_grid(points, self.grid_step)

@@ -216,6 +216,11 @@ class Gaussian(AdditiveNoise):
         """Compute the probability that the noise is above a number; digits of small ones are kept."""
         return np.asarray(special.ndtr(-noise / self.scale))
 
+    @property
+    def variance(self) -> float:
+        """Return the variance of the noise on one number."""
+        return self.scale**2
+
     def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
         """Draw (size,) independent values of the noise: exact, on the grid."""
         return draw_gaussian_noise(self.scale, self.grid_step, size, bits)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import accumulate
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.sampling.grid_noise import draw_laplace_noise
-from pmlopt.errors import PrivacyError
+from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import failure_probability
 from pmlopt.model.closed_forms.local_privacy import level_of_ratio, ratio_for_level
 from pmlopt.model.uncertainty.prior_set import PriorSet
@@ -127,7 +127,9 @@ class Laplace(AdditiveNoise):
             np.array(list(accumulate(part.tolist(), lambda sum_, mass: sum_ * decay + mass)))
             for part in (masses, masses[::-1])
         ]
-        least = float((passed[0] + passed[1][::-1] - masses).min() / masses.sum())
+        means = (passed[0] + passed[1][::-1] - masses) / masses.sum()
+        # what no value occurs in cannot be leaked
+        least = float(means[masses > 0].min())
         moved = (width + 2 * self.grid_step) / self.scale
         # a thousand roundings and more: the sums have as many terms as decay lets through
         return min(moved - math.log(least) + CONTINUOUS_BINS * UNIT, (high - low) / self.scale)
@@ -147,6 +149,11 @@ class Laplace(AdditiveNoise):
         """Compute the probability that the noise is above a number; digits of small ones are kept."""
         half = np.exp(-np.abs(noise) / self.scale) / 2
         return np.asarray(np.where(noise > 0, half, 1 - half))
+
+    @property
+    def variance(self) -> float:
+        """Return the variance of the noise on one number."""
+        return 2 * self.scale**2
 
     def draw_noise(self, bits: RandomBits, size: int) -> FloatArray:
         """Draw (size,) independent values of the noise: exact, on the grid."""
@@ -182,15 +189,23 @@ class Geometric(Laplace):
         (0, 1, 2)
     """
 
+    no_matrix = "take noise.to_mechanism(prior), which has the outcomes between the letters"
+
     @property
     def grid_step(self) -> float:
         """Return 1: the noise is whole."""
         return 1.0
 
+    def read_values(self, values: Iterable[Any]) -> FloatArray:
+        """Return whole values as points; raise where one is none."""
+        points = super().read_values(values)
+        check_integers(points, MechanismError)
+        return points
+
     def place_letters(self, prior: PriorLike, over: PriorSet | None = None) -> PlacedLetters:
         """Return letters at the whole numbers that their labels are; raise where one is none."""
         letters = super().place_letters(prior, over)
-        check_integers(letters.points)
+        check_integers(letters.points, PrivacyError)
         return letters
 
     def _bound_continuous_level(self, law: Continuous, over: PriorSet | None) -> float:
@@ -238,6 +253,11 @@ class Geometric(Laplace):
         return failure_probability(
             letters.prior, self._make_mechanism(letters), level, letters.over
         )
+
+    @property
+    def variance(self) -> float:
+        """Return the variance of the noise on one number."""
+        return 1 / (2 * math.sinh(min(1 / (2 * self.scale), 300)) ** 2) if self.scale else 0.0
 
     def compute_density(self, noise: FloatArray) -> FloatArray:
         """Compute the probabilities of whole numbers."""

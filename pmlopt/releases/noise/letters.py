@@ -12,7 +12,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, check_probability
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.errors import PrivacyError
+from pmlopt.errors import InputError, PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
 
 UNIT = 2.0**-52
@@ -67,11 +67,11 @@ def round_to_grid(points: FloatArray, step: float) -> FloatArray:
     return np.where(near, np.rint(np.where(near, points, 0.0) / step) * step, points)
 
 
-def check_integers(points: FloatArray) -> None:
-    """Raise a PrivacyError for points of which a number is not whole."""
+def check_integers(points: FloatArray, error: type[InputError]) -> None:
+    """Raise an error for points of which a number is not whole."""
     broken = points[points != np.rint(points)]
     if broken.size:
-        raise PrivacyError(
+        raise error(
             f"geometric noise is for whole numbers, and {broken[0]:g} is none: take Laplace noise"
         )
 

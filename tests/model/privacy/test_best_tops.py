@@ -63,7 +63,7 @@ def test_slopes_are_differences_of_costs(beta: float) -> None:
 
 def test_far_tops_keep_the_digits_of_small_differences() -> None:
     """With `K = e^r`, order 2 and a variance s the least cost is `s^(1/2) (K^2 - 1)^(1/2)`."""
-    law, room = np.array([[0.5], [0.5]]), 1e-12
+    law, room = np.array([[0.5], [0.5]]), 1e-8
     prices = np.array([[1.0], [-1.0]])
     tops, costs = find_best_offsets(law, prices, 2.0, room)
     assert costs[0] == pytest.approx(np.sqrt(np.expm1(2 * room)), rel=1e-9)

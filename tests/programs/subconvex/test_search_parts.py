@@ -180,7 +180,7 @@ def test_the_bound_on_staircases_is_the_largest_over_one_mass(
     bound, low, high = bound_staircases(KERNEL, family, RHO, cutoff, edge)
     assert bound == pytest.approx(worths.max(), abs=1e-4)
     above = masses[worths > cutoff]
-    assert (low, high) == pytest.approx((above[0], above[-1]), abs=1e-4)
+    assert (low, high) == pytest.approx((above[0], above[-1]), abs=1e-3)
 
 
 def test_what_is_left_of_a_bound_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +264,7 @@ class Scripted:
         return np.array(letters)
 
 
-@pytest.mark.parametrize("family", [BOX, STAIRS])
+@pytest.mark.parametrize("family", [BoxFamily(0.5, 4.0), STAIRS])
 def test_orders_are_by_the_gain_and_by_gains_that_are_half_as_spread(
     monkeypatch: pytest.MonkeyPatch, family: Any
 ) -> None:
@@ -282,8 +282,8 @@ def test_orders_are_by_the_gain_and_by_gains_that_are_half_as_spread(
     pricer._rng = Scripted()  # type: ignore[assignment]
     pricer._search_near_orders(family, RHO, 8)
     gain = -RHO
-    if family is BOX:
-        high = np.minimum(1.8, 0.5 + 0.5 / P)
+    if isinstance(family, BoxFamily):
+        high = np.minimum(4.0, 0.5 + 0.5 / P)  # chords differ from letter to letter
         gain = (KERNEL.phi(high) - KERNEL.evaluate_phi(0.5)) / (high - 0.5) - RHO
     spread = 0.5 * np.abs(gain - gain.mean()).mean()
     moved = gain + spread * np.array([2.0, -2.0, 0.0, 0.0, 1.0])

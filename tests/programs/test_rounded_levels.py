@@ -1,0 +1,40 @@
+"""Levels that are rounded up by what rounding may have taken off, and which violation is described."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pmlopt import Prior
+from pmlopt.programs.certificate import _describe_pair_violation
+from pmlopt.programs.design_program import RequirementCertificate
+
+
+@pytest.mark.parametrize("proved", [False, True])
+def test_levels_are_rounded_up_by_the_share_of_their_size_or_of_one(proved: bool) -> None:
+    """A level next to zero may hide twice the share; where the claim is exact, none is above its limit."""
+    measured = {"low": -0.2, "near": 0.005, "some": 0.3, "large": 5.0, "none": math.inf}
+    limits = {name: 4.0 if name == "large" else math.inf for name in measured}
+    proof: Any = SimpleNamespace(
+        float_levels=(measured, 0.01), privacy=SimpleNamespace(limits=limits), _meets_requirement=proved
+    )  # fmt: skip
+    getter: Any = RequirementCertificate.levels.func  # type: ignore[attr-defined]
+    expected = {"low": -0.19, "near": 0.02, "some": 0.31, "large": 5.05, "none": math.inf}
+    if proved:
+        expected["large"] = 4.0
+    assert getter(proof) == pytest.approx(expected)
+
+
+def test_the_level_that_is_farthest_above_its_limit_is_named() -> None:
+    none = SimpleNamespace(required_ratios=lambda p: None)
+    privacy: Any = SimpleNamespace(
+        for_prior=lambda prior: none,
+        limits={"one": 0.1, "other": 0.8},
+        levels=lambda prior, mechanism: {"one": 0.5, "other": 0.9},
+    )
+    text = _describe_pair_violation(Prior([0.5, 0.5]), privacy, np.eye(2), ["a", "b"])
+    assert text == "the level one is 0.5 nats, and the limit is 0.1"
