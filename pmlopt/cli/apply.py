@@ -135,7 +135,8 @@ def apply(
         ),
     ] = (),
     assess: Annotated[
-        bool, OptionNote("Print what each column that stays in clear tells of the secret, by DATA.")
+        bool,
+        OptionNote("Print what each column that stays in clear reveals of the secret, in DATA."),
     ] = False,
     missing: MissingCells = "refuse",
     keep_order: KeepOrder = False,
@@ -145,13 +146,13 @@ def apply(
 
     Each cell becomes an output that MECHANISM draws for it. DATA (CSV, Parquet or Arrow) is read and written
     in batches, and may be of any length. The rows are written in a random order, unless --keep-order. Other
-    columns stay in clear, and may reveal of the secret what the
-    mechanism does not: say with --keep, --drop or --drop-all which, and see with --assess what they add. A
-    file that claims what is false of it is refused. A missing cell is the letter '' (empty text) where the
+    columns stay in clear, and may reveal more about the secret than the
+    mechanism: select them with --keep, --drop or --drop-all, and use --assess to see what they add. A
+    file with a false claim is refused. A missing cell is the letter '' (empty text) where the
     mechanism has it.
 
     DATA may be a folder of Parquet files, or a pattern for some ('2026-*.parquet' in quotes): the rows go to
-    files of the same names in OUTPUT, by --workers side by side, each to a random one unless --keep-order.
+    files of the same names in OUTPUT, in parallel with --workers, each to a random one unless --keep-order.
     After an interruption the same command goes on where it stopped. The summary is applied.json there: rows,
     digests, and the levels.
     """
@@ -231,7 +232,7 @@ def apply(
             )
             for one in told
         ]
-        print_table(["in clear beside it", "values", "by itself", "with the release"], rows)
+        print_table(["column in clear", "values", "without the release", "with the release"], rows)
 
 
 def _describe_mechanisms(
@@ -332,7 +333,7 @@ def histogram(
     public_classes: Annotated[
         bool,
         OptionNote(
-            "Instead: say that the set of classes that occur is public; a row for each tells it."
+            "Instead: declare that the set of classes that occur is public; the output has a row for each."
         ),
     ] = False,
     no_clip: Annotated[bool, OptionNote("Leave negative counts.")] = False,
@@ -350,8 +351,8 @@ def histogram(
 
     if (classes is None) != public_classes:
         raise InputError(
-            "a row for each class that occurs would tell which classes occur, and no noise hides it: give "
-            "all classes by --classes, or say by --public-classes (not both) that they are public"
+            "a row for each class that occurs would reveal which classes occur, and no noise hides it: give "
+            "all classes by --classes, or declare by --public-classes (not both) that they are public"
         )
     warn_of_seed(seed)
     counts = _count_classes(data, column, classes, missing, form)

@@ -155,7 +155,7 @@ def new_ledger(
     source: ColumnOptions,
     people: Annotated[int, OptionNote("How many people.", type=click.IntRange(min=1))],
     total: Annotated[
-        float | None, OptionNote("The level in nats that nobody may exceed in all.")
+        float | None, OptionNote("The total leakage level in nats that no person may exceed.")
     ] = None,
 ) -> None:
     """Begin the ledger LEDGER (.npz) for so many people."""
@@ -355,7 +355,9 @@ def new_stream(
     form: DataOptions,
     person_column: Annotated[str, OptionNote("The column of DATA with the person of each row.")],
     column: Annotated[str, OptionNote("The column with the states.")],
-    epsilon: Annotated[float, OptionNote("What all releases may tell of each state, in nats.")],
+    epsilon: Annotated[
+        float, OptionNote("The leakage level of all releases about each state, in nats.")
+    ],
     output: Annotated[
         Path,
         OptionNote(
@@ -485,7 +487,7 @@ def release_states(
         print_line(f"{told[str(person)]}")
     else:
         print_line(
-            f"{output}: {pluralize(len(told), 'output')}; at most {format_nats(level)} are told of a person"
+            f"{output}: {pluralize(len(told), 'output')}; at most {format_nats(level)} revealed of a person"
         )
 
 
@@ -525,7 +527,7 @@ def show_stream(
         )
         return
     print_line(
-        f"{pluralize(len(history), 'release')}; {format_nats(levels[person])} of {epsilon:g} are told"
+        f"{pluralize(len(history), 'release')}; {format_nats(levels[person])} of {epsilon:g} revealed"
     )
     print_table(
         ["time", "output"], [[f"{time}", f"{output}"] for time, output in enumerate(history, 1)]
@@ -551,10 +553,10 @@ def _print_stream(stream: Stream, as_json: bool) -> None:
         })  # fmt: skip
         return
     print_line(
-        f"{pluralize(len(stream.history), 'release')}; {format_nats(stream.level)} of {epsilon:g} are told"
+        f"{pluralize(len(stream.history), 'release')}; {format_nats(stream.level)} of {epsilon:g} revealed"
     )
     print_table(
-        ["time", "output", "level then", "told of it by now"],
+        ["time", "output", "level then", "revealed of it by now"],
         [
             [
                 f"{time}",

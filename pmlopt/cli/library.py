@@ -322,7 +322,7 @@ def worst_case(
     from pmlopt.programs.worst_case.program import best_worst_case
 
     if threshold is not None and epsilon is not None:
-        raise InputError("--threshold and --epsilon both say which rank to keep: give one")
+        raise InputError("--threshold and --epsilon both determine the rank: give one")
     around.check()
     run.check()
     prior = source.read_law(prior_file)

@@ -115,7 +115,7 @@ def _handle_stream_errors() -> Iterator[None]:
                 sys.stdout.flush()
     except KeyboardInterrupt:
         _print_error("interrupted", INTERRUPTED)
-    except BrokenPipeError:  # whoever was reading the output has left
+    except BrokenPipeError:  # the reader of the output has closed it
         _discard_output()
         _print_released()
         sys.exit(CLOSED)

@@ -72,7 +72,7 @@ def _try_output(handle: int) -> None:
         waiting = select.poll()
         waiting.register(handle, select.POLLOUT)
         if any(event & (select.POLLERR | select.POLLNVAL) for _, event in waiting.poll(0)):
-            raise OSError(errno.EPIPE, "nobody reads it")
+            raise OSError(errno.EPIPE, "the reader has closed it")
     if os.name == "posix":
         import fcntl
 

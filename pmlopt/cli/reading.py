@@ -359,6 +359,6 @@ def _read_text(path: Path, bare: bool) -> MatrixFile:
         return MatrixFile(np.array(cells), DefaultLabels(len(cells)), DefaultLabels(len(cells[0])))
     if len(rows[0]) > 1 and all(files.is_number(cell) and "." in cell for cell in rows[0]):
         raise FileFormatError(
-            f"{path}: its first row {rows[0][:4]} looks like probabilities: without a header, say --no-header"
+            f"{path}: its first row {rows[0][:4]} looks like probabilities: if so, give --no-header"
         )
     return parse_labelled_matrix(rows, path, mark)

@@ -106,7 +106,7 @@ class SingleReleaseOptions:
         dropped = self.drop
         if self.drop_all:
             if self.drop:
-                raise InputError("--drop and --drop-all both say which columns go: give one")
+                raise InputError("--drop and --drop-all both select the columns to drop: give one")
             with form.open_table(data) as rows:
                 dropped = tuple(
                     name for name in rows.names if name not in (*self.columns, *self.keep)
@@ -136,7 +136,7 @@ def release_command(
         ),
     ] = False,
     dry_run: Annotated[
-        bool, OptionNote("Say what the release would tell, and write nothing.")
+        bool, OptionNote("Print what the release would reveal, and write nothing.")
     ] = False,
     seed: Seed = None,
     missing: MissingCells = "refuse",
@@ -163,7 +163,7 @@ def release_command(
         plan = one.build_plan(data, form)
     elif one != SingleReleaseOptions():
         raise InputError(
-            "--plan says all of it: leave out --column, --keep, --drop, --total and the like"
+            "--plan states all of it: leave out --column, --keep, --drop, --total and similar options"
         )
     else:
         plan = read_plan(plan_file)
@@ -213,7 +213,7 @@ def release_command(
         return
     print_line(f"{described.rows:,} rows written to {output / described.data}.")
     print_line(
-        f"The report is {output / 'report.html'}; whoever receives the folder runs: pmlopt check {output}"
+        f"The report is {output / 'report.html'}; recipients of the folder run: pmlopt check {output}"
     )
 
 
@@ -424,7 +424,9 @@ def explore_command(
         if saved is not None:
             others = (utility_name, compare, total)
             if asked != UNASKED or exact_counts or any(one is not None for one in others):
-                raise InputError(f"{saved} says what is explored: leave out the options of a prior")
+                raise InputError(
+                    f"{saved} determines what is explored: leave out the options of a prior"
+                )
             found = _explore_file(saved, person, epsilons, options)
         elif person is not None:
             raise InputError("--person belongs to a FILE of streams")

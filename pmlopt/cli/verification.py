@@ -32,15 +32,13 @@ def report_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
     output: Annotated[
         Path | None,
-        OptionNote(
-            "Where to write, .html or .md; beside FILE where left out.", "-o/--output", TARGET
-        ),
+        OptionNote("The file to write, .html or .md; else next to FILE.", "-o/--output", TARGET),
     ] = None,
 ) -> None:
     """Write a page on what a saved result guarantees.
 
     It states about what and for whom, and what FILE (.json, .npz) does not guarantee; the leakage of each
-    outcome; the utility beside that of releasing nothing, everything, or by randomized response; and how
+    outcome; the utility compared with releasing nothing, everything, or by randomized response; and how
     to check all of it. The folder of a release is sealed: for a FILE in one, give -o elsewhere.
     """
     from pmlopt.programs.reports.pages import EXACT_COUNTS

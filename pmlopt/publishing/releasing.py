@@ -110,7 +110,7 @@ class ReleaseDraft:
         releases: the mechanisms with their columns.
         made: each as it is saved: a `Result` has its certificate.
         levels: what all releases leak together, and about each part.
-        planned: what `release.json` will say, as far as it does not depend on the draws and the files.
+        planned: what `release.json` will state, as far as it does not depend on the draws and the files.
         ledger: the file of the ledger that records the release, if there is one.
         person_column: the column with the numbers of its people; None where the rows are all, in order.
         law: the data whose law of the letters is known, where they are others.
@@ -499,7 +499,7 @@ def check_columns_named(
     left = [name for name in names if name not in said]
     if left:
         raise InputError(
-            f"{where}: nothing is said of the column{'s' if len(left) > 1 else ''} "
+            f"{where}: nothing is planned for the column{'s' if len(left) > 1 else ''} "
             f"{', '.join(map(repr, left))}: release, keep (in clear) or drop each"
         )
 

@@ -250,5 +250,5 @@ def _to_secret(joint: Secret | ArrayLike) -> Secret:
     try:
         total = float(np.sum(np.asarray(joint, dtype=float)))
     except (TypeError, ValueError):
-        total = 1.0  # whatever it is, the law says what is wrong with it
+        total = 1.0  # whatever it is, the error of the law explains it
     return Secret(joint) if abs(total - 1) <= SUM_ATOL else Secret.from_counts(joint)

@@ -368,7 +368,7 @@ def shuffled_failure(
         if _is_listable(values, count):
             means, masses = _list_means(values, law, count)
             found.append(float(masses[means > t * (1 + LIFT_RTOL)].sum()))
-        else:  # a bound by formula where a letter adds next to nothing
+        else:  # a bound by formula where a letter adds almost nothing
             bound = bound_chernoff_tail(values, law, count, t)
             small = bound <= 1e-3 * math.fsum(found)
             found.append(bound if small else compute_mean_near(values, law, count, t).bound_tail(t))

@@ -478,7 +478,7 @@ class StreamPopulation:
                 more = math.exp(epsilon) - np.exp(
                     told + compute_budgets(told, epsilon, cap, now.time)
                 )
-                more[over.max(axis=2) <= 0] = 0.0  # whatever is told is within epsilon
+                more[over.max(axis=2) <= 0] = 0.0  # whatever is revealed is within epsilon
                 # (H, R, M): what the design adds to each bound; the constant output adds -room
                 above = over @ matrix + more[:, :, None] * (law @ matrix)[:, None, :]
                 # the constraint is linear in the weight w: w above <= (1 - w) room

@@ -118,7 +118,7 @@ class Streams:
     def _stream_at(self, place: int) -> Stream:
         """Return the stream at a node of the tree of histories."""
         found = self._streams[place]
-        assert found is not None  # only of releases after which nobody is
+        assert found is not None  # only for releases that belong to no person
         return found
 
     def release(self, states: Mapping[Label, Label], seed: Seed = None) -> dict[Label, Label]:

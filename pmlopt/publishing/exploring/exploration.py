@@ -170,12 +170,12 @@ def _describe_changes(before: ExploredPart, after: ExploredPart) -> list[str]:
         *(
             text
             for group in _find_merged(old, new, both)
-            for text in _format_outcomes(group, "tell the same from here on")
+            for text in _format_outcomes(group, "reveal the same from here on")
         ),
         *(
             text
             for group in _find_merged(new, old, both)
-            for text in _format_outcomes(group, "tell the same no more")
+            for text in _format_outcomes(group, "no longer reveal the same")
         ),
     ]
 

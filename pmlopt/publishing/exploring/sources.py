@@ -84,7 +84,7 @@ def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
 
     Raises:
         MissingExtraError: on showing or saving, where vl-convert-python is not installed.
-        InputError, SweepError: as the functions above say.
+        InputError, SweepError: as for the functions above.
 
     Examples:
         >>> import math
@@ -154,7 +154,7 @@ def explore_design(
         raise InputError(f"beside has {strange[0]!r}: known are {', '.join(BESIDE)}")
     if (
         levels is None
-    ):  # up to where PML asks for nothing, with three digits: a level is copied by hand
+    ):  # up to where PML has no effect, with three digits: a level is copied by hand
         levels = np.round(np.linspace(0, min(p.max_leakage, HIGHEST), LEVELS + 1)[1:], 3).tolist()
     grid = sorted({check_real(level, "a level", PrivacyError) for level in levels})
     if not grid:
