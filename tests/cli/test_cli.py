@@ -244,7 +244,7 @@ class TestAudit:
         assert "The claim holds" in text
         assert f"0.1    {exact:.9g} nats" in text
         assert (
-            "given prior alone"
+            "given prior only"
             in run(*asked, "--envelope", "0.1", "--radius", "0.1", code=2).output
         )
 

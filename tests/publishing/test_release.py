@@ -181,7 +181,7 @@ def test_what_cannot_be_released_is_named(tmp_path: Path) -> None:
     flip: Any = {"sex": FLIP}
     data, out = people(50), tmp_path / "out"
     cases: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
-        (InputError, "nothing is said of the columns 'id', 'town'", flip, {"keep": ["level"]}),
+        (InputError, "nothing is planned for the columns 'id', 'town'", flip, {"keep": ["level"]}),
         (
             InputError,
             "'sex' is named 2 times",
@@ -411,7 +411,7 @@ def test_a_total_counts_what_stays_in_clear(tmp_path: Path) -> None:
         release(data, {"sex": FLIP}, tmp_path / "out", keep=["id"], drop=["level", "town"], total=between,
                 exact_counts=True)  # fmt: skip
     told = "".join(line for one in build_sections(draft.planned, draft.made) for line in one.lines)
-    assert "Every row has a value of its own of id: it names one person." in told
+    assert "Every row has a unique value of id, which identifies one person." in told
 
 
 def test_outcomes_that_leave_one_value_together_are_warned_of() -> None:

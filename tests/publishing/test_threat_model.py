@@ -227,7 +227,7 @@ class TestFilesOfOthers:
         for name, undecided, advice in (
             ("kept", ["in clear"], "repeats the release with --dry-run"),
             ("law", ["fit", "no raw rows"], "the shares are those of other people"),
-            ("matrix", ["mechanisms/ill.json"], "ask for the saved result"),
+            ("matrix", ["mechanisms/ill.json"], "obtain the saved result"),
         ):
             said = run("check", tmp_path / name, code=3)
             last = said[said.index("What can be checked from the folder holds") :].splitlines()

@@ -93,7 +93,7 @@ def test_a_search_is_stalled_where_three_rounds_did_not_quarter_the_width() -> N
     def solve(level: float) -> None:
         search.reached_level = 10.0 + widths[len(told)]
 
-    search._choose_next_level, search._solve = choose, solve
+    search._choose_next_level, search._solve_until_decided = choose, solve
     assert EpsilonSearch.run(search) == "both ends meet"
     # the fourth is more than a quarter of the first; then they are counted anew
     assert told == [False, False, False, True, False]
