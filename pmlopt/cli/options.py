@@ -241,6 +241,7 @@ OPTIONS_MEANT = {
     "--least": ("--min-probability",),
     "--least-fit": ("--min-p-value",),
     "--person": ("--person-column",),
+    "--reach": ("--target",),
     "--samples": ("--from-samples",),
     "--slack": ("--delta",),
     "--time": ("--time-column",),
