@@ -194,7 +194,7 @@ def explore_stream(
         (ExploredCurve("revealed so far", tuple(points), f"What the outputs so far reveal of {what}."),),
         about=(
             f"No sequence of outputs reveals more than {stream.privacy.epsilon:g} nats of {what}.",
-            "At each time the prior is the posterior after the earlier outputs; outcomes reveal what they add.",
+            "At each time the prior is the posterior of the earlier outputs; outcomes reveal what they add.",
         ),
         limit=float(stream.privacy.epsilon),
     )  # fmt: skip
