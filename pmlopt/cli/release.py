@@ -205,9 +205,8 @@ def release_command(
         return
     with workers.open_executor() as executor:
         described = write_release(draft, output, seed, executor)
-    note_released(
-        f"{output} is published" + ("" if ledger is None else f", and recorded in {ledger}")
-    )
+    recorded = "" if ledger is None else f", and recorded in {ledger}"
+    note_released(f"{output} is published{recorded}")
     if as_json:
         print_json(to_plain(described))
         return
@@ -223,8 +222,7 @@ def _check_total(planned: ReleaseFile) -> None:
         return
     print_line(
         f"The total would be exceeded: the release {planned.comparison_text}, and {planned.total:.6g} "
-        "nats are "
-        "allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
+        "nats are allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
         err=True,
     )
     sys.exit(CLAIM_FAILS)
@@ -424,9 +422,7 @@ def explore_command(
         if saved is not None:
             others = (utility_name, compare, total)
             if asked != UNASKED or exact_counts or any(one is not None for one in others):
-                raise InputError(
-                    f"{saved} determines what is explored: leave out the options of a prior"
-                )
+                raise InputError(f"{saved} sets what is explored: leave out the options of a prior")
             found = _explore_file(saved, person, epsilons, options)
         elif person is not None:
             raise InputError("--person belongs to a FILE of streams")
@@ -547,11 +543,7 @@ def _make_command_line(
     A file of the person's own keeps its name where it has that law, and no count of it is rounded.
     """
     from pmlopt.model.privacy import LDP
-    from pmlopt.publishing.exploring.sources import (
-        format_pairs_command,
-        format_prior_command,
-        make_copy_format,
-    )
+    from pmlopt.publishing.exploring import sources
 
     others = {one.name for one in fields(asked)} - PRIOR - {"about_file", "secret_column"}
     law, rest_of, before = (
@@ -560,12 +552,12 @@ def _make_command_line(
         "",
     )
     if not np.array_equal(prior.pmf, asked.read_prior().pmf):
-        law, before = ["--prior", "prior.csv"], format_prior_command(prior)
+        law, before = ["--prior", "prior.csv"], sources.format_prior_command(prior)
     if secret is not None and asked.secret is not None and secret is not asked.secret:
         law, rest_of, before = (
             ["--about", "pairs.csv"],
             format_options(asked, others),
-            format_pairs_command(secret),
+            sources.format_pairs_command(secret),
         )
 
     def write_line(privacy: Any, level: float) -> str:
@@ -582,7 +574,7 @@ def _make_command_line(
         ]
         return shlex.join(["pmlopt", "design", *words, *rest, "-o", "mechanism.json"])
 
-    found = replace(make_copy_format(prior, utility[0]), command=write_line, before=before)
+    found = replace(sources.make_copy_format(prior, utility[0]), command=write_line, before=before)
     is_file = Path(utility[0]).suffix.lower() == ".csv"
     return replace(found, utility=f"...  # that of {utility[0]}") if is_file else found
 

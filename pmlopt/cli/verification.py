@@ -100,7 +100,7 @@ def prove_command(
     output: Annotated[Path, OptionNote("The folder to make.", "-o/--output")],
     as_json: Json = False,
 ) -> None:
-    """Write the proof of a saved result for checkers of others.
+    """Write the proof of a result for independent checkers.
 
     The folder has certificates in the format VIPR, of which some checkers were themselves proved correct, the
     same linear programs as MPS files for exact solvers, and a README on what is proved and how to check it.

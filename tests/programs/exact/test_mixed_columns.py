@@ -36,7 +36,7 @@ def test_a_projection_that_moves_far_is_not_taken(
 ) -> None:
     monkeypatch.setattr(repair, "MAX_COLUMN_CHANGE", 0.005)
     moved = MATRIX + move * np.array([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
-    monkeypatch.setattr(repair, "polish", lambda prior, privacy, matrix: moved)
+    monkeypatch.setattr(repair, "polish_matrix", lambda prior, privacy, matrix: moved)
     found = _repair_polished_matrix(PRIOR, PML(0.8), MATRIX, 1e-9)
     assert (found is not None) is near
     if found is not None:
