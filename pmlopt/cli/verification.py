@@ -33,15 +33,13 @@ def report_command(
     saved_file: Annotated[Path, ArgumentNote("FILE")],
     output: Annotated[
         Path | None,
-        OptionNote(
-            "Where to write, .html or .md; beside FILE where left out.", "-o/--output", TARGET
-        ),
+        OptionNote("The file to write, .html or .md; else next to FILE.", "-o/--output", TARGET),
     ] = None,
 ) -> None:
     """Write a page on what a saved result guarantees.
 
     It states about what and for whom, and what FILE (.json, .npz) does not guarantee; the leakage of each
-    outcome; the utility beside that of releasing nothing, everything, or by randomized response; and how
+    outcome; the utility compared with releasing nothing, everything, or by randomized response; and how
     to check all of it. The folder of a release is sealed: for a FILE in one, give -o elsewhere.
     """
     from pmlopt.programs.reports.pages import EXACT_COUNTS
@@ -114,7 +112,7 @@ def prove_command(
     output: Annotated[Path, OptionNote("The folder to make.", "-o/--output")],
     as_json: Json = False,
 ) -> None:
-    """Write the proof of a saved result for checkers of others.
+    """Write the proof of a result for independent checkers.
 
     The folder has certificates in the format VIPR, of which some checkers were themselves proved correct, the
     same linear programs as MPS files for exact solvers, and a README on what is proved and how to check it.

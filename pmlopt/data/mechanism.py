@@ -39,7 +39,7 @@ from pmlopt.core.matrices.formats import read_matrix, write_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.near_labels import describe_difference
 from pmlopt.core.suggestions import SuggestsAttributes
-from pmlopt.data.labelled import Numbers, read_column, table
+from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, make_random_bits
 from pmlopt.errors import FileFormatError, InputError, MechanismError
@@ -93,7 +93,7 @@ class Mechanism(SuggestsAttributes):
     ) -> None:
         values: Any = matrix
         if not (type(matrix) is np.ndarray and matrix.ndim == 2):
-            found = table(matrix, "the mechanism", MechanismError)
+            found = read_labelled_table(matrix, "the mechanism", MechanismError)
             values, (rows_named, columns_named) = found.values, found.axes
             if (rows_named is not None and inputs is not None) or (
                 columns_named is not None and outputs is not None

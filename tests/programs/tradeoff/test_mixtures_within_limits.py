@@ -52,7 +52,7 @@ def test_the_first_mechanism_likely_within_an_aim_is_found_on_a_path(
     audit: Any = SimpleNamespace(bound=bound, value=1.0, record=0)
     program: Any = SimpleNamespace(log_counts=[None])
     path = {0.7: lambda t: np.array([[0.8 * (1 - t)]])}.get(bound, lambda t: np.array([[1 - t]]))
-    found = build_certificate.find_likely_member(program, path, audit, 0.5)
+    found = build_certificate.find_likely_within_limit(program, path, audit, 0.5)
     assert 1 - found[0, 0] / path(0.0)[0, 0] == pytest.approx(place)
 
 
