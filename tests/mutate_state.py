@@ -501,7 +501,7 @@ def use_crowd(path: Path) -> Any:
 
 def run_crowd(rng: np.random.Generator, place: Path) -> tuple[str, str]:
     """Change a crowd."""
-    from pmlopt.releases.stream_population import POPULATION_FILE_VERSION, FORMAT
+    from pmlopt.releases.stream_population import FORMAT, POPULATION_FILE_VERSION
 
     return run_arrays(rng, place / "crowd.npz", place, FORMAT, POPULATION_FILE_VERSION, use_crowd)
 

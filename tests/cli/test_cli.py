@@ -244,8 +244,7 @@ class TestAudit:
         assert "The claim holds" in text
         assert f"0.1    {exact:.9g} nats" in text
         assert (
-            "given prior only"
-            in run(*asked, "--envelope", "0.1", "--radius", "0.1", code=2).output
+            "given prior only" in run(*asked, "--envelope", "0.1", "--radius", "0.1", code=2).output
         )
 
     @pytest.mark.parametrize("privacy", ["ldp", "pml", "maximal-leakage", "lip --lower 0.7", "lip"])

@@ -107,7 +107,9 @@ def test_the_best_constant_is_enough_where_it_reaches_the_target_up_to_rounding(
     constant, best = np.tile([0.6, 0.4], (2, 1)), np.eye(2)
     stills: list[FloatArray] = []
     program = SimpleNamespace(constant_matrix=constant, best_matrix=best, unit=1.0)
-    search = search_of(program=program, _compute_target_excess=lambda matrix: excess, certify_matrix=lambda m: True)
+    search = search_of(
+        program=program, _compute_target_excess=lambda matrix: excess, certify_matrix=lambda m: True
+    )
     search._certify_mixture = lambda still, best: stills.append(still)
     EpsilonSearch._initialize_reached_level(search)
     if taken:

@@ -126,7 +126,8 @@ class TestDesigns:
         assert dict(point.facts)["people for frequencies within 0.05"] == f"{expected:,}"
         (point,) = explore(PRIOR, "absolute", epsilon=[0.05], beside=()).curves[0].points
         assert (
-            "cannot distinguish 4 letters" in dict(point.facts)["people for frequencies within 0.01"]
+            "cannot distinguish 4 letters"
+            in dict(point.facts)["people for frequencies within 0.01"]
         )
 
     def test_the_line_of_python_gives_the_point_again(self) -> None:

@@ -36,9 +36,7 @@ def test_there_is_none_in_some_languages(tmp_path: Path) -> None:
 def test_its_weights_are_a_left_inverse(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"d.{ending}"
     export_decoder(MECHANISM, path, prior=Prior([0.5, 0.3, 0.2], MECHANISM.inputs))
-    lines = [
-        re.findall(r"-?\d+\.\d+(?:e-\d+)?", line) for line in path.read_text().splitlines()
-    ]
+    lines = [re.findall(r"-?\d+\.\d+(?:e-\d+)?", line) for line in path.read_text().splitlines()]
     rows = [[float(one) for one in line] for line in lines if len(line) == 3]
     # V P' = I
     assert np.allclose(np.array(rows) @ MECHANISM.matrix.T, np.eye(3), atol=1e-12)
