@@ -227,19 +227,19 @@ class RequirementConjunction(Requirement):
             )
         return {**best, **self.parts[place].dual_certificate(prior, gains)}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         if self.list_ratios(prior) is not None:
-            return super().dual_bound(prior, gains, witness)
-        place = float(check_certificate_array(witness, "part", ()))
+            return super().dual_bound(prior, gains, certificate)
+        place = float(check_certificate_array(certificate, "part", ()))
         if place not in range(len(self.parts)):
             raise PrivacyError(f"the proof names part {place:g} of {len(self.parts)}")
-        if "others" in witness:
+        if "others" in certificate:
             ratios = self._other_ratios(int(place), prior)
             weights = check_certificate_array(
-                witness, "others", (len(ratios.exponents), gains.shape[1])
+                certificate, "others", (len(ratios.exponents), gains.shape[1])
             )
             gains = ratios.remaining_gains(prior.pmf, gains, weights)
-        return self.parts[int(place)].dual_bound(prior, gains, witness)
+        return self.parts[int(place)].dual_bound(prior, gains, certificate)
 
     def ratios(self, weights: Any) -> RatioBounds | None:
         return join_ratio_bounds(part.ratios(weights) for part in self.parts)

@@ -20,7 +20,7 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import LetterCells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.column_cost import ColumnCost
-from pmlopt.model.privacy.factors import tightened
+from pmlopt.model.privacy.factors import tighten_factor
 from pmlopt.model.privacy.ratios import MIN_SLACK_NATS, RatioBounds, make_block
 from pmlopt.model.privacy.violations import describe_worst_pair
 from pmlopt.model.uncertainty.columns import ColumnCone, Family
@@ -37,13 +37,13 @@ Witness: TypeAlias = Mapping[str, FloatArray]
 """Arrays by name, from which a bound follows; see `Requirement.dual_certificate`."""
 
 
-def check_certificate_array(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
+def check_certificate_array(certificate: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
     """Validate an array of a dual certificate: finite, and of the right shape.
 
     Raises:
         PrivacyError: it is missing, or something else.
     """
-    found = witness.get(name)
+    found = certificate.get(name)
     if (
         found is not None and np.size(found) == 0 and 0 in shape
     ):  # lists in files have lost the other numbers
@@ -110,7 +110,7 @@ class Requirement(Record, ABC):
         self, prior: Prior, mechanism: cp.Expression, law: cp.Variable
     ) -> CvxpyConstraints:
         """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
-        return CvxpyConstraints(*self._require_ratios(prior).to_cvxpy(mechanism, tightened))
+        return CvxpyConstraints(*self._require_ratios(prior).to_cvxpy(mechanism, tighten_factor))
 
     def constraints(self, prior: PriorLike, mechanism: cp.Expression) -> list[cp.Constraint]:
         """Return the requirement as constraints on cvxpy variables of another problem.
@@ -295,7 +295,7 @@ class Requirement(Record, ABC):
         interior.
         """
         ratios = self.list_ratios(prior)
-        return None if ratios is None else make_block(ratios, prior.pmf, tightened)
+        return None if ratios is None else make_block(ratios, prior.pmf, tighten_factor)
 
     def violation(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Compute constraint violations of a mechanism: all at most 0 iff the requirement holds.
@@ -332,13 +332,13 @@ class Requirement(Record, ABC):
         ratios = self.list_weighted_ratios(prior)
         return {} if ratios is None else {"weights": ratios.find_weights(prior.pmf, gains)}
 
-    def dual_bound(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    def dual_bound(self, prior: Prior, gains: FloatArray, certificate: Witness) -> float:
         """Compute the upper bound on the gain of feasible matrices that dual variables prove.
 
         Args:
             prior: of the design.
             gains: (N, M) as in `support_function`.
-            witness: as `witness` gives it.
+            certificate: as `certificate` gives it.
 
         Raises:
             PrivacyError: its arrays are missing or have other shapes.
@@ -347,7 +347,7 @@ class Requirement(Record, ABC):
         if ratios is None:
             return self.support_function(prior, gains)
         weights = check_certificate_array(
-            witness, "weights", (len(ratios.exponents), gains.shape[1])
+            certificate, "weights", (len(ratios.exponents), gains.shape[1])
         )
         return ratios.bound_gains(prior.pmf, gains, weights)
 
