@@ -24,9 +24,6 @@ except ImportError:
         "privacy loss distributions need dp-accounting: pip install 'pmlopt[accounting]'"
     ) from None
 
-MAX_LOSSES = 10**6
-"""Multiples of the interval that a distribution may have."""
-
 
 def hockey_stick_divergences(mechanism: MechanismLike, losses: FloatArray) -> FloatArray:
     """Compute (K,) the largest hockey-stick divergence between two rows of a mechanism at each loss.
@@ -83,7 +80,8 @@ def privacy_loss_distribution(mechanism: MechanismLike, interval: float = 1e-3) 
     # past the largest finite loss only outcomes that exclude an input count
     reach = level if math.isfinite(level) else _largest_finite_loss(known.matrix)
     count = math.ceil(reach / interval) + 1
-    if count > MAX_LOSSES:
+    # arrays of millions of losses would take minutes to compose
+    if count > 10**6:
         raise InputError(
             f"the interval {interval!r} divides {reach:.6g} nats too often: take a longer one"
         )

@@ -39,6 +39,7 @@ from pmlopt.core.matrices.formats import read_matrix, write_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.near_labels import describe_difference
 from pmlopt.core.suggestions import SuggestsAttributes
+from pmlopt.data.explanations import explain_sizes, explain_sums
 from pmlopt.data.labelled import Numbers, read_column, read_labelled_table
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, make_random_bits
@@ -120,7 +121,7 @@ class Mechanism(SuggestsAttributes):
         worst = int(np.argmax(np.abs(sums - 1)))
         if abs(sums[worst] - 1) > SUM_ATOL:
             raise MechanismError(
-                f"the row of {rows[worst]!r} sums to {sums[worst]:.12g}, not to 1: {_explain_sums(array)}"
+                f"the row of {rows[worst]!r} sums to {sums[worst]:.12g}, not to 1: {explain_sums(array)}"
             )
         vars(self).update(matrix=array, inputs=rows, outputs=columns)
 
@@ -508,7 +509,7 @@ def pair_with_prior(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, 
     if p.size != len(m.inputs):
         raise MechanismError(
             f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs"
-            + _explain_sizes(p.labels, m.inputs)
+            + explain_sizes(p.labels, m.inputs)
         )
     if (
         has_labels(prior)
@@ -571,40 +572,6 @@ def check_labels_match(
     raise error(
         f"{left_name} {one} and {right_name} {other} differ{describe_difference(left, right)}"
     )
-
-
-def _explain_sums(matrix: FloatArray) -> str:
-    """Explain row sums that differ from one, from row and column sums."""
-    # only a hint in a message: nothing is transposed or divided here
-    down, across = matrix.sum(axis=0), matrix.sum(axis=1)
-    for total, written in ((1.0, ""), (100.0, "in percent")):
-        near = 1e-2 * total
-        if total > 1 and np.abs(across - total).max() <= near:
-            return "the numbers are percentages: divide all of them by 100"
-        if np.abs(down - total).max() <= near:
-            also = f", {written}: divide all of them by 100, too" if written else ""
-            return (
-                "the matrix is transposed, for each column sums to "
-                f"{total:g}: give a row for each input and a column for each output{also}"
-            )
-    return "divide each row by its sum if rounding explains it"
-
-
-def _explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
-    """Describe letters that are on one side only; empty text for none."""
-    if isinstance(labels, DefaultLabels) or isinstance(inputs, DefaultLabels):
-        return ""
-    sides = (
-        (labels, inputs, "not among the inputs"),
-        (inputs, labels, "not among the letters of the prior"),
-    )
-    for side, other, words in sides:
-        known = set(map(make_label_key, other))
-        alone = [label for label in side if make_label_key(label) not in known]
-        if alone:
-            named, close = ", ".join(map(repr, alone[:5])), describe_difference(alone[:1], other)
-            return f": {named} {words}{close}"
-    return ""
 
 
 def _group_columns(shapes: FloatArray, columns: IntArray, rtol: float) -> list[list[int]]:

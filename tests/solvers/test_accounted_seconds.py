@@ -7,9 +7,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import cvxpy as cp
 import highspy
 import numpy as np
 import pytest
+from cvxpy.reductions.solvers.solving_chain import SolvingChain
 
 from pmlopt import LDP, PML, ExpectedGain, Prior, design
 from pmlopt.solvers import cvxpy_interface, highs
@@ -46,6 +48,19 @@ def test_what_compiling_and_solving_took_is_no_more_than_has_passed(
     assert outcome.compile_seconds >= 0
     assert outcome.solve_seconds >= 0
     assert outcome.compile_seconds + outcome.solve_seconds <= passed
+
+
+def test_a_solver_that_fails_reports_what_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise cp.SolverError("none")
+
+    monkeypatch.setattr(SolvingChain, "solve_via_data", fail)
+    monkeypatch.setattr(cvxpy_interface, "raise_if_strict", lambda cause: None)
+    begin = time.perf_counter()
+    outcome = by_cvxpy(make_options(None, 1e-9))
+    passed = time.perf_counter() - begin
+    assert outcome.state == "failed"
+    assert 0 <= outcome.compile_seconds <= outcome.compile_seconds + outcome.solve_seconds <= passed
 
 
 def test_the_time_that_is_left_counts_from_what_a_master_has_run_already() -> None:

@@ -62,7 +62,7 @@ def test_a_search_counts_what_was_before_it() -> None:
     search: Any = SimpleNamespace(programs=3, witness=np.eye(2), proofs=["proof"])
     alone = _make_search_result(search, "over", 7)
     assert (alone.programs, alone.iterations) == (3, 7)
-    before = LevelSearchResult(np.eye(2), None, 4, 10, "", True)
+    before = LevelSearchResult(np.eye(2), LevelMultipliers(np.zeros(2)), 4, 10, "", True)
     both = _make_search_result(search, "over", 7, before)
     assert (both.programs, both.iterations) == (7, 17)
 

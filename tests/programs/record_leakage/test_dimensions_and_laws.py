@@ -77,3 +77,18 @@ def test_bounds_of_cells_are_rounded_by_the_sizes_of_gains_counts_and_prices(
         for k in range(3)
     ]
     assert cells._bound_rounding() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("bound", "proved"), [(0.491, True), (0.489, False)])
+def test_next_to_the_uniform_law_a_bound_is_proved_but_for_what_decimals_lose(
+    monkeypatch: pytest.MonkeyPatch, bound: float, proved: bool
+) -> None:
+    monkeypatch.setattr(proof, "DECIMAL_ATOL", Decimal("0.01"))
+    monkeypatch.setattr(proof, "bound_near_uniform", lambda rows, counts, room: Decimal("0.5"))
+    query = SimpleNamespace(records=1, alphabets=[2])
+    channel: Any = SimpleNamespace(
+        query=query, rows=ROWS, log_counts=lambda record: np.zeros((2, 4))
+    )
+    kind: Any = SimpleNamespace(record=0, cells=None, laws=None)
+    rows = [[Decimal(1)], [Decimal(1)]]
+    assert proof._is_kind_proved(channel, 0.1, kind, bound, rows) is proved

@@ -40,7 +40,7 @@ def test_the_best_staircases_by_counts_are_those_of_brute_force(family: Staircas
     kernel = ColumnUtility(counts / 13, MutualInformation().phi)
     rho = 0.3 * np.random.default_rng(3).normal(size=5)
     priced = CountPricer(kernel, [family], counts.tolist()).price_columns(rho, 4, -np.inf)
-    worths = {}
+    worths: dict[int, float] = {}
     for bits in itertools.product([False, True], repeat=5):
         mass = float(kernel.p[list(bits)].sum())
         if 0 < mass < min(family.max_mass, 1.0):

@@ -14,8 +14,9 @@ from oracles.designs import FloatArray, linear_program, random_prior
 from pmlopt import LDP, PML, ExpectedGain, MinimumMass, Prior, design
 from pmlopt.model.privacy import Requirement
 from pmlopt.solvers.solver_result import NO_DEADLINE, MethodOptions
-from pmlopt.solvers.structured import interior_point, newton, simplex
+from pmlopt.solvers.structured import interior_point, simplex
 from pmlopt.solvers.structured.block_program import BlockLP, SideConstraints
+from pmlopt.solvers.structured.factors import get_lapack
 from pmlopt.solvers.structured.interior_point import follow_central_path
 from pmlopt.solvers.structured.iterates import Iterate, build_start, to_double_point
 from pmlopt.solvers.structured.newton import NewtonSystem, NewtonSystemByOutputs
@@ -103,9 +104,7 @@ def test_short_steps_end_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
     ending = follow_central_path(task, build_start(task), lambda point: 1.0, 1e-9)
     assert (ending.iterations, ending.message) == (5, "nothing improves")
     watch: Any = SimpleNamespace(near=0.0)
-    _, done = interior_point._iterate_in_single_precision(
-        task, build_start(task), watch, interior_point.NO_DEADLINE
-    )
+    _, done = interior_point._begin_in_single(task, build_start(task), watch, NO_DEADLINE)
     assert done == 2
 
 
@@ -113,8 +112,14 @@ def test_far_from_the_end_every_twenty_fifth_point_is_certified(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     idle_steps(monkeypatch, 1.0)
-    counts, steps = [], []
-    monkeypatch.setattr(interior_point, "_step_once", lambda at: (steps.append(1), (at, 1.0))[1])
+    counts: list[int] = []
+    steps: list[int] = []
+
+    def step(at: Iterate) -> tuple[Iterate, float]:
+        steps.append(1)
+        return at, 1.0
+
+    monkeypatch.setattr(interior_point, "_step_once", step)
 
     def certify(point: Iterate) -> float:
         counts.append(len(steps))
@@ -136,8 +141,9 @@ def test_a_step_aims_at_the_same_product_everywhere() -> None:
     steps: list[Any] = []
 
     def compute_step(wanted: dict[str, FloatArray] | None = None) -> Iterate:
-        steps.append((wanted, NewtonSystem.compute_step(system, wanted)))
-        return steps[-1][1]
+        found = NewtonSystem.compute_step(system, wanted)
+        steps.append((wanted, found))
+        return found
 
     spied: Any = SimpleNamespace(at=at, task=task, compute_step=compute_step)
     interior_point._step_once(spied)
@@ -175,7 +181,7 @@ def test_refinement_mends_a_system_that_is_solved_to_a_tenth() -> None:
 
 
 def test_a_singular_system_is_shifted_until_it_has_a_factor() -> None:
-    system: Any = SimpleNamespace(precision=newton.get_lapack(False))
+    system: Any = SimpleNamespace(precision=get_lapack(False))
     scale = np.array([1.0, 2.0, 5.0])
     total = np.asfortranarray(np.outer(scale, scale))
     factor, unit = NewtonSystem._factor_scaled(system, total.copy(order="F"))

@@ -1,0 +1,42 @@
+"""Explanations of matrices and labels that do not fit, as the ends of messages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmlopt.core.arrays import DefaultLabels, FloatArray, Label, make_label_key
+from pmlopt.core.near_labels import describe_difference
+
+
+def explain_sums(matrix: FloatArray) -> str:
+    """Explain row sums that differ from one, from row and column sums."""
+    # only a hint in a message: nothing is transposed or divided here
+    down, across = matrix.sum(axis=0), matrix.sum(axis=1)
+    for total, written in ((1.0, ""), (100.0, "in percent")):
+        near = 1e-2 * total
+        if total > 1 and np.abs(across - total).max() <= near:
+            return "the numbers are percentages: divide all of them by 100"
+        if np.abs(down - total).max() <= near:
+            also = f", {written}: divide all of them by 100, too" if written else ""
+            return (
+                "the matrix is transposed, for each column sums to "
+                f"{total:g}: give a row for each input and a column for each output{also}"
+            )
+    return "divide each row by its sum if rounding explains it"
+
+
+def explain_sizes(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
+    """Describe letters that are on one side only; empty text for none."""
+    if isinstance(labels, DefaultLabels) or isinstance(inputs, DefaultLabels):
+        return ""
+    sides = (
+        (labels, inputs, "not among the inputs"),
+        (inputs, labels, "not among the letters of the prior"),
+    )
+    for side, other, words in sides:
+        known = set(map(make_label_key, other))
+        alone = [label for label in side if make_label_key(label) not in known]
+        if alone:
+            named, close = ", ".join(map(repr, alone[:5])), describe_difference(alone[:1], other)
+            return f": {named} {words}{close}"
+    return ""
