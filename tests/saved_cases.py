@@ -25,6 +25,7 @@ from pmlopt import (
     CirclePrior,
     ConvexHull,
     CoordinateLoss,
+    EntropySet,
     EstimationError,
     ExpectedGain,
     ExpectedLoss,
@@ -34,11 +35,13 @@ from pmlopt import (
     InvariantPrior,
     KLBall,
     L1Ball,
+    LikelihoodRegion,
     MaximalAlphaLeakage,
     MaximalLeakage,
     MetricPrivacy,
     MinimumMass,
     MutualInformation,
+    Polytope,
     Prior,
     Program,
     Pufferfish,
@@ -48,6 +51,7 @@ from pmlopt import (
     Secret,
     SibsonLeakage,
     Vulnerability,
+    WassersteinBall,
     best_worst_case,
     confidence_ball,
     confidence_box,
@@ -55,6 +59,7 @@ from pmlopt import (
     distortion_leakage,
     envelope,
     envelope_design,
+    intersection,
     leakage_distortion,
     least_leakage,
     queries,
@@ -65,6 +70,7 @@ from pmlopt import (
 from pmlopt.data.symmetry import ProductPrior, reflection
 from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.model.uncertainty.joint_laws import JointLaws
+from pmlopt.model.uncertainty.l1_ball import Center
 from pmlopt.model.utility import CoordinateGain, DisplacementLoss, SumOfParts, TotalVariation
 from pmlopt.programs import best_guaranteed_utility, failure_after_processing
 from pmlopt.programs.compliance import prove
@@ -116,6 +122,14 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "minimum-mass": PML(0.6, over=MinimumMass(3, 0.1)),
     "all-priors": PML(0.6, over=AllPriors(3)),
     "kl-ball": PML(0.6, over=KLBall(P, 0.05)),
+    "likelihood-region": PML(0.6, over=LikelihoodRegion(P, 0.05)),
+    "polytope": PML(0.6, over=Polytope([[1, -1, 0], [0, 0, -1]], [0.3, -0.1])),
+    "entropy-set": PML(0.6, over=EntropySet(3, 1.0)),
+    "wasserstein-ball": PML(
+        0.6, over=WassersteinBall(P, [[0, 1, np.inf], [1, 0, np.inf], [np.inf, np.inf, 0]], 0.1)
+    ),
+    "intersection": PML(0.6, over=intersection(KLBall(P, 0.05), MinimumMass(3, 0.15))),
+    "unobserved": PML(0.6, over=LikelihoodRegion(Center.of([0.6, 0.4, 0.0]), 0.05)),
     "chi-square-ball": PML(0.6, over=ChiSquareBall(P, 0.1)),
     "renyi-chi-square": RenyiPML(2, 0.3, over=ChiSquareBall(P, 0.05)),
     "vertices": PML(0.3, over=ConvexHull([P, [0.4, 0.3, 0.3]])),
@@ -179,6 +193,8 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
     ),
     "constrained": constrained,
     "information": lambda: design(P, PML(0.3), MutualInformation()),
+    "information-maximal": lambda: design(P, MaximalLeakage(0.3), MutualInformation()),
+    "information-renyi": lambda: design(P, RenyiPML(2, 0.3), MutualInformation()),
     "variation": lambda: design(COUNTED, LDP(0.5), TotalVariation()),
     "information-over": lambda: design(P, PML(0.3, over=L1Ball(P, 0.1)), MutualInformation()),
     "estimation": lambda: design(P, LDP(1.0), EstimationError()),

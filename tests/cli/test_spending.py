@@ -86,11 +86,11 @@ def test_what_is_spent_is_told_where_its_output_is_lost(place: Path) -> None:
     code = f"""
 import os
 from pmlopt.cli import ledger, main
-kept = ledger.note_spent
+kept = ledger.note_released
 def leave(text):
     os.close({reader})  # whoever reads leaves after the release
     kept(text)
-ledger.note_spent = leave
+ledger.note_released = leave
 main("stream release s.json --person ann --state out".split())
 """
     process = subprocess.Popen(

@@ -8,14 +8,21 @@ from .confidence import REGIONS as REGIONS
 from .confidence import confidence_ball as confidence_ball
 from .confidence import confidence_box as confidence_box
 from .confidence import confidence_chain as confidence_chain
+from .confidence import confidence_region as confidence_region
 from .confidence import deviation_exponent as deviation_exponent
 from .confidence import weissman_delta as weissman_delta
 from .confidence import weissman_kappa as weissman_kappa
 from .confidence import weissman_radius as weissman_radius
 from .confidence import weissman_samples as weissman_samples
+from .entropy_set import EntropySet as EntropySet
+from .intersections import Intersection as Intersection
+from .intersections import intersection as intersection
 from .joint_laws import JointLaws as JointLaws
 from .kl_ball import KLBall as KLBall
 from .l1_ball import L1Ball as L1Ball
+from .likelihood_region import LikelihoodRegion as LikelihoodRegion
+from .likelihood_region import multinomial_radius as multinomial_radius
+from .polytope import Polytope as Polytope
 from .prior_set import MinMeanExpression as MinMeanExpression
 from .prior_set import PriorSet as PriorSet
 from .sensitivity import WorstCase as WorstCase
@@ -33,3 +40,4 @@ from .sensitivity import samples_needed as samples_needed
 from .sensitivity import true_level_with_confidence as true_level_with_confidence
 from .vertices import ConvexHull as ConvexHull
 from .vertices import vertex_hull as vertex_hull
+from .wasserstein_ball import WassersteinBall as WassersteinBall

@@ -1,4 +1,4 @@
-"""How far the true distribution may be from a sample's: sets of priors that hold it with confidence."""
+"""Confidence sets for the true distribution of a sample."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior, read_count_table
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty.boxes import Box
 from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
+from pmlopt.model.uncertainty.likelihood_region import LikelihoodRegion, multinomial_radius
 from pmlopt.model.uncertainty.prior_set import PriorSet
 
 CONFIDENCE_RTOL = 1e-9
@@ -36,7 +37,7 @@ MAX_BISECTIONS = 64
 def binomial_intervals(
     successes: FloatArray, failures: FloatArray, tail: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute the ends of Clopper-Pearson intervals, each wrong with probability `tail` at most.
+    """Compute Clopper-Pearson interval ends, each with error probability `tail`.
 
     They are rounded outward, and looked for by the binomial's tails: SciPy's inverse of them can be far off
     in large samples.
@@ -71,7 +72,7 @@ def binomial_intervals(
 def _bisect_ends(
     start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]
 ) -> FloatArray:
-    """Find the nearest ends that are right, (K,) and at most 1, by bisection of their logarithms.
+    """Find (K,) the nearest valid interval ends by bisection of their logarithms.
 
     Args:
         start: (K,) where the ends are too near.
@@ -90,7 +91,7 @@ def _bisect_ends(
 
 
 def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
-    """Compute the l1 distance that the empirical distribution exceeds with probability at most delta.
+    """Compute the l1 distance that the empirical distribution exceeds with probability delta (Weissman).
 
     `2 sqrt((log(2^N - 2) - log delta) / (m deviation_exponent(kappa)))`, at most 2, with
     `deviation_exponent(t) = log((1 - t) / t) / (1 - 2 t)` and phi(1/2) = 2. Without kappa it holds for every
@@ -124,7 +125,7 @@ def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -
 
 
 def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5) -> int:
-    """Compute the number of samples from which on `weissman_radius` is at most a radius.
+    """Compute the sample size for which `weissman_radius` is at most a radius.
 
     `4 (log(2^N - 2) - log delta) / (deviation_exponent(kappa) radius^2)`, rounded up.
 
@@ -154,7 +155,7 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
 
 
 def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -> float:
-    """Compute the probability over the sample that the empirical distribution is further off than a radius.
+    """Bound the probability that the empirical distribution is further than a radius from the truth.
 
     At most `(2^N - 2) exp(-m deviation_exponent(kappa) radius^2 / 4)`, and at most one. For more than one
     letter it is at least the smallest normal float, 2.2e-308.
@@ -180,7 +181,7 @@ def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -
 
 
 def weissman_tail(half: float, samples: int, size: int, kappa: float) -> float:
-    """Compute the bound of `weissman_delta` at half a radius, which may be 0."""
+    """Compute the tail bound of `weissman_delta` at half a radius."""
     draws = check_integer(samples, "the number of samples", PrivacyError)
     letters = check_integer(size, "the size of the alphabet", PrivacyError)
     # multiplied in this order: half^2 could underflow where the product does not
@@ -193,8 +194,7 @@ def weissman_tail(half: float, samples: int, size: int, kappa: float) -> float:
 def find_min_samples(
     half: float, size: int, delta: float, kappa: float, enough: Callable[[int], bool], none: str
 ) -> int:
-    """Find the fewest samples that suffice, from about `(log(2^N - 2) - log delta) /
-    (deviation_exponent(kappa) half^2)` on.
+    """Find the least sufficient sample size, starting from its asymptotic formula.
 
     Raises:
         PrivacyError: an argument is outside its range, or, in the words of `none`, no number is enough.
@@ -213,7 +213,7 @@ def find_min_samples(
 
 
 def deviation_exponent(kappa: float) -> float:
-    """Compute the exponent `log((1 - k) / k) / (1 - 2 k)` of a deviation, which decreases on (0, 1/2] to 2.
+    """Compute the exponent constant `log((1 - k) / k) / (1 - 2 k)` of Weissman's inequality.
 
     Raises:
         PrivacyError: kappa is outside (0, 1/2].
@@ -234,7 +234,7 @@ def deviation_exponent(kappa: float) -> float:
 
 
 def weissman_kappa(prior: PriorLike) -> float:
-    """Compute kappa, `max_A min(p(A), 1 - p(A))` over the events A: how evenly a distribution can be halved.
+    """Compute `max_A min(p(A), 1 - p(A))` over events A, the constant of Weissman's inequality.
 
     Exact up to 20 letters, and for any number where one letter has half the mass or more; else the upper
     bound 1/2, which is safe in `weissman_radius`. One letter cannot be halved: 0.
@@ -287,13 +287,8 @@ def confidence_ball(
         >>> confidence_ball({"a": 700, "b": 300, "unseen": 0}, 0.01).center.counts
         (700, 300, 0)
     """
-    if isinstance(counts, Prior):
-        return L1Ball(
-            counts, weissman_radius(_get_sample_size(counts), counts.size, delta, kappa), delta
-        )
-    labels, seen = _check_counts(counts)
-    center = Prior.from_counts(seen, labels) if all(seen) else Center.of_counts(seen, labels)
-    return L1Ball(center, weissman_radius(sum(seen), len(seen), delta, kappa), delta)
+    center, samples = _read_center(counts)
+    return L1Ball(center, weissman_radius(samples, center.size, delta, kappa), delta)
 
 
 def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: float) -> Box:
@@ -332,14 +327,53 @@ def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: f
     return Box(lower, upper, confidence_delta, labels)
 
 
+def confidence_region(
+    counts: Prior | Mapping[Label, int] | Sequence[int], delta: float
+) -> LikelihoodRegion:
+    """Build the region of priors under which a sample is likely enough to contain the true one except with
+    probability delta.
+
+    Args:
+        counts: of a sample on letters that were fixed before it, without pseudo-counts: a prior with a sample
+            size, a mapping from label to count, or N counts. Letters that were not seen have the count 0; the
+            prior of the design can then be any on the same letters.
+        delta: in (0, 1), over the sample.
+
+    Raises:
+        PriorError: the prior has no sample size, a count is negative or not a whole number, or all are 0.
+        PrivacyError: delta is outside (0, 1).
+
+    Source: [agrawal2020finite, Theorem I.2] (`multinomial_radius`).
+
+    Examples:
+        >>> region = confidence_region(Prior.from_counts({"a": 700, "b": 300}), 0.01)
+        >>> region.radius == multinomial_radius(1000, 2, 0.01), region.delta
+        (True, 0.01)
+        >>> confidence_region({"a": 700, "b": 300, "unseen": 0}, 0.01).center.counts
+        (700, 300, 0)
+    """
+    center, samples = _read_center(counts)
+    return LikelihoodRegion(center, multinomial_radius(samples, center.size, delta), delta)
+
+
+def _read_center(
+    counts: Prior | Mapping[Label, int] | Sequence[int],
+) -> tuple[Prior | Center, int]:
+    """Return the empirical distribution of a sample, and its size."""
+    if isinstance(counts, Prior):
+        return counts, _get_sample_size(counts)
+    labels, seen = _check_counts(counts)
+    center = Prior.from_counts(seen, labels) if all(seen) else Center.of_counts(seen, labels)
+    return center, sum(seen)
+
+
 def confidence_chain(
     sequences: Iterable[Sequence[Label]],
     delta: float,
     smoothing: float = 0.5,
     labels: Iterable[Label] | None = None,
 ) -> Chain:
-    """Build the chain of counted moves within bounds that contain the true kernel, except with probability
-    delta.
+    """Build the Markov chain of counted transitions with confidence bounds on its kernel.
 
     The number of moves from a state depends on where they lead, so that an interval for a fixed number of
     moves would not have its confidence. Those of Clopper and Pearson hold here for every number of moves up
@@ -379,7 +413,7 @@ def confidence_chain(
 
 
 def _compute_intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
-    """Compute the ends of Clopper-Pearson intervals, (N,) each, wrong with probability `tail` at most."""
+    """Compute (N,) Clopper-Pearson interval ends from counts."""
     draws = sum(counts)
     try:
         float(draws)
@@ -394,12 +428,13 @@ def _compute_intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray
 REGIONS: Mapping[str, Callable[[Prior | Mapping[Label, int], float], PriorSet]] = {
     "l1-ball": confidence_ball,
     "clopper-pearson": confidence_box,
+    "likelihood": confidence_region,
 }
 """The sets that hold the true distribution with confidence, by name."""
 
 
 def log_event_count(size: int) -> float:
-    """Return the logarithm log(2^N - 2) of the number of events between none and all; -inf for one letter.
+    """Return log(2^N - 2), the log-number of nontrivial events; -inf for one letter.
 
     Examples:
         >>> log_event_count(2) == math.log(2), round(log_event_count(2000) / math.log(2), 9)
@@ -413,7 +448,7 @@ def log_event_count(size: int) -> float:
 def _check_counts(
     counts: Prior | Mapping[Label, int] | Sequence[int],
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
-    """Return the labels and counts of a sample, which are not all 0."""
+    """Validate sample counts, and return labels and counts."""
     if isinstance(counts, Prior):
         _get_sample_size(counts)
         if counts.counts is None:
@@ -429,7 +464,7 @@ def _check_counts(
 
 
 def _get_sample_size(prior: Prior) -> int:
-    """Return the sample size of a prior, and raise where it has none."""
+    """Return the sample size of an empirical prior; raise an error for others."""
     if not isinstance(prior, Prior) or prior.samples is None:
         raise PriorError(
             "the prior has no sample size, so nothing is known of its error: make it by Prior.from_counts or "

@@ -1,4 +1,4 @@
-"""Vertices of a unit cube that is cut by one half-space after another: the double description method."""
+"""Vertex enumeration of a unit cube cut by half-spaces, by the double description method."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 
 TIGHT_ATOL = 1e-11
 """By how much a vertex may miss a constraint that counts as tight: a constraint too many only adds points of
@@ -16,7 +16,7 @@ the polytope to its vertices."""
 
 @dataclass(frozen=True, eq=False)
 class CutCube:
-    """The polytope `0 <= v <= 1`, `<q, v> >= least` for the half-spaces q cut so far, by its vertices.
+    """The polytope `0 <= v <= 1`, `<q, v> >= least` by its vertices and their tight constraints.
 
     Attributes:
         vertices: (K, N) all vertices, and possibly other points of the polytope.
@@ -28,15 +28,15 @@ class CutCube:
 
     @classmethod
     def from_size(cls, size: int) -> CutCube:
-        """Build the whole cube."""
+        """Build the uncut cube."""
         corners = np.array([*itertools.product((0.0, 1.0), repeat=size)])
         return cls(corners, np.hstack([corners == 0, corners == 1]))
 
     def cut_by(self, law: FloatArray, least: float) -> CutCube:
-        """Return the part where `<law, v> >= least`.
+        """Cut the polytope by `<law, v> >= least`.
 
-        Both ends of an edge share N - 1 tight constraints, so that every vertex of the cut is on the segment
-        of a pair that does; other pairs of that kind give points of the polytope.
+        Both ends of an edge share N - 1 tight constraints that no third vertex shares, so that every vertex
+        of the cut is on the segment of a pair that does.
         """
         slack = self.vertices @ law - least
         kept, out = slack >= -TIGHT_ATOL, slack < -TIGHT_ATOL
@@ -47,7 +47,7 @@ class CutCube:
         a, b = np.flatnonzero(inside), np.flatnonzero(out)
         shared = self.tight[a].astype(np.float32) @ self.tight[b].T.astype(np.float32)
         left, right = np.nonzero(shared >= self.vertices.shape[1] - 1)
-        left, right = a[left], b[right]
+        left, right = self._keep_edges(a[left], b[right])
         fraction = (slack[left] / (slack[left] - slack[right]))[:, None]
         points = (1 - fraction) * self.vertices[left] + fraction * self.vertices[right]
         common = np.hstack([self.tight[left] & self.tight[right], np.ones((len(left), 1), bool)])
@@ -58,18 +58,36 @@ class CutCube:
             np.vstack([self.vertices[kept], points]), np.vstack([tight[kept], common])
         ).without_repeats()
 
+    def _keep_edges(self, left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the pairs of points that no third one is between: those of an edge.
+
+        The others add points inside of faces, of which there are ever more where many constraints are tight
+        at a vertex. A third point on a segment has the same end in a pair of its own.
+        """
+        tight = self.tight.astype(np.float32)
+        kept = np.ones(len(left), dtype=bool)
+        # parts of some ten million comparisons
+        part = max(1, 10**7 // max(1, len(tight)))
+        for start in range(0, len(left), part):
+            chosen = slice(start, start + part)
+            common = tight[left[chosen]] * tight[right[chosen]]
+            kept[chosen] = (common @ tight.T >= common.sum(axis=1)[:, None]).sum(axis=1) <= 2
+        return left[kept], right[kept]
+
     def without_repeats(self) -> CutCube:
-        """Return the same with each point once, tight wherever one of the repeats is."""
+        """Merge duplicate vertices, with the union of their tight constraints."""
         _, first, place = np.unique(
             self.vertices.round(12), axis=0, return_index=True, return_inverse=True
         )
-        tight = np.zeros((len(first), self.tight.shape[1]), dtype=bool)
-        np.logical_or.at(tight, place.ravel(), self.tight)
+        tight = self.tight[first]
+        # few points are repeats, and a loop over all of them costs more than the cut
+        repeats = np.delete(np.arange(len(self.vertices)), first)
+        np.logical_or.at(tight, place.ravel()[repeats], self.tight[repeats])
         return CutCube(self.vertices[first], tight)
 
 
 def cut_cube(laws: FloatArray, least: float, limit: int) -> CutCube | None:
-    """Return the unit cube cut by `<q, v> >= least` for each of (K, N) laws q; None past a limit of vertices.
+    """Enumerate the vertices of the cube cut by `<q, v> >= least` for (K, N) laws q; None above a limit.
 
     Examples:
         >>> cut_cube(np.array([[0.5, 0.5]]), 0.75, 100).vertices.tolist()

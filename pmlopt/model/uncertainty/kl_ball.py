@@ -1,4 +1,4 @@
-"""The set of all priors within a Kullback-Leibler divergence of a centre."""
+"""The set of all priors within a Kullback-Leibler divergence of a center."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.lazy_imports import cp
-from pmlopt.model.uncertainty.divergence_ball import DivergenceBall
+from pmlopt.model.uncertainty.divergence_ball import (
+    DECIMAL_ERROR,
+    DIGITS,
+    DivergenceBall,
+    find_boundary,
+    scale_to_unit,
+    to_decimal,
+)
 from pmlopt.model.uncertainty.prior_set import MinMeanExpression
-
-DIGITS, DECIMAL_ERROR = 60, Decimal(10) ** -48
-"""Digits of decimals in proofs, and what their rounding takes off a number of size one at most."""
 
 MAX_LOG_RATE = 40.0
 """The largest logarithm of a rate: past it all but the least entries have no mass that floats hold."""
@@ -49,19 +53,23 @@ class KLBall(DivergenceBall):
 
     @property
     def description(self) -> str:
-        """Return which priors these are, in words that follow "for every prior"."""
+        """Return text that describes the priors of the set, to follow "for every prior"."""
         return f"within a divergence of {self.radius:g} nats from the centre"
 
     @property
     def has_all_priors(self) -> bool:
-        """Return whether every prior is in the ball for certain."""
+        """Return whether the ball provably contains every prior."""
         # the law that is certain of the rarest letter is furthest, at -log of its mass
         rarest = min(self.exact_center)
         with localcontext(Context(prec=DIGITS)):
-            return _to_decimal(rarest).ln() >= DECIMAL_ERROR * 100 - Decimal(self.radius)
+            return to_decimal(rarest).ln() >= DECIMAL_ERROR * 100 - self._bound_radius()[0]
+
+    def _bound_radius(self) -> tuple[Decimal, Decimal]:
+        """Return bounds on the radius, in the decimals of the current context: here the radius itself."""
+        return Decimal(self.radius), Decimal(self.radius)
 
     def compute_divergences(self, laws: FloatArray) -> FloatArray:
-        """Compute (M,) the divergences of the (N, M) laws from the centre."""
+        """Compute the (M,) KL divergences of (N, M) laws from the center."""
         p = self.center.pmf[:, None]
         return np.asarray((p * _divergence_terms(laws / p)).sum(axis=0))
 
@@ -73,42 +81,31 @@ class KLBall(DivergenceBall):
             return True
         with localcontext(Context(prec=DIGITS)):
             terms = [
-                _to_decimal(q) * _to_decimal(q / p).ln()
+                to_decimal(q) * to_decimal(q / p).ln()
                 for q, p in zip(law, self.exact_center, strict=True)
                 if q
             ]
-            return sum(terms, Decimal(0)) + DECIMAL_ERROR * len(law) <= Decimal(self.radius)
+            return sum(terms, Decimal(0)) + DECIMAL_ERROR * len(law) <= self._bound_radius()[0]
 
     def _find_rates(self, matrix: FloatArray) -> FloatArray:
         """Find (M,) the rates 1 / lam at which the divergence is the radius, for entries in [0, 1] with a
         least one of 0; infinite where all mass goes to the least entries.
         """
-        high = np.full(matrix.shape[1], MAX_LOG_RATE)
-        # columns that no rate takes out of the ball, among them constants, need no search
-        inside = self.compute_divergences(self._tilt(matrix, np.exp(high))) <= self.radius
-        low = np.where(inside, high, -high)
-        point = np.where(inside, high, 0.0)
-        for _ in range(100):
-            rates = np.exp(point)
+
+        def evaluate_at(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+            rates = np.exp(logs)
             laws = self._tilt(matrix, rates)
-            divergences = self.compute_divergences(laws)
-            inside = divergences <= self.radius
-            low, high = np.where(inside, point, low), np.where(inside, high, point)
-            if (high - low <= 1e-13).all():
-                break
-            # Newton's step for log D, which is nearly 2 log rate where D is small: dD / d rate is rate Var
             means = (laws * matrix).sum(axis=0)
+            # the derivative of the divergence by the rate is the rate times the variance
             slopes = rates**2 * (laws * (matrix - means) ** 2).sum(axis=0)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                step = np.log(self.radius / divergences) * divergences / slopes
-            # from either side it aims a little further, so that both ends of the bracket come close
-            target = point + step + np.where(inside, 2e-14, -2e-14)
-            within = np.isfinite(target) & (low < target) & (target < high)
-            point = np.where(within, target, (low + high) / 2)
-        return np.where(low >= MAX_LOG_RATE - 1, np.inf, np.exp(low))
+            return self.compute_divergences(laws), slopes
+
+        bounds = np.full((2, matrix.shape[1]), [[-MAX_LOG_RATE], [MAX_LOG_RATE]])
+        logs = find_boundary(evaluate_at, self.radius, *bounds)
+        return np.where(logs >= MAX_LOG_RATE - 1, np.inf, np.exp(logs))
 
     def _tilt(self, matrix: FloatArray, rates: FloatArray) -> FloatArray:
-        """Compute the (N, M) laws `p e^(-rate v)` over their sums, from columns with a least entry of 0."""
+        """Compute the (N, M) exponentially tilted laws proportional to `p e^(-rate v)`."""
         with np.errstate(under="ignore", invalid="ignore"):
             # an infinite rate leaves the mass on the least entries
             powers = np.where(matrix > 0, np.exp(-rates * matrix), 1.0)
@@ -117,18 +114,18 @@ class KLBall(DivergenceBall):
 
     def find_minimizers(self, matrix: FloatArray) -> FloatArray:
         """Find (N, M) for each column of an (N, M) matrix the prior of the ball with the least mean."""
-        unit = _scale_to_unit(matrix)
+        unit = scale_to_unit(matrix)
         return self._tilt(unit, self._find_rates(unit))
 
     def find_multipliers(self, matrix: FloatArray) -> FloatArray:
-        """Find the (1, M) rates 1 / lam at which `bound_mean` is largest; 0 means the least entry."""
+        """Find the (1, M) tilting rates 1 / lam that maximise `bound_mean`."""
         lowest, spread = matrix.min(axis=0), np.ptp(matrix, axis=0)
-        rates = self._find_rates(_scale_to_unit(matrix)) / np.where(spread > 0, spread, 1.0)
+        rates = self._find_rates(scale_to_unit(matrix)) / np.where(spread > 0, spread, 1.0)
         bounded = np.isfinite(rates) & (spread > 0) & np.isfinite(lowest)
         return np.asarray(np.where(bounded, rates, 0.0)[None, :])
 
     def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[float]) -> Fraction:
-        """Compute `-lam log sum p e^(-v / lam) - lam radius` at a rate 1 / lam in decimals, rounded down.
+        """Compute the dual bound `-lam log sum p e^(-v / lam) - lam radius` in decimals, rounded down.
 
         Any lam > 0 gives a bound, by the duality of Gibbs; at other rates it is the least entry.
         """
@@ -140,19 +137,20 @@ class KLBall(DivergenceBall):
             inverse = 1 / Decimal(rate)
             total = sum(
                 (
-                    _to_decimal(p) * (-Decimal(rate) * _to_decimal(value - lowest)).exp()
+                    to_decimal(p) * (-Decimal(rate) * to_decimal(value - lowest)).exp()
                     for p, value in zip(self.exact_center, column, strict=True)
                 ),
                 Decimal(0),
             )
-            found = -inverse * (total.ln() + Decimal(self.radius))
-            error = DECIMAL_ERROR * len(column) * (1 + inverse) * (1 + Decimal(self.radius))
+            radius = self._bound_radius()[1]
+            found = -inverse * (total.ln() + radius)
+            error = DECIMAL_ERROR * len(column) * (1 + inverse) * (1 + radius)
             return lowest + max(Fraction(found - error), Fraction(0))
 
     def constrain_measures(
         self, measures: cp.Expression, masses: cp.Expression
     ) -> list[cp.Constraint]:
-        """Return constraints by which each measure is a prior of the ball times its mass."""
+        """Build cvxpy constraints that each measure is its mass times a prior of the ball."""
         center = self.center.pmf[:, None] @ masses
         return [
             cp.sum(measures, axis=0, keepdims=True) == masses,
@@ -160,7 +158,7 @@ class KLBall(DivergenceBall):
         ]
 
     def to_cvxpy(self, mechanism: cp.Variable, largest: cp.Variable) -> MinMeanExpression:
-        """Return `s - lam radius` with `sum_x p[x] lam e^((s - v[x]) / lam) <= lam`, by exponential cones."""
+        """Build the cvxpy expression of the least mean by exponential cones."""
         ones = np.ones((self.size, 1))
         scale = cp.Variable(largest.shape, nonneg=True, name="scale")
         value = cp.Variable(largest.shape, name="soft_minimum")
@@ -173,7 +171,7 @@ class KLBall(DivergenceBall):
         return MinMeanExpression(value - self.radius * scale, constraints, variables)
 
     def auxiliary_values(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
+        """Return the values of the auxiliary cvxpy variables of `to_cvxpy` at a mechanism."""
         lowest, above = matrix.min(axis=0), matrix - matrix.min(axis=0)
         rates = self.find_multipliers(matrix)[0]
         scale = np.where(rates > 0, 1 / np.where(rates > 0, rates, 1.0), 0.0)
@@ -189,7 +187,7 @@ class KLBall(DivergenceBall):
 
 
 def _divergence_terms(ratios: FloatArray) -> FloatArray:
-    """Compute `t log t - t + 1` of ratios t, by its series next to one."""
+    """Compute `t log t - t + 1` accurately near one."""
     off = ratios - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.where(ratios > 0, ratios * np.log(ratios), 0.0) - off
@@ -200,15 +198,3 @@ def _divergence_terms(ratios: FloatArray) -> FloatArray:
     for k in reversed(range(8)):  # by Horner's rule, where powers would take most of the time
         series = 1 / ((k + 1) * (k + 2)) - off * series
     return np.asarray(np.where(near, off**2 * series, far))
-
-
-def _scale_to_unit(matrix: FloatArray) -> FloatArray:
-    """Subtract the least entry of each column, and divide by the largest remainder."""
-    above = matrix - matrix.min(axis=0)
-    spread = above.max(axis=0)
-    return np.asarray(above / np.where(spread > 0, spread, 1.0))
-
-
-def _to_decimal(number: Fraction) -> Decimal:
-    """Convert a rational to a decimal of the current context."""
-    return Decimal(number.numerator) / Decimal(number.denominator)

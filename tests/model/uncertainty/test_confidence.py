@@ -17,10 +17,12 @@ from strategies import MODEST, exact_law, priors
 
 from pmlopt import (
     PML,
+    LikelihoodRegion,
     Prior,
     Stream,
     confidence_ball,
     confidence_box,
+    confidence_region,
 )
 from pmlopt.core.arrays import Label
 from pmlopt.errors import PriorError, PrivacyError
@@ -28,6 +30,7 @@ from pmlopt.model.uncertainty import (
     REGIONS,
     confidence_chain,
     deviation_exponent,
+    multinomial_radius,
     weissman_kappa,
     weissman_radius,
 )
@@ -292,3 +295,44 @@ def test_a_stream_is_within_its_level_for_the_kernels_of_the_set() -> None:
 def test_delta_is_a_probability() -> None:
     path = [["a", "b", "a"]]
     refused(PrivacyError, confidence_chain, "delta", (path, 0.0), (path, 1.0), (path, -0.1))
+
+
+@pytest.mark.parametrize(("samples", "size"), [(1, 2), (50, 2), (1000, 16), (10**9, 200)])
+@pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.5, 0.999])
+def test_the_radius_of_a_region_is_the_root_of_its_bound(
+    samples: int, size: int, delta: float
+) -> None:
+    radius = multinomial_radius(samples, size, delta)
+    y = samples * radius / (size - 1)
+    assert y > 1
+    assert (size - 1) * (1 + math.log(y) - y) == pytest.approx(math.log(delta), rel=1e-9, abs=1e-9)
+
+
+def test_the_truth_is_outside_a_region_no_more_often_than_delta() -> None:
+    """Of two letters all samples can be listed: the exact probability, for many truths."""
+    samples, delta = 40, 0.05
+    seen = np.arange(samples + 1)
+    regions = [confidence_region([int(k), samples - int(k)], delta) for k in seen]
+    for truth in np.linspace(0.01, 0.99, 45):
+        outside = [not one.contains_law(np.array([truth, 1 - truth])) for one in regions]
+        assert binom.pmf(seen[outside], samples, truth).sum() <= delta
+    assert regions[0].center.counts == (0, samples)
+
+
+def test_counts_show_a_region_of_their_radius_and_no_smaller_one() -> None:
+    region = confidence_region([30, 20, 0], 0.01)
+    assert region.is_shown_by_sample() is True
+    for radius, delta in ((0.999 * region.radius, 0.01), (region.radius, 0.009)):
+        assert LikelihoodRegion(region.center, radius, delta).is_shown_by_sample() is None
+    assert LikelihoodRegion(Prior([0.5, 0.5]), 2.0, 0.1).is_shown_by_sample() is None
+
+
+def test_a_region_needs_a_sample_and_one_letter_has_one_distribution() -> None:
+    assert multinomial_radius(10, 1, 0.1) == 0
+    assert confidence_region({"only": 5}, 0.1).radius == 0
+    with pytest.raises(PriorError, match="no sample size"):
+        confidence_region(Prior([0.5, 0.5]), 0.1)
+    for delta in (0.0, 1.0, math.nan):
+        with pytest.raises(PrivacyError):
+            confidence_region([3, 4], delta)
+    assert REGIONS["likelihood"]([3, 4], 0.1) == confidence_region([3, 4], 0.1)

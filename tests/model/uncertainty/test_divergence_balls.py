@@ -7,99 +7,54 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from oracles.divergence_balls import BALLS, best_gain, least_mean, random_center
+from oracles.divergence_balls import BALLS, least_mean, random_center
+from oracles.set_comparisons import compare_columns, compare_designs, random_column
 
-from pmlopt import LDP, PML, ChiSquareBall, ExpectedGain, Prior, design, leakage_level, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt import (
+    LDP,
+    PML,
+    ChiSquareBall,
+    ExpectedGain,
+    LikelihoodRegion,
+    Prior,
+    design,
+    leakage_level,
+    solve,
+)
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import pointwise_capacity
+from pmlopt.model.uncertainty.l1_ball import Center
 from pmlopt.testing import check_prior_set
 
 KINDS = tuple(BALLS)
 
 
-def random_column(rng: np.random.Generator, n: int) -> FloatArray:
-    """Entries in [0, 1], now and then with ties, zeros, or all alike but for 1e-6."""
-    column = rng.uniform(size=n)
-    kind = int(rng.integers(5))
-    if kind == 1:
-        return np.asarray(column.round(1))
-    if kind == 2:
-        return (column > 0.5).astype(float)
-    return 0.7 + 1e-6 * column if kind == 3 else column
-
-
-def check_columns(name: str, seed: int, count: int) -> None:
-    """Hold least means, minimizers and rational bounds of random columns against convex programs."""
-    rng, kind = np.random.default_rng(seed), BALLS[name]
-    for _ in range(count):
-        n = int(rng.integers(2, 8))
-        p, radius = random_center(rng, n), float(rng.choice(kind.radii))
-        ball, column = kind.make(p, radius), random_column(rng, n)
-        least = float(ball.min_mean(column[:, None])[0])
-        assert least == pytest.approx(least_mean(kind, p, radius, column), abs=1e-6)
-        worst = ball.minimizer(column)
-        assert worst @ column == pytest.approx(least, abs=1e-14)
-        assert ball.contains_law(worst)
-        assert (
-            not ball.contains_law(worst + 1e-6 * (worst - p))
-            or ball.has_all_priors
-            or (np.ptp(column) == 0 or worst.min() == 0)
-        )
-        whole = np.array([[int(value * 2**53)] for value in column.tolist()], dtype=object)
-        (bound,), unit = ball.min_mean_scaled(whole)
-        member = ball.project_to_rationals(worst)
-        assert ball.contains_rationals(member)
-        mean = sum((q * v for q, v in zip(member, whole[:, 0], strict=True)), Fraction(0))
-        # the bound is below every prior of the ball, without rounding, and hardly
-        assert Fraction(bound, unit) <= mean
-        assert float((mean - Fraction(bound, unit)) / 2**53) <= 1e-13
-
-
-def check_designs(name: str, seed: int, count: int) -> None:
-    """Hold random designs against cutting planes, and their levels against the worst priors found."""
-    rng, kind = np.random.default_rng(seed), BALLS[name]
-    for _ in range(count):
-        n, m = int(rng.integers(2, 6)), int(rng.integers(2, 5))
-        p, radius = random_center(rng, n), float(rng.choice(kind.radii))
-        gains, epsilon = rng.normal(size=(n, m)), float(rng.uniform(0.1, 2.0))
-        over = kind.make(p, radius)
-        result = solve(design(p, PML(epsilon, over=over), ExpectedGain(gains), m))
-        low, high = best_gain(kind, p, radius, gains, epsilon)
-        assert result.status.value == "optimal"
-        assert result.certificate.verify()
-        assert low - 1e-6 <= result.value <= high + 1e-6
-        assert result.bound >= low - 1e-7
-        for column in result.mechanism.matrix.T:
-            if column.max() > 0:
-                least = least_mean(kind, p, radius, column / column.max())
-                assert -math.log(least) <= epsilon + 1e-6
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_columns_have_the_means_of_convex_programs(name: str) -> None:
-    check_columns(name, 0, 12)
+    compare_columns(BALLS[name], 0, 12)
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_many_columns_have_the_means_of_convex_programs(name: str) -> None:
-    check_columns(name, 1, 100)
+    compare_columns(BALLS[name], 1, 100)
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_design_is_that_of_cutting_planes(name: str) -> None:
-    check_designs(name, 2, 1)
+    compare_designs(BALLS[name], 2, 1)
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_more_designs_are_those_of_cutting_planes(name: str) -> None:
-    check_designs(name, 3, 4)
+    compare_designs(BALLS[name], 3, 4)
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_ball_of_all_priors_allows_levels_past_those_of_the_prior(name: str) -> None:
     """It is LDP, whose levels go on above -log min p, the largest one of PML under the prior."""
     p, epsilon = np.array([0.498, 0.502]), 0.72
+    if math.isinf(BALLS[name].all_from(p)):
+        pytest.skip("no ball of this kind has all priors")
     gains = ExpectedGain([[1.0, 0.0], [0.0, 1.0]])
     over = BALLS[name].make(p, 2.0)
     found = solve(design(p, PML(epsilon, over=over), gains))
@@ -166,6 +121,45 @@ def test_a_large_ball_is_all_priors(name: str) -> None:
     assert found.value == pytest.approx(local.value, abs=1e-9)
     assert near.value == pytest.approx(local.value, abs=1e-4)
     assert large.min_mean(np.eye(3)) == pytest.approx([0, 0, 0], abs=1e-12)
+
+
+def test_a_large_likelihood_region_comes_near_all_priors() -> None:
+    p, gains = np.array([0.5, 0.3, 0.2]), np.random.default_rng(6).normal(size=(3, 3))
+    local = solve(design(p, LDP(0.8), ExpectedGain(gains), 3))
+    for radius in (20.0, 60.0, 1000.0):
+        region = LikelihoodRegion(p, radius)
+        found = solve(design(p, PML(0.8, over=region), ExpectedGain(gains), 3))
+        assert found.certificate.verify()
+        assert found.value == pytest.approx(local.value, abs=1e-6)
+        assert region.min_mean(np.eye(3)).max() <= 6 * math.exp(-min(radius, 600))
+
+
+def test_letters_that_were_not_observed_take_what_the_likelihood_leaves() -> None:
+    """Of one observed letter, the region is the priors with at least e^-r on it."""
+    region = LikelihoodRegion(Center.of([1.0, 0.0, 0.0]), 0.5)
+    least = math.exp(-0.5)
+    columns = np.array([[1.0, 0.0, 0.2], [0.0, 1.0, 0.5], [0.0, 0.5, 0.1]])
+    expected = [least, 0.0, 0.2 * least + 0.1 * (1 - least)]
+    assert region.min_mean(columns) == pytest.approx(expected, abs=1e-15)
+    kind = BALLS["likelihood"]
+    rng = np.random.default_rng(7)
+    counts, unit = Center.of_counts((6, 3, 0, 1, 0), tuple(range(5))), 2**53
+    for radius in (0.01, 0.3, 2.0):
+        region = LikelihoodRegion(counts, radius)
+        check_prior_set(region, instances=2)
+        for _ in range(8):
+            column = random_column(rng, 5)
+            least = float(region.min_mean(column[:, None])[0])
+            assert least == pytest.approx(least_mean(kind, counts.pmf, radius, column), abs=1e-6)
+            whole = np.array([[int(value * unit)] for value in column.tolist()], dtype=object)
+            (bound,), parts = region.min_mean_scaled(whole)
+            member = region.project_to_rationals(region.minimizer(column))
+            assert region.contains_rationals(member)
+            mean = sum(member * whole[:, 0])
+            assert Fraction(bound, parts) <= mean
+            assert float((mean - Fraction(bound, parts)) / unit) <= 1e-12
+    with pytest.raises(PrivacyError, match="position 2 has probability 0"):
+        LikelihoodRegion(counts, 0.0)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -1,0 +1,151 @@
+"""Linear programs over the priors within some rows, solved by HiGHS and without rounding at its basis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.lazy_imports import sparse
+
+Basis = tuple[tuple[int, ...], tuple[int, ...]]
+"""The rows that are tight at a vertex, and as many letters; all other letters have probability 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowProgram:
+    """The programs `min <Q, v>` over priors Q on N letters with `rows Q <= right`.
+
+    Attributes:
+        rows: (R, N).
+        right: (R,).
+    """
+
+    rows: FloatArray
+    right: FloatArray
+
+    @cached_property
+    def exact_system(self) -> tuple[list[list[Fraction]], list[Fraction]]:
+        """Return the R + 1 rows and right sides as rationals; the last row is the sum of a prior."""
+        exact = [[Fraction(value) for value in row] for row in self.rows.tolist()]
+        ones = [Fraction(1)] * self.rows.shape[1]
+        return [*exact, ones], [*(Fraction(value) for value in self.right.tolist()), Fraction(1)]
+
+    @cached_property
+    def _vertices(self) -> dict[Basis, tuple[Fraction, ...] | None]:
+        """Return the vertices that were computed, by their bases."""
+        return {}
+
+    def find_bases(self, matrix: FloatArray) -> Iterator[Basis | None]:
+        """Find for each column v of an (N, M) matrix a basis of a prior of least mean; None where the program
+        has no solution.
+
+        HiGHS starts each from the basis of the one before.
+        """
+        from pmlopt.solvers import highs
+
+        count, n = self.rows.shape
+        system = sparse.csc_array(np.vstack([self.rows, np.ones((1, n))]))
+        limits = np.append(np.full(count, -np.inf), 1.0), np.append(self.right, 1.0)
+        model = highs.build_sparse_model(np.zeros(n), (0.0, np.inf), limits, system)
+        solver = highs.load_model(model, highs.RESTART_OPTIONS)
+        letters = np.arange(n, dtype=np.int32)
+        for column in matrix.T:
+            solver.changeColsCost(n, letters, np.ascontiguousarray(column))
+            solver.run()
+            basis = solver.getBasis()
+            names = [status.name for status in basis.col_status]
+            tight = [status.name for status in basis.row_status]
+            optimal = solver.getModelStatus().name == "kOptimal"
+            yield (
+                (
+                    tuple(y for y, name in enumerate(tight) if name != "kBasic"),
+                    tuple(x for x, name in enumerate(names) if name == "kBasic"),
+                )
+                if optimal
+                else None
+            )
+
+    def compute_vertex(self, basis: Basis) -> tuple[Fraction, ...] | None:
+        """Compute the prior of a basis without rounding; None where it is outside of the rows."""
+        if basis not in self._vertices:
+            self._vertices[basis] = self._solve_vertex(basis)
+        return self._vertices[basis]
+
+    def _solve_vertex(self, basis: Basis) -> tuple[Fraction, ...] | None:
+        """Solve the tight rows of a basis for its letters."""
+        (tight, letters), (system, right) = basis, self.exact_system
+        found = solve_rationals(
+            [[system[r][x] for x in letters] for r in tight], [right[r] for r in tight]
+        )
+        if found is None:
+            return None
+        law = [Fraction(0)] * self.rows.shape[1]
+        for x, mass in zip(letters, found, strict=True):
+            law[x] = mass
+        return tuple(law) if self.contains(law) else None
+
+    def contains(self, law: Sequence[Fraction]) -> bool:
+        """Return whether N rationals are a prior within the rows, without rounding."""
+        system, right = self.exact_system
+        if min(law) < 0 or sum(law) != 1:
+            return False
+        used = [x for x, mass in enumerate(law) if mass]
+        return all(
+            sum(row[x] * law[x] for x in used) <= limit
+            for row, limit in zip(system, right, strict=True)
+        )
+
+    def compute_multipliers(
+        self, basis: Basis, column: Sequence[Fraction]
+    ) -> list[Fraction] | None:
+        """Compute the R multipliers of a basis for a column, without rounding; None for a singular basis."""
+        (tight, letters), (system, _) = basis, self.exact_system
+        found = solve_rationals(
+            [[system[r][x] for r in tight] for x in letters], [column[x] for x in letters]
+        )
+        if found is None:
+            return None
+        multipliers = [Fraction(0)] * len(system)
+        for r, value in zip(tight, found, strict=True):
+            multipliers[r] = -value
+        return multipliers[:-1]
+
+    def bound_mean(self, column: Sequence[Fraction], multipliers: Sequence[Fraction]) -> Fraction:
+        """Compute `min_x (v + rows'y) - <right, y>`, which no prior within the rows has a mean below, for any
+        multipliers y; negative ones count as 0.
+        """
+        system, right = self.exact_system
+        used = [r for r, value in enumerate(multipliers) if value > 0]
+        raised = [
+            value + sum(multipliers[r] * system[r][x] for r in used)
+            for x, value in enumerate(column)
+        ]
+        return Fraction(min(raised) - sum(multipliers[r] * right[r] for r in used))
+
+
+def solve_rationals(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction] | None:
+    """Solve K linear equations without rounding, by elimination; None where they are singular.
+
+    Examples:
+        >>> one = Fraction(1)
+        >>> solve_rationals([[2 * one, one], [one, one]], [3 * one, 2 * one])
+        [Fraction(1, 1), Fraction(1, 1)]
+    """
+    size = len(matrix)
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for k in range(size):
+        pivot = next((r for r in range(k, size) if rows[r][k]), None)
+        if pivot is None:
+            return None
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        scale = rows[k][k]
+        rows[k] = [value / scale for value in rows[k]]
+        for r in range(size):
+            if r != k and (factor := rows[r][k]):
+                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[k], strict=True)]
+    return [row[-1] for row in rows]
