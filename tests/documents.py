@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import re
 import sys
@@ -52,7 +53,11 @@ def module(name: str) -> ModuleType:
 @cache
 def parse_file(path: Path) -> ast.Module:
     """Parse a file of source: once for all tests that look at it."""
-    return ast.parse(path.read_text("utf-8"))
+    gc.disable()  # a tree is many objects that stay: looking through them takes most of the time
+    try:
+        return ast.parse(path.read_text("utf-8"))
+    finally:
+        gc.enable()
 
 
 def blocks(page: str) -> list[Block]:

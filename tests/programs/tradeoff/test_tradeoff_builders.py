@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -14,6 +13,7 @@ from pmlopt import distortion_leakage, leakage_distortion, solve
 from pmlopt.errors import PriorError, PrivacyError, ProgramError, UtilityError
 from pmlopt.model.queries import ModularSum, Quadratic, Query
 from pmlopt.programs import binding_priors, penalty_program, tradeoff_program
+from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior
 
 CASES: list[tuple[Query, float, float]] = [
     (ModularSum(3, 3), 0.2, 1.0),
@@ -48,7 +48,7 @@ def test_the_problem_is_that_against_the_binding_priors(
 
 
 @cache
-def solve_with_binding_priors() -> tuple[Query, float, Sequence[FloatArray]]:
+def solve_with_binding_priors() -> tuple[Query, float, tuple[WorstCasePrior, ...]]:
     """Solve a trade-off once for both solvers: its query, its value and the priors that bind."""
     query = ModularSum(3, 3)
     program = leakage_distortion(query, 0.2, 1.0)
