@@ -6,36 +6,21 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, bound_sum_rounding, check_nonnegative
+from pmlopt.core.arrays import BoolArray, FloatArray, bound_sum_rounding, check_nonnegative
 from pmlopt.core.lazy_imports import optimize
 from pmlopt.data.mechanism import Mechanism, MechanismLike, pair_with_prior
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.leakage import bound_level_rounding, log_quotient, pointwise_leakage
-
-
-@runtime_checkable
-class MinMeanSet(Protocol):
-    """A protocol of sets of priors: `pmlopt.model.uncertainty.PriorSet` has it."""
-
-    def min_mean(self, matrix: FloatArray) -> FloatArray:
-        """(M,) the least mean of each column over the set."""
-
-    def minimizer(self, column: FloatArray) -> FloatArray:
-        """(N,) a prior of the set with the least mean of a column."""
-
-    def project_to_rationals(self, law: FloatArray) -> Any:
-        """(N,) rationals: a prior of the set near a law."""
-
-    def polytope(self) -> Any:
-        """Return the set by linear rows, or None where it has none."""
-
-    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
-        """Refuse letters that are not those of the set."""
+from pmlopt.measures.leakage import (
+    MinMeanSet,
+    bound_level_rounding,
+    log_quotient,
+    pointwise_leakage,
+)
 
 
 def failure_probability(

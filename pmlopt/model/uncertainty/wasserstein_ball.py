@@ -117,12 +117,13 @@ class WassersteinBall(PriorSet):
     def _moves(self) -> tuple[Any, Any]:
         """Return the (Z,) letters from which and those to which mass can move; each also to itself."""
         possible = np.isfinite(self.metric) & (self.center.pmf > 0)[:, None]
-        return np.nonzero(possible)
+        sources, targets = np.nonzero(possible)
+        return sources, targets
 
     @cached_property
     def _costs(self) -> FloatArray:
         """Return (Z,) the distances of the moves, over a power of two near the largest."""
-        return self.metric[self._moves] / self._unit
+        return np.asarray(self.metric[self._moves] / self._unit)
 
     @cached_property
     def _unit(self) -> float:
@@ -170,7 +171,7 @@ class WassersteinBall(PriorSet):
             return best, float(p @ column[best]), float(p @ costs[letters, best])
 
         def to_law(best: Any) -> FloatArray:
-            return np.bincount(best, weights=p, minlength=self.size)
+            return np.bincount(best, weights=p, minlength=self.size).astype(np.float64)
 
         far, near = move_mass(0.0), (letters, float(p @ column), 0.0)
         if far[2] <= radius:
