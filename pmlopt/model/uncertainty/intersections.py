@@ -152,8 +152,8 @@ class Intersection(PriorSet):
     # ------------------------------------------------------------ members
 
     @cached_property
-    def _undecided(self) -> int:
-        """Return the position of the set that does not decide about rationals; else 0.
+    def _base_position(self) -> int:
+        """Return the position of the only set that does not decide about rationals; 0 where all do.
 
         Raises:
             PrivacyError: several do not.
@@ -184,8 +184,8 @@ class Intersection(PriorSet):
         every = np.hstack([np.eye(self.size), 1 - np.eye(self.size)])
         law = np.maximum(self._find_measures(every)[0], 0.0).mean(axis=1)
         near = require_form(
-            self.sets[self._undecided].project_to_rationals(law / law.sum()),
-            self.sets[self._undecided],
+            self.sets[self._base_position].project_to_rationals(law / law.sum()),
+            self.sets[self._base_position],
             "intersections",
             "no prior in rationals near given numbers",
         )
@@ -197,11 +197,11 @@ class Intersection(PriorSet):
         return near
 
     def _all_contain(self, law: Any) -> bool:
-        """Return whether rationals that are in the undecided set are in all others for certain."""
+        """Return whether rationals that are in the set at the base position are in all others for certain."""
         return all(
             one.contains_rationals(law.tolist()) is True
             for k, one in enumerate(self.sets)
-            if k != self._undecided
+            if k != self._base_position
             or type(one).contains_rationals is not PriorSet.contains_rationals
         )
 
@@ -210,7 +210,7 @@ class Intersection(PriorSet):
         the set.
         """
         inner = self._inner_law
-        near = self.sets[self._undecided].project_to_rationals(law)
+        near = self.sets[self._base_position].project_to_rationals(law)
         if self._all_contain(near):
             return near
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, check_nonnegative, check_probability
+from pmlopt.core.arrays import FloatArray, check_nonnegative, check_probability
 from pmlopt.core.lazy_imports import cp, optimize, sparse
 from pmlopt.core.records import INFINITE, ContextReference, Range, Shape
 from pmlopt.data.prior import Prior, PriorLike
@@ -66,7 +66,7 @@ class WassersteinBall(PriorSet):
     def __init__(
         self,
         center: PriorLike | Center,
-        metric: ArrayLike | Callable[[Label, Label], float],
+        metric: ArrayLike | Callable[[Any, Any], float],
         radius: float,
         delta: float | None = None,
     ) -> None:

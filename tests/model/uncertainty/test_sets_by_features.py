@@ -66,7 +66,7 @@ SETS: Mapping[str, PriorSet] = {
     "intersection": intersection(KLBall(P, 0.03), MinimumMass(3, 0.2)),
     "l1": L1Ball(P, 0.1),
     "box": Box([0.2, 0.4, 0.2], [0.4, 0.6, 0.3]),
-    "hull": ConvexHull([P.pmf, [0.3, 0.4, 0.3], [0.2, 0.6, 0.2]]),
+    "hull": ConvexHull(np.array([[0.25, 0.5, 0.25], [0.3, 0.4, 0.3], [0.2, 0.6, 0.2]])),
 }
 
 NO_POLYTOPE = frozenset({"chi-square", "kl", "likelihood", "entropy", "intersection"})
