@@ -295,8 +295,8 @@ def intersection(*sets: PriorSet) -> PriorSet:
     """Build the set of the priors that are in each of some sets.
 
     Sets by linear inequalities (`half_spaces`: boxes, least masses, polytopes) are one `Polytope`; with
-    others it is an `Intersection`. Where sets were made from samples, so that each may miss the true law with
-    its delta, the result may with the sum of these.
+    others it is an `Intersection`, and with a set of a single prior that set. Where sets were made from
+    samples, so that each may miss the true law with its delta, the result may with the sum of these.
 
     Args:
         sets: one or more, on the same letters.
@@ -324,11 +324,17 @@ def intersection(*sets: PriorSet) -> PriorSet:
         raise PrivacyError(
             f"the sets miss the true law with probabilities that sum to {delta:g}: nothing is left"
         )
+    labels = find_common_labels(checked)
+    single = next((one for one in checked if isinstance(one.simplify(), np.ndarray)), None)
+    if single is not None:
+        law = np.asarray(single.simplify())
+        if all(one.contains_law(law) for one in checked):
+            return single
+        raise PrivacyError(f"the only prior of {single!r} is not in all sets: none is in common")
     by_rows = [(one, spaces) for one in checked if (spaces := one.half_spaces()) is not None]
     others = [one for one in checked if one.half_spaces() is None]
     if len(by_rows) < 2:
         return Intersection(checked, delta)
-    labels = find_common_labels(checked)
     rows = np.vstack([spaces.rows for _, spaces in by_rows])
     right = np.concatenate([spaces.right for _, spaces in by_rows])
     merged = Polytope(rows, right, labels, None if others else delta)

@@ -1,4 +1,4 @@
-"""Balls of a transport distance and intersections of sets: against convex programs, and against their ends."""
+"""Balls of a transport distance and intersections of sets: against convex programs, and their ends."""
 
 from __future__ import annotations
 
@@ -147,6 +147,8 @@ def test_what_has_no_intersection_is_refused() -> None:
     for wrong in ((), (KLBall(P, 0.01), 3)):
         with pytest.raises(PrivacyError, match="no sets of priors"):
             intersection(*wrong)  # type: ignore[arg-type]
+    with pytest.raises(PrivacyError, match="none is in common"):
+        intersection(KLBall(P, 0.01), L1Ball([0.1, 0.1, 0.8], 0.0))
     hulls = [
         ConvexHull([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
         ConvexHull([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2]]),
